@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import deliveries, history, report
+from bench import deliveries, footprint, guard, history, report
 from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
 from bench.deliveries import (
     BESIDE_SLOW,
@@ -24,8 +24,9 @@ from bench.deliveries import (
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 
-# The rate limiter counts as usual, but its limit is never reached.
-RAISED_RATE_LIMIT = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "2000000"}
+# The rate limiter counts as usual, but its limit is never reached. The workers are separate as in production:
+# the codes of earlier rounds cause thousands of inquiries, which delay webhooks in a common process.
+SETTINGS = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "2000000", "SEPARATE_WORKERS": "1"}
 # On a disk, so that commits are real; /tmp is memory on some systems.
 DISK = Path("/var/tmp")
 WARM_UP_SECONDS = 1.5
@@ -33,8 +34,10 @@ WARM_UP_MESSAGES = 500
 PEER_SECONDS = 30.0
 HISTORY_ROUNDS, HISTORY_SECONDS = 2, 0.5
 REQUESTS = {"create": CREATE, "poll": POLL}
-PARTS = (*REQUESTS, "history", "deliver", "latency", "slow")
+PARTS = (*REQUESTS, "others", "history", "deliver", "latency", "slow", "footprint")
 RATES = (50, 200)
+QUICK_ROUNDS, QUICK_SECONDS = 8, 1.5
+PROFILE_SECONDS, PROFILER_START_SECONDS, DEFAULT_CONNECTIONS = 10, 2, 8
 BESIDE_RATE = 50
 
 
@@ -43,13 +46,21 @@ def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="thai-qr-bench-", dir=DISK if DISK.is_dir() else None))
     home.chmod(0o711)
     try:
-        _log("Starting an instance ...")
-        with Stack(home / "instance", **RAISED_RATE_LIMIT) as stack:
-            tables = [
-                *_requests(stack, home, options),
-                *_history(stack, options),
-                *_deliveries(stack, options),
-            ]
+        if options.profile:
+            print(_profile(home, options.profile))
+            return
+        if options.quick or options.keep:
+            print(_quick(home, options))
+            return
+        tables = [*_footprint(home, options)]
+        if options.only != ["footprint"]:
+            _log("Starting an instance ...")
+            with Stack(home / "instance", **SETTINGS) as stack:
+                tables += [
+                    *_requests(stack, home, options),
+                    *_history(stack, options),
+                    *_deliveries(stack, options),
+                ]
     except NotMeasurable as refusal:
         sys.exit(f"Not measured: {refusal}")
     finally:
@@ -66,11 +77,14 @@ def _options() -> argparse.Namespace:
     add("--only", type=_parts, default=PARTS, help=f"some of {','.join(PARTS)} (all)")
     add("--seconds", type=float, default=3.0, help="length of a round of requests (3)")
     add("--rounds", type=int, default=5, help="rounds of each contestant (5)")
-    add("--connections", type=int, default=8, help="requests under way at once (8)")
-    add("--rows", type=int, default=history.LONG_ROWS, help=f"of the long history ({history.LONG_ROWS})")
+    add("--connections", type=int, default=DEFAULT_CONNECTIONS, help="requests under way at once (8)")
+    add("--rows", type=int, default=history.LONG_ROWS, help=f"of the long lists ({history.LONG_ROWS})")
     add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
     add("--latency-seconds", type=int, default=10, help="how long to publish at each rate (10)")
     add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
+    add("--quick", action="store_true", help="compare create and poll with the figures of the last commit")
+    add("--keep", action="store_true", help="the same, and store the ratios in bench/figures.json")
+    add("--profile", choices=REQUESTS, help="write a flame graph of the web server under these requests")
     return parser.parse_args()
 
 
@@ -81,9 +95,46 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
+def _quick(home: Path, options: argparse.Namespace) -> str:
+    """Compare create and poll with the peer, and the ratios with those of the last commit."""
+    with Stack(home / "instance", **SETTINGS) as stack, _peer(stack) as peer:
+        comparison = RequestComparison(stack, peer, home)
+        comparison.prepare()
+        results = {operation: comparison.servers_only(operation) for operation in REQUESTS.values()}
+        warm_up, profile = (LoadProfile(each, options.connections) for each in (1.0, QUICK_SECONDS))
+        for operation, candidates in results.items():
+            _run_rounds(operation, candidates, warm_up, profile, QUICK_ROUNDS)
+    found = list(guard.figures(results))
+    if options.keep:
+        guard.write(found)
+    return report.guard(found)
+
+
+def _profile(home: Path, part: str) -> str:
+    """Draw a flame graph of the web server under load; return where it is. Raises NotMeasurable."""
+    picture = Path(f"profile-{part}.svg")
+    with Stack(home / "instance", **SETTINGS) as stack, _peer(stack) as peer:
+        comparison = RequestComparison(stack, peer, home)
+        comparison.prepare()
+        ours, _ = comparison.servers_only(REQUESTS[part])
+        command = ["record", "--pid", str(stack.pids["web"]), "--subprocesses", "--gil"]
+        command += ["--duration", str(PROFILE_SECONDS), "--rate", "500", "--output", str(picture)]
+        profiler = subprocess.Popen([Path(sys.executable).with_name("py-spy"), *command], stdout=sys.stderr)
+        ours.run_round(LoadProfile(PROFILE_SECONDS + PROFILER_START_SECONDS, DEFAULT_CONNECTIONS))
+        if profiler.wait() != 0:
+            raise NotMeasurable("py-spy may not read other processes here; root may.")
+    return f"{picture}: time with the interpreter lock, by function. Open it in a browser."
+
+
+def _footprint(folder: Path, options: argparse.Namespace) -> Iterator[str]:
+    if "footprint" in options.only:
+        _log("Starting an instance twice, and leaving it idle ...")
+        yield report.footprint(footprint.measure(folder / "idle"))
+
+
 def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterator[str]:
     operations = [operation for part, operation in REQUESTS.items() if part in options.only]
-    if not operations:
+    if not operations and "others" not in options.only:
         return
     with _peer(stack) as peer:
         comparison = RequestComparison(stack, peer, folder)
@@ -94,7 +145,13 @@ def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterat
         )
         for operation, candidates in results.items():
             _run_rounds(operation, candidates, warm_up, profile, options.rounds)
-    yield report.requests(results)
+        others = comparison.others() if "others" in options.only else []
+        for each in others:
+            _run_rounds(each.name, [each], warm_up, profile, options.rounds)
+    if results:
+        yield report.requests(results)
+    if others:
+        yield report.others(others)
 
 
 @contextmanager

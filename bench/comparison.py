@@ -4,8 +4,9 @@ import itertools
 import json
 import statistics
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -27,6 +28,9 @@ BODY = json.dumps(
 ).encode()
 POLLED = 200
 CREATE, POLL = "create a QR code", "poll a payment"
+REPEAT, PICTURE = "repeat a request with its idempotency key", "the picture of a code (PNG)"
+INVALID, WRONG_KEY = "an invalid body (400)", "a wrong key (401, then 429)"
+BALANCE, PAGE = "read the balance", "a page of 20 payments"
 P = TypeVar("P")
 R = TypeVar("R")
 OURS, PEER, BASELINE = "Thai QR Payments", "(a) FastAPI + asyncpg", "(b) pgbench, same SQL"
@@ -88,29 +92,55 @@ class RequestComparison:
         self.digest = secret_keys.digest(stack.secret_key)
         self.head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {stack.secret_key}\r\n".encode()
         self.payment_ids: list[str] = []
+        self.code_id = ""
 
     def prepare(self) -> None:
         """Create payments to poll, and check that both servers answer the same. Raises NotMeasurable."""
         for server in self.servers.values():
             self._ask(server, self.creations(), LoadProfile(0.5, 2))
         with psycopg.connect(self.database_url) as connection:
-            found = connection.execute("SELECT id, merchant_id FROM payments_payment LIMIT %s", [POLLED])
+            found = connection.execute(
+                "SELECT id, merchant_id, qr_code_id FROM payments_payment LIMIT %s", [POLLED]
+            )
             rows = found.fetchall()
-        self.payment_ids, merchant_id = [row[0] for row in rows], rows[0][1]
+        self.payment_ids, merchant_id, self.code_id = [row[0] for row in rows], *rows[0][1:]
         self._compare()
         self._script(CREATE, pgbench.create_script(self.digest, merchant_id))
         self._script(POLL, pgbench.poll_script(self.digest, merchant_id, self.payment_ids[0]))
 
     def candidates(self, operation: str) -> list[Candidate[LoadProfile, Round]]:
+        return [*self.servers_only(operation), Candidate(BASELINE, self._by_pgbench(operation))]
+
+    def servers_only(self, operation: str) -> list[Candidate[LoadProfile, Round]]:
+        """The candidates without pgbench."""
         requests = self.creations if operation == CREATE else self.polls
+        return [Candidate(name, self._over_http(server, requests)) for name, server in self.servers.items()]
+
+    def others(self) -> list[Candidate[LoadProfile, Round]]:
+        """The other requests, which only the service answers."""
+        head, tail = b"POST /Thai/v1/qr-codes HTTP/1.1\r\n", b"Content-Type: application/json\r\n"
+        invalid = BODY.replace(b"150000", b'"150000"')
+        wrong = self.head.replace(self.stack.secret_key.encode(), self.stack.secret_key.encode()[:-1] + b"0")
+        requests = {
+            REPEAT: (head + self.head + tail + b"Idempotency-Key: repeated\r\n" + _with_length(BODY), {200}),
+            INVALID: (head + self.head + tail + _with_length(invalid), {400}),
+            WRONG_KEY: (b"GET /Thai/v1/balance HTTP/1.1\r\n" + wrong + b"\r\n", {401, 429}),
+            BALANCE: (b"GET /Thai/v1/balance HTTP/1.1\r\n" + self.head + b"\r\n", {200}),
+            PAGE: (b"GET /Thai/v1/payments?limit=20 HTTP/1.1\r\n" + self.head + b"\r\n", {200}),
+            PICTURE: (
+                f"GET /Thai/qr-codes/{self.code_id}/image HTTP/1.1\r\n".encode() + self.head + b"\r\n",
+                {200},
+            ),
+        }
+        server = self.servers[OURS]
         return [
-            *(Candidate(name, self._over_http(server, requests)) for name, server in self.servers.items()),
-            Candidate(BASELINE, self._by_pgbench(operation)),
+            Candidate(name, self._over_http(server, partial(itertools.repeat, request), expected))
+            for name, (request, expected) in requests.items()
         ]
 
     def creations(self) -> Iterator[bytes]:
         head = b"POST /Thai/v1/qr-codes HTTP/1.1\r\n" + self.head
-        tail = b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+        tail = b"\r\nContent-Type: application/json\r\n" + _with_length(BODY)
         run = ids.random_text(12)
         return (head + f"Idempotency-Key: {run}-{n}".encode() + tail for n in itertools.count())
 
@@ -122,11 +152,11 @@ class RequestComparison:
         return itertools.cycle(requested)
 
     def _over_http(
-        self, server: Server, requests: Callable[[], Iterator[bytes]]
+        self, server: Server, requests: Callable[[], Iterator[bytes]], expected: Collection[int] = (200,)
     ) -> Callable[[LoadProfile], Round]:
         def play(profile: LoadProfile) -> Round:
             before = load.cpu_seconds(server.pid)
-            result = self._ask(server, requests(), profile)
+            result = self._ask(server, requests(), profile, expected)
             after = load.cpu_seconds(server.pid)
             each = 1e6 / len(result.latencies)
             server_us = None if before is None or after is None else each * (after - before)
@@ -146,9 +176,15 @@ class RequestComparison:
 
         return play
 
-    def _ask(self, server: Server, requests: Iterator[bytes], profile: LoadProfile) -> load.LoadResult:
+    def _ask(
+        self,
+        server: Server,
+        requests: Iterator[bytes],
+        profile: LoadProfile,
+        expected: Collection[int] = (200,),
+    ) -> load.LoadResult:
         result = load.run(server.port, requests, connections=profile.connections, seconds=profile.seconds)
-        if set(result.statuses) != {200}:
+        if not result.statuses.keys() <= set(expected):
             raise NotMeasurable(
                 f"port {server.port}: {dict(result.statuses)}, first {result.first_refusal!r}"
             )
@@ -176,3 +212,8 @@ class RequestComparison:
 
     def _script(self, operation: str, text: str) -> None:
         self._path(operation).write_text(text)
+
+
+def _with_length(body: bytes) -> bytes:
+    """The end of a head with the length of the body, and the body."""
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bench import load
@@ -17,8 +18,8 @@ from tests.stack import ROOT, Stack
 
 # Each endpoint has its own port, because connections are kept by host and port.
 HEALTHY_ENDPOINTS, SOME_ENDPOINTS = 100, 20
-HOOK, BARE_HOOK, SLOW_HOOK = "/hook", "/bare", "/after/10"
-BARE_LOOP = "(c) bare loop, 32 threads"
+HOOK, SLOW_HOOK = "/hook", "/after/10"
+BARE_LOOP, URLLIB3_LOOP = "(c) bare loop, requests", "(d) bare loop, urllib3"
 WITHOUT_SLOW, BESIDE_SLOW = "50 a second to 100", "the same beside a slow one"
 PATIENCE_SECONDS = 20.0
 POLL_SECONDS = 0.05
@@ -113,7 +114,11 @@ class DeliveryBenchmark:
         *self.merchants, self.slow, self.merchant = self._run_driver("register", *urls, *others)
 
     def candidates(self) -> list[Candidate[int, DeliveryRate]]:
-        return [Candidate(OURS, self._deliver_batch), Candidate(BARE_LOOP, self._post_bare)]
+        return [
+            Candidate(OURS, self._deliver_batch),
+            Candidate(BARE_LOOP, partial(self._post_bare, "post_by_requests")),
+            Candidate(URLLIB3_LOOP, partial(self._post_bare, "post_by_urllib3")),
+        ]
 
     def measure_latency(self, rate: int, seconds: int, endpoints: int) -> DeliveryLatencies:
         """Publish for some of the healthy endpoints at a steady rate. Raises NotMeasurable."""
@@ -136,9 +141,10 @@ class DeliveryBenchmark:
         _, drained = self._timed(count, HOOK, "publish_batch", count, self.merchant)
         return replace(drained, sender_us=_microseconds_each(count, before, load.cpu_seconds(worker)))
 
-    def _post_bare(self, count: int) -> DeliveryRate:
-        url = self.receiver.url(HEALTHY_ENDPOINTS + 1, BARE_HOOK)
-        result, drained = self._timed(count, BARE_HOOK, "post_again", count, self.merchant, url)
+    def _post_bare(self, command: str, count: int) -> DeliveryRate:
+        path = f"/{command}"  # each loop posts the same messages, and the receiver notes repeated ones
+        url = self.receiver.url(HEALTHY_ENDPOINTS + 1, path)
+        result, drained = self._timed(count, path, command, count, self.merchant, url)
         return replace(drained, sender_us=_microseconds_each(count, 0.0, result["cpu"]), postgres_us=None)
 
     def _timed(

@@ -4,13 +4,15 @@ It is a process with the settings of the instance. Instants are seconds since th
 """
 
 import argparse
+import http.client
 import itertools
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 import django
 
@@ -20,6 +22,7 @@ django.setup()
 
 import requests  # noqa: E402
 from django.db import transaction  # noqa: E402
+from urllib3 import HTTPConnectionPool  # noqa: E402
 
 from core import clock, ids  # noqa: E402
 from merchants import services  # noqa: E402
@@ -50,7 +53,8 @@ def main() -> None:
         (register, ()),
         (publish_batch, ("count",)),
         (publish_steadily, ("rate", "seconds")),
-        (post_again, ("count",)),
+        (post_by_requests, ("count",)),
+        (post_by_urllib3, ("count",)),
     ):
         command = commands.add_parser(run.__name__)
         command.set_defaults(run=run)
@@ -132,18 +136,31 @@ def _new_event(merchant_id: str) -> events.NewEvent:
     return events.NewEvent(merchant_id, EventType.PAYMENT_SUCCEEDED, payment.id, event_data(payment), now)
 
 
-def post_again(count: int, names: list[str]) -> dict[str, float]:
-    """The bare loop: 32 threads post the newest messages of a merchant with `requests`, and store nothing.
+def post_by_requests(count: int, names: list[str]) -> dict[str, float]:
+    """Post with a `requests` session in each thread, see `_post_again`."""
+    return _post_again(count, names, _requests_post)
 
-    names: the merchant id and the URL. Body and headers are those of the service, signed before the start.
-    Returns the instant of the start and the processor seconds. Raises HTTPError.
+
+def post_by_urllib3(count: int, names: list[str]) -> dict[str, float]:
+    """Post with a urllib3 pool in each thread, see `_post_again`."""
+    return _post_again(count, names, _urllib3_post)
+
+
+def _post_again(
+    count: int, names: list[str], new_post: Callable[[str], Callable[[Message], None]]
+) -> dict[str, float]:
+    """The bare loop: 32 threads post the newest messages of a merchant and store nothing.
+
+    names: the merchant id and the URL. new_post: returns the function of one thread, which raises for an
+    error. Body and headers are those of the service, signed before the start. Returns the instant of the
+    start and the processor seconds.
     """
     merchant_id, url = names
     messages = iter(_messages(count, merchant_id))
-    sessions = [_session() for _ in range(BARE_LOOP_THREADS)]
+    posts = [new_post(url) for _ in range(BARE_LOOP_THREADS)]
     with ThreadPoolExecutor(BARE_LOOP_THREADS) as pool:
         started, cpu = time.time(), time.process_time()
-        for done in [pool.submit(_post, session, url, messages) for session in sessions]:
+        for done in [pool.submit(_post_each, post, messages) for post in posts]:
             done.result()
         return {"at": started, "cpu": time.process_time() - cpu}
 
@@ -162,17 +179,35 @@ def _message(event: Any, secrets: list[str]) -> Message:
     return body, {**usual, **signed}
 
 
-def _session() -> requests.Session:
+def _post_each(post: Callable[[Message], None], messages: Iterator[Message]) -> None:
+    for message in messages:
+        post(message)
+
+
+def _requests_post(url: str) -> Callable[[Message], None]:
     session = requests.Session()
     session.trust_env = False
     # Remove the default headers of requests.
     session.headers.clear()
-    return session
 
-
-def _post(session: requests.Session, url: str, messages: Iterator[Message]) -> None:
-    for body, headers in messages:
+    def post(message: Message) -> None:
+        body, headers = message
         session.post(url, body, headers=headers, timeout=TIMEOUT).raise_for_status()
+
+    return post
+
+
+def _urllib3_post(url: str) -> Callable[[Message], None]:
+    parts = urlsplit(url)
+    pool = HTTPConnectionPool(parts.hostname or "", parts.port, maxsize=1, timeout=TIMEOUT, retries=False)
+
+    def post(message: Message) -> None:
+        body, headers = message
+        response = pool.request("POST", parts.path, body=body, headers=headers)
+        if response.status >= http.client.BAD_REQUEST:
+            raise http.client.HTTPException(f"answer {response.status}")
+
+    return post
 
 
 if __name__ == "__main__":

@@ -122,8 +122,17 @@ def cpu_seconds(pid: int) -> float | None:
     """Processor seconds of the process and its descendants. None if there is no /proc of Linux."""
     if not (PROC / "self" / "stat").exists():
         return None
-    known = {int(entry.name): _read(entry) for entry in PROC.glob("[0-9]*")}
+    known = _processes()
     return sum(known[each][1] for each in _family(pid, known)) / TICKS_PER_SECOND
+
+
+def family(pid: int) -> set[int]:
+    """The process and its descendants."""
+    return _family(pid, _processes())
+
+
+def _processes() -> dict[int, tuple[int, int]]:
+    return {int(entry.name): _read(entry) for entry in PROC.glob("[0-9]*")}
 
 
 def _read(entry: Path) -> tuple[int, int]:

@@ -8,15 +8,17 @@ from statistics import median
 from typing import Any
 
 from bench.comparison import BASELINE, OURS, PEER, Candidate
-from bench.deliveries import BARE_LOOP, BESIDE_SLOW, WITHOUT_SLOW, DeliveryLatencies
+from bench.deliveries import BARE_LOOP, BESIDE_SLOW, URLLIB3_LOOP, WITHOUT_SLOW, DeliveryLatencies
+from bench.footprint import Footprint
+from bench.guard import Figure
 from config.devstack.postgres_programs import find_programs, full_version
 
 Cells = Sequence[str]
 AnyCandidate = Candidate[Any, Any]
 WIDTHS = (28, 11, 8, 8, 8, 8, 8, 11, 11)
 REQUESTS = ("", "per second", "p50 ms", "p95 ms", "p99 ms", "of (a)", "of (b)", "server us", "client us")
-DELIVERY_WIDTHS = (28, 11, 8, 11, 13, 13)
-DELIVERIES = ("", "per second", "of (c)", "sender us", "postgres us", "receiver us")
+DELIVERY_WIDTHS = (28, 11, 8, 8, 11, 13, 13)
+DELIVERIES = ("", "per second", "of (c)", "of (d)", "sender us", "postgres us", "receiver us")
 LATENCY_WIDTHS = (28, 10, 8, 8, 8, 9, 7, 9)
 LATENCIES = ("", "messages", "p50 ms", "p95 ms", "p99 ms", "most ms", "times", "late ms")
 
@@ -29,6 +31,48 @@ def requests(results: Mapping[str, Sequence[AnyCandidate]]) -> str:
         rows += [("",), (operation,)]
         rows += [_request(each, by_name[PEER], by_name[BASELINE]) for each in candidates]
     return _table(REQUESTS, rows, WIDTHS)
+
+
+def others(candidates: Sequence[AnyCandidate]) -> str:
+    """Medians of the rounds of requests without a peer."""
+    rows = [
+        (
+            f"  {each.name}",
+            _number(each.median("rate"), 0),
+            *(_number(each.median(name), 2) for name in ("p50", "p95", "p99")),
+            _number(each.median("server_us"), 0),
+        )
+        for each in candidates
+    ]
+    headings = ("other requests", "per second", "p50 ms", "p95 ms", "p99 ms", "server us")
+    return _table(headings, rows, (44, 11, 8, 8, 8, 11))
+
+
+def footprint(result: Footprint) -> str:
+    """Megabytes by process, their sum, and the seconds of both starts."""
+    rows: list[Cells] = [(f"  {name}", _number(size, 0)) for name, size in result.memory.items()]
+    rows += [
+        ("  memory (Pss), MB", _number(sum(result.memory.values()), 0)),
+        ("  processor, % of a core", _number(100 * result.processor, 1)),
+        ("  first start, s", _number(result.first_start, 1)),
+        ("  second start, s", _number(result.second_start, 1)),
+    ]
+    return _table(("an idle instance", ""), rows, (30, 10))
+
+
+def guard(found: Sequence[Figure]) -> str:
+    """Ratios to the peer (above 1 is better), with their intervals and the committed figures."""
+    rows: list[Cells] = [
+        (
+            f"  {each.operation}: {each.name}",
+            _number(each.ratio, 2),
+            f"{each.low:.2f} to {each.high:.2f}",
+            _number(each.committed, 2),
+            each.verdict,
+        )
+        for each in found
+    ]
+    return _table((f"of {PEER}", "ratio", "95 %", "committed", ""), rows, (44, 8, 16, 11, 22))
 
 
 def _request(each: AnyCandidate, peer: AnyCandidate, floor: AnyCandidate) -> Cells:
@@ -44,15 +88,16 @@ def _request(each: AnyCandidate, peer: AnyCandidate, floor: AnyCandidate) -> Cel
 
 def deliveries(candidates: Sequence[AnyCandidate], count: int) -> str:
     """Medians and ratios, as in `requests`, of rounds with `count` messages."""
-    baseline = next(each for each in candidates if each.name == BARE_LOOP)
-    rows = [_delivery(each, baseline) for each in candidates]
+    loops = [each for each in candidates if each.name in (BARE_LOOP, URLLIB3_LOOP)]
+    rows = [_delivery(each, loops) for each in candidates]
     title = f"deliver {count:,} messages to one endpoint"
     return _table(DELIVERIES, [("",), (title,), *rows], DELIVERY_WIDTHS)
 
 
-def _delivery(each: AnyCandidate, baseline: AnyCandidate) -> Cells:
+def _delivery(each: AnyCandidate, loops: Sequence[AnyCandidate]) -> Cells:
+    ratios = (_number(ratio(each, loop), 2) for loop in loops)
     figures = (_number(each.median(name), 0) for name in ("sender_us", "postgres_us", "receiver_us"))
-    return f"  {each.name}", _number(each.median("rate"), 0), _number(ratio(each, baseline), 2), *figures
+    return f"  {each.name}", _number(each.median("rate"), 0), *ratios, *figures
 
 
 def latencies(results: dict[str, DeliveryLatencies]) -> str:
@@ -106,7 +151,7 @@ def _processor() -> str:
 
 def caption(*, connections: int, rounds: int, seconds: float, latency_seconds: int, backlog: int) -> str:
     return (
-        f"{OURS} with its default settings and the limiter's ceiling raised. {rounds} rounds of each in "
+        f"{OURS} with the limit of requests raised and separate workers. {rounds} rounds of each in "
         f"turn, medians; requests: {connections} connections, {seconds:g} s a round. Latencies once, "
         f"{latency_seconds} s each;\nthe slow endpoint takes 10 s an answer and is {backlog:,} behind.\n"
         f"{machine()}"
