@@ -9,6 +9,7 @@ from django.db import OperationalError
 
 from config.devstack.environment import load_env_file
 from core import request_context
+from core.postgres.availability import is_unavailable
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -19,5 +20,7 @@ if __name__ == "__main__":
     try:
         execute_from_command_line(sys.argv)
     except OperationalError as error:
+        if not is_unavailable(error):
+            raise  # such as a lock that took too long: its traceback helps
         reason = str(error).partition("\n")[0]
         sys.exit(f"The database does not answer: {reason}\nIf it is that of `make run`, start it first.")
