@@ -112,10 +112,15 @@ def page(
     query: dict[str, Any],
     plural: str,
     show: Callable[[M], dict[str, Any]],
-    cursor: Cursor | None = None,
+    *,
+    unfiltered: QuerySet[M] | None = None,
 ) -> ApiResponse:
-    """One page of `rows` under the key `plural`; `total` counts all that match."""
+    """One page of `rows` under the key `plural`; `total` counts all that match.
+
+    `unfiltered`: the whole list, which has the row of a cursor. Not needed for a list without cursors.
+    """
     limit, offset = query["limit"], query["offset"]
+    cursor = None if unfiltered is None else find_cursor(unfiltered, query)
     total = rows.count()
     if cursor is not None:
         found = list(cursor.restrict(rows)[:limit])

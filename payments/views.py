@@ -34,8 +34,8 @@ class PaymentViewSet(MerchantViewSet):
         if "reference" in query or "qr_code_id" in query:
             # Few payments match, so they are read and not counted.
             mine = Payment.objects.of(merchant)
-            found, cursor = _filtered(mine, query, now), paging.find_cursor(mine, query)
-            return paging.page(found.prefetch_related("exceptions"), query, "payments", show, cursor)
+            found = _filtered(mine, query, now).prefetch_related("exceptions")
+            return paging.page(found, query, "payments", show, unfiltered=mine)
         wanted = PAYMENTS.matching(merchant.id, query.get("status"), now=now, **period_of(query))
         return listing.response(wanted, query, "payments", show, prefetch=["exceptions"])
 

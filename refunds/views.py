@@ -32,11 +32,8 @@ class RefundViewSet(MerchantViewSet):
             # Few refunds match, so they are read and not counted.
             mine = Refund.objects.of(merchant)
             where = {name: query[name] for name in ("status", "payment_id") if name in query}
-            found, cursor = (
-                paging.created_between(mine.filter(**where), query),
-                paging.find_cursor(mine, query),
-            )
-            return paging.page(found, query, "refunds", refund_object, cursor)
+            found = paging.created_between(mine.filter(**where), query)
+            return paging.page(found, query, "refunds", refund_object, unfiltered=mine)
         wanted = REFUNDS.matching(merchant.id, query.get("status"), **period_of(query))
         return listing.response(wanted, query, "refunds", refund_object)
 

@@ -103,14 +103,14 @@ class DeliveryViewSet(MerchantViewSet):
     def list(self, request: Request, webhook_id: str) -> ApiResponse:
         query = api.read_query(DELIVERY_QUERY, request)
         endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
-        cursor = paging.find_cursor(Delivery.objects.filter(endpoint=endpoint), query)
-        rows = Delivery.objects.filter(endpoint=endpoint).select_related("event").defer("event__body")
+        deliveries = Delivery.objects.filter(endpoint=endpoint)
+        rows = deliveries.select_related("event").defer("event__body").prefetch_related(ATTEMPTS)
         if "state" in query:
             is_waiting = query["state"] == DeliveryState.PENDING
             rows = rows.filter(state__in=UNFINISHED_STATES if is_waiting else [query["state"]])
         if "event" in query:
             rows = rows.filter(event__type=query["event"])
-        return paging.page(rows.prefetch_related(ATTEMPTS), query, "deliveries", delivery_object, cursor)
+        return paging.page(rows, query, "deliveries", delivery_object, unfiltered=deliveries)
 
     @docs.test
     @idempotent

@@ -40,11 +40,8 @@ class WithdrawalViewSet(MerchantViewSet):
             # Few withdrawals match, so they are read and not counted.
             mine = Withdrawal.objects.of(merchant)
             where = {name: query[name] for name in ("status", "reference") if name in query}
-            found, cursor = (
-                paging.created_between(mine.filter(**where), query),
-                paging.find_cursor(mine, query),
-            )
-            return paging.page(found, query, "withdrawals", _shape_of(merchant), cursor)
+            found = paging.created_between(mine.filter(**where), query)
+            return paging.page(found, query, "withdrawals", _shape_of(merchant), unfiltered=mine)
         wanted = WITHDRAWALS.matching(merchant.id, query.get("status"), **period_of(query))
         return listing.response(wanted, query, "withdrawals", _shape_of(merchant))
 
