@@ -6,7 +6,7 @@ import sys
 from subprocess import CalledProcessError
 
 from config.devstack import ports
-from config.devstack.environment import port
+from config.devstack.environment import has_separate_workers, port
 from config.devstack.instance import AlreadyRunningError, Instance, NotOursError, data_dir, wipe
 from config.devstack.postgres_programs import PostgresMissingError
 from config.devstack.stack import Stack
@@ -29,6 +29,7 @@ def run(instance: Instance) -> None:
     instance.wait_for_leftovers()
     if not ports.is_free(port(), os.environ.get("HOST", ports.LOOPBACK)):
         raise StartError(f"Port {port()} is in use. Choose another: PORT={port() + 1} make run")
+    has_separate_workers()  # a wrong value ends here, before a server starts
     supervisor = Supervisor(instance.pids)
     try:
         Stack(instance, supervisor).start()

@@ -24,6 +24,14 @@ def port() -> int:
     return int(value)
 
 
+def has_separate_workers() -> bool:
+    """Whether each worker has a process: SEPARATE_WORKERS, 0 or 1. Raises StartError for another value."""
+    value = os.environ.get("SEPARATE_WORKERS") or "0"
+    if value not in {"0", "1"}:
+        raise StartError(f"SEPARATE_WORKERS={value} is neither 0 nor 1.")
+    return value == "1"
+
+
 def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:
     """Return the settings: from the environment, or else those that the instance stores."""
     is_new = "SECRET_KEY" not in instance.state

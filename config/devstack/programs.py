@@ -133,10 +133,10 @@ def web() -> Program:
     return Program("web", target=_serve)
 
 
-def workers() -> list[Program]:
+def workers(*, are_separate: bool) -> list[Program]:
     """Workers, beat and the sandbox bank."""
     bank = Program("bank", target=partial(_call_command, "sandbox_bank"))
-    if os.environ.get("SEPARATE_WORKERS") != "1":
+    if not are_separate:
         return [Program("worker", target=_worker_with_beat), bank]
     separate = [
         Program(name, target=partial(_celery, *worker_arguments(name, *WORKERS[name]))) for name in WORKERS

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from config.devstack.environment import environment, port, write_env_file
+from config.devstack.environment import environment, has_separate_workers, port, write_env_file
 from config.devstack.instance import Instance
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster
@@ -61,7 +61,7 @@ class Stack:
         import_application(environ)
         self.supervisor.run(migrate())
         demo = self._seed(environ)
-        for program in (web(), *workers()):
+        for program in (web(), *workers(are_separate=has_separate_workers())):
             self.supervisor.keep(program)
         self.supervisor.wait_until(_is_ready, READY_SECONDS, "The service")
         print_text(banner(environ["BASE_URL"], str(self.instance.folder), demo))

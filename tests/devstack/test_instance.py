@@ -54,6 +54,22 @@ def test_instance_port_is_kept_while_free(folder: Path) -> None:
             assert instance.port("postgres") != first
 
 
+@pytest.mark.parametrize("name", ["PORT", "SEPARATE_WORKERS"])
+def test_wrong_setting_of_make_run_is_named(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "config.devstack"],
+        cwd=ROOT,
+        env=os.environ | {name: "yes", "DATA_DIR": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{name}=yes is ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_data_folder_is_locked_by_one_process(folder: Path) -> None:
     with Instance(folder), pytest.raises(AlreadyRunningError, match="DATA_DIR"):
         wipe(folder)
