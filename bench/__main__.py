@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import deliveries, footprint, guard, history, report
+from bench import deliveries, footprint, guard, history, life, report
 from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
 from bench.deliveries import (
     BESIDE_SLOW,
@@ -21,6 +21,7 @@ from bench.deliveries import (
     DeliveryBenchmark,
     DeliveryLatencies,
 )
+from bench.floor import Floor
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 
@@ -34,8 +35,10 @@ WARM_UP_MESSAGES = 500
 PEER_SECONDS = 30.0
 HISTORY_ROUNDS, HISTORY_SECONDS = 2, 0.5
 REQUESTS = {"create": CREATE, "poll": POLL}
-PARTS = (*REQUESTS, "others", "history", "deliver", "latency", "slow", "footprint")
+PARTS = (*REQUESTS, "others", "life", "history", "deliver", "latency", "slow", "footprint")
 RATES = (50, 200)
+# The webhooks are verified by then, and all sessions have planned their statements.
+LIFE_WARM_UP_SECONDS = 3.0
 QUICK_ROUNDS, QUICK_SECONDS = 8, 1.5
 PROFILE_SECONDS, PROFILER_START_SECONDS, DEFAULT_CONNECTIONS = 10, 2, 8
 BESIDE_RATE = 50
@@ -57,6 +60,8 @@ def main() -> None:
             _log("Starting an instance ...")
             with Stack(home / "instance", **SETTINGS) as stack:
                 tables += [
+                    # First, because the rows of other parts would not pass the audit.
+                    *_lives(stack, home, options),
                     *_requests(stack, home, options),
                     *_history(stack, options),
                     *_deliveries(stack, options),
@@ -80,6 +85,8 @@ def _options() -> argparse.Namespace:
     add("--connections", type=int, default=DEFAULT_CONNECTIONS, help="requests under way at once (8)")
     add("--rows", type=int, default=history.LONG_ROWS, help=f"of the long lists ({history.LONG_ROWS})")
     add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
+    add("--lives", type=int, default=16, help="lives under way at once (16)")
+    add("--life-seconds", type=float, default=5.0, help="length of a round of lives (5)")
     add("--latency-seconds", type=int, default=10, help="how long to publish at each rate (10)")
     add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
     add("--quick", action="store_true", help="compare create and poll with the figures of the last commit")
@@ -181,6 +188,17 @@ def _listens(port: int) -> bool:
 def _history(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
     if "history" in options.only:
         yield history.measure(stack, rows=options.rows, rounds=HISTORY_ROUNDS, seconds=HISTORY_SECONDS)
+
+
+def _lives(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterator[str]:
+    if "life" in options.only:
+        with life.opened(stack) as benchmark:
+            floor = Floor(stack, folder, options.lives)
+            candidates = benchmark.candidates(floor, options.lives)
+            _run_rounds("life", candidates, LIFE_WARM_UP_SECONDS, options.life_seconds, options.rounds)
+            benchmark.check()
+            life.check_floor(floor)
+        yield report.life(candidates)
 
 
 def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:

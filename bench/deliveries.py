@@ -89,10 +89,10 @@ class ReceiverProcess:
 
 
 @contextmanager
-def receiver() -> Iterator[ReceiverProcess]:
+def receiver(count: int = HEALTHY_ENDPOINTS + 2) -> Iterator[ReceiverProcess]:
     """Run the endpoints: ports 0 to 99 are healthy, the next is slow, the last is for the delivery rate."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.receiver", str(HEALTHY_ENDPOINTS + 2)],
+        [sys.executable, "-m", "bench.receiver", str(count)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -109,6 +109,7 @@ class DeliveryBenchmark:
 
     def __init__(self, stack: Stack, endpoints: ReceiverProcess) -> None:
         self.stack, self.receiver = stack, endpoints
+        self._run_driver = partial(run_driver, stack)
         urls = [endpoints.url(number, HOOK) for number in range(HEALTHY_ENDPOINTS)]
         others = [endpoints.url(HEALTHY_ENDPOINTS, SLOW_HOOK), endpoints.url(HEALTHY_ENDPOINTS + 1, HOOK)]
         *self.merchants, self.slow, self.merchant = self._run_driver("register", *urls, *others)
@@ -161,15 +162,17 @@ class DeliveryBenchmark:
         ]
         return result, DeliveryRate(count / (last - result["at"]), None, *used)
 
-    def _run_driver(self, command: str, *arguments: object) -> Any:
-        response = subprocess.check_output(
-            [sys.executable, "-m", "bench.driver", command, *map(str, arguments)],
-            cwd=ROOT,
-            # The slow endpoint would not answer a probe in time.
-            env={**self.stack.environ, **self.stack.env, "WEBHOOK_PROBE": "off"},
-            text=True,
-        )
-        return json.loads(response)
+
+def run_driver(stack: Stack, command: str, *arguments: object) -> Any:
+    """Run a command of `bench/driver.py` in the instance; return its answer."""
+    response = subprocess.check_output(
+        [sys.executable, "-m", "bench.driver", command, *map(str, arguments)],
+        cwd=ROOT,
+        # The slow endpoint would not answer a probe in time.
+        env={**stack.environ, **stack.env, "WEBHOOK_PROBE": "off"},
+        text=True,
+    )
+    return json.loads(response)
 
 
 def _microseconds_each(count: int, before: float | None, after: float | None) -> float | None:

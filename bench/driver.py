@@ -51,6 +51,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     for run, numbers in (
         (register, ()),
+        (open_shops, ()),
         (publish_batch, ("count",)),
         (publish_steadily, ("rate", "seconds")),
         (post_by_requests, ("count",)),
@@ -71,11 +72,26 @@ def register(names: list[str]) -> list[str]:
 
 
 def _registered(url: str) -> str:
-    now = clock.now()
-    merchant, _ = services.create_merchant(name="Bench", mode="test", now=now)
+    return open_shops([url])[0]["merchant_id"]
+
+
+def open_shops(names: list[str]) -> list[dict[str, str]]:
+    """Create a merchant with one endpoint for each URL; return their ids and secrets."""
+    return [_shop(url) for url in names]
+
+
+def _shop(url: str) -> dict[str, str]:
+    now, webhook_secret = clock.now(), signing.new_secret()
+    merchant, secret_key = services.create_merchant(name="Bench", mode="test", now=now)
     types = [str(EventType.PAYMENT_SUCCEEDED), str(EventType.PAYMENT_FAILED)]
-    endpoints.store(endpoints.prepare(merchant=merchant, url=url, events=types, now=now))
-    return str(merchant.id)
+    endpoint = endpoints.prepare(merchant=merchant, url=url, events=types, now=now, secret=webhook_secret)
+    endpoints.store(endpoint)
+    return {
+        "merchant_id": merchant.id,
+        "secret_key": secret_key,
+        "webhook_secret": webhook_secret,
+        "endpoint_id": endpoint.id,
+    }
 
 
 def publish_batch(count: int, names: list[str]) -> dict[str, float]:

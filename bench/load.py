@@ -61,10 +61,10 @@ class Connection:
         if not chunk:
             raise ConnectionError("The server closed a kept connection.")
         self.received += chunk
-        return self.received if _is_whole(self.received) else None
+        return self.received if is_whole(self.received) else None
 
 
-def _is_whole(received: bytes) -> bool:
+def is_whole(received: bytes) -> bool:
     end = received.find(HEAD_END)
     if end < 0:
         return False

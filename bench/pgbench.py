@@ -3,7 +3,10 @@
 import os
 import re
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from urllib.parse import urlsplit
 
 from bench import peer_sql
@@ -14,6 +17,8 @@ from config.devstack.postgres_programs import find_programs
 DRAW = "\\set n random(1, 9000000000000000000)\n"
 BODY_BYTES, EVENT_BYTES, PAYLOAD_CHARACTERS = 700, 330, 140
 RATE = re.compile(r"^tps = ([0-9.]+) ", re.MULTILINE)
+COUNT = re.compile(r"^number of transactions actually processed: ([0-9]+)", re.MULTILINE)
+PROGRESS = re.compile(r"^progress: [0-9.]+ s, ([0-9.]+) tps", re.MULTILINE)
 LATENCY = re.compile(r"^latency average = ([0-9.]+) ms", re.MULTILINE)
 
 
@@ -68,19 +73,52 @@ def _id(prefix: str) -> str:
 
 def run(database_url: str, script: Path, *, connections: int, seconds: float) -> tuple[float, float]:
     """Transactions a second and their mean latency in milliseconds. Raises CalledProcessError."""
+    shown = _run(database_url, script, connections, seconds).stdout
+    return _number(RATE, shown), _number(LATENCY, shown)
+
+
+@dataclass(frozen=True)
+class WarmRun:
+    """rate: transactions a second after the warm-up. count: all transactions, also those of the warm-up."""
+
+    rate: float
+    count: int
+
+
+def run_warm(
+    database_url: str,
+    script: Path,
+    *,
+    connections: int,
+    warm_up: int,
+    seconds: float,
+    variables: Mapping[str, str],
+) -> WarmRun:
+    """Run a script whose statements take long to plan: the first seconds do not count.
+
+    Raises CalledProcessError.
+    """
+    options = ["--progress=1", *(f"--define={name}={value}" for name, value in variables.items())]
+    done = _run(database_url, script, connections, warm_up + seconds, *options)
+    rates = [float(rate) for rate in PROGRESS.findall(done.stderr)[warm_up:]]
+    return WarmRun(fmean(rates), int(_number(COUNT, done.stdout)))
+
+
+def _run(
+    database_url: str, script: Path, connections: int, seconds: float, *options: str
+) -> "subprocess.CompletedProcess[str]":
     url = urlsplit(database_url)
-    shown = subprocess.run(
+    return subprocess.run(
         [
             *(find_programs() / "pgbench", "--no-vacuum", "--protocol=prepared", f"--file={script}"),
-            *(f"--client={connections}", "--jobs=1", f"--time={max(1, round(seconds))}"),
+            *(f"--client={connections}", "--jobs=1", f"--time={max(1, round(seconds))}", *options),
             *("-h", str(url.hostname), "-p", str(url.port), "-U", str(url.username), url.path[1:]),
         ],
         env={**os.environ, "PGPASSWORD": str(url.password)},
-        stdout=subprocess.PIPE,
+        capture_output=True,
         check=True,
         text=True,
-    ).stdout
-    return _number(RATE, shown), _number(LATENCY, shown)
+    )
 
 
 def _number(pattern: re.Pattern[str], text: str) -> float:

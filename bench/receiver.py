@@ -37,14 +37,19 @@ class Endpoint(asyncio.Protocol):
             return
         head = self.received[:end]
         lower = head.lower()
-        if len(self.received) < end + len(HEAD_END) + int(_value(head, lower, LENGTH) or 0):
+        body = self.received[end + len(HEAD_END) :]
+        if len(body) < int(header(head, lower, LENGTH) or 0):
             return
         self.received = b""
+        self.receive(head, lower, body)
+
+    def receive(self, head: bytes, lower: bytes, body: bytes) -> None:
+        """Answer a complete request. lower: the head in lower case."""
         method, path, _ = head.split(b" ", 2)
         if method == b"GET":
             self.send(_as_json(arrivals.pop(path, [])))
         else:
-            arrivals[path].append((_value(head, lower, MESSAGE_ID).decode(), time.time()))
+            arrivals[path].append((header(head, lower, MESSAGE_ID).decode(), time.time()))
             self.take(path)
 
     def take(self, path: bytes) -> None:
@@ -58,7 +63,8 @@ class Endpoint(asyncio.Protocol):
             self.transport.write(response)
 
 
-def _value(head: bytes, lower: bytes, name: bytes) -> bytes:
+def header(head: bytes, lower: bytes, name: bytes) -> bytes:
+    """The value of a header, or nothing. name: in lower case, between a line end and a colon."""
     at = lower.find(name)
     if at < 0:
         return b""

@@ -11,6 +11,8 @@ from bench.comparison import BASELINE, OURS, PEER, Candidate
 from bench.deliveries import BARE_LOOP, BESIDE_SLOW, URLLIB3_LOOP, WITHOUT_SLOW, DeliveryLatencies
 from bench.footprint import Footprint
 from bench.guard import Figure
+from bench.life import LifeRound
+from bench.lives import quantile
 from config.devstack.postgres_programs import find_programs, full_version
 
 Cells = Sequence[str]
@@ -21,6 +23,12 @@ DELIVERY_WIDTHS = (28, 11, 8, 8, 11, 13, 13)
 DELIVERIES = ("", "per second", "of (c)", "of (d)", "sender us", "postgres us", "receiver us")
 LATENCY_WIDTHS = (28, 10, 8, 8, 8, 9, 7, 9)
 LATENCIES = ("", "messages", "p50 ms", "p95 ms", "p99 ms", "most ms", "times", "late ms")
+
+LIFE_WIDTHS = (28, 11, 8, 8, 8, 8, 9, 11, 13, 11, 11)
+LIVES = (
+    "whole lives", "per second", "p50 ms", "p95 ms", "p99 ms", "of (b)", "web us", "sender us", "postgres us",
+    "others us", "client us",
+)  # fmt: skip
 
 
 def requests(results: Mapping[str, Sequence[AnyCandidate]]) -> str:
@@ -114,6 +122,34 @@ def _latency(name: str, result: DeliveryLatencies, alone: DeliveryLatencies | No
         _number(result.quantile(0.95) / alone.quantile(0.95), 2) if name == BESIDE_SLOW and alone else "",
         _number(result.publish_delay_ms, 1),
     )
+
+
+def life(candidates: Sequence[Candidate[float, LifeRound]]) -> str:
+    """Medians of the rounds, and the latencies of all requests of all rounds."""
+    ours, floor = candidates
+    names = ("p50", "p95", "p99")
+    times = ("web_us", "sender_us", "postgres_us", "others_us", "client_us")
+    lives = [
+        (
+            f"  {each.name}",
+            _number(each.median("rate"), 0),
+            *(_number(each.median(name), 1) for name in names),
+            _number(ratio(each, floor), 2),
+            *(_number(each.median(name), 0) for name in times),
+        )
+        for each in candidates
+    ]
+    requests = [(f"  {name}", "", *_quantiles(found)) for name, found in _life_requests(ours).items()]
+    return _table(LIVES, [("",), *lives, ("",), ("requests of a life",), *requests], LIFE_WIDTHS)
+
+
+def _life_requests(ours: Candidate[float, LifeRound]) -> dict[str, list[float]]:
+    names = ours.rounds[0].requests
+    return {name: [each for round_ in ours.rounds for each in round_.requests[name]] for name in names}
+
+
+def _quantiles(seconds: Sequence[float]) -> list[str]:
+    return [_number(quantile(seconds, share), 1) for share in (0.5, 0.95, 0.99)]
 
 
 def ratio(one: AnyCandidate, other: AnyCandidate) -> float:

@@ -116,7 +116,7 @@ class Dispatcher:
     def _post(self, lease: Lease, now: Clock) -> None:
         result = None
         try:
-            result = _post_delivery(lease, now)
+            result = post_delivery(lease, now)
         except Exception as error:
             # The lease expires, and the attempt is recorded then. Other deliveries go on.
             log.error(
@@ -164,7 +164,8 @@ class Dispatcher:
             self._record()
 
 
-def _post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
+def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
+    """Post a claimed delivery, without using the database."""
     started_at = now()
     post_result = sending.send(
         lease.endpoint,

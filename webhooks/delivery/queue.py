@@ -95,7 +95,7 @@ class RoundRobinClaimer:
         """
         start, has_wrapped = self._after, self._after == ""
         while True:
-            claimed, self._after = _claim_in_window(self._after, now, limits)
+            claimed, self._after = claim_in_window(self._after, now, limits)
             if claimed:
                 return claimed
             if has_wrapped and (self._after == "" or self._after >= start != ""):
@@ -103,7 +103,7 @@ class RoundRobinClaimer:
             has_wrapped = has_wrapped or self._after == ""
 
 
-def _claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[list[Lease], str]:
+def claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[list[Lease], str]:
     """Return the claimed deliveries, and the last endpoint of the window or "" at the end."""
     posts = Counter(lease.endpoint.merchant_id for lease in limits.in_flight)
     slow = Counter(lease.endpoint.merchant_id for lease in limits.in_flight if lease.quota is Quota.SLOW)
