@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import deliveries, footprint, guard, history, life, report
+from bench import deliveries, footprint, guard, history, life, report, soak
 from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
 from bench.deliveries import (
     BESIDE_SLOW,
@@ -22,6 +22,7 @@ from bench.deliveries import (
     DeliveryLatencies,
 )
 from bench.floor import Floor
+from bench.lives import quantile
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 
@@ -35,7 +36,8 @@ WARM_UP_MESSAGES = 500
 PEER_SECONDS = 30.0
 HISTORY_ROUNDS, HISTORY_SECONDS = 2, 0.5
 REQUESTS = {"create": CREATE, "poll": POLL}
-PARTS = (*REQUESTS, "others", "life", "history", "deliver", "latency", "slow", "footprint")
+USUAL_PARTS = (*REQUESTS, "others", "life", "history", "deliver", "latency", "slow", "footprint")
+PARTS = (*USUAL_PARTS, "soak")
 RATES = (50, 200)
 # The webhooks are verified by then, and all sessions have planned their statements.
 LIFE_WARM_UP_SECONDS = 3.0
@@ -79,7 +81,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     add = parser.add_argument
-    add("--only", type=_parts, default=PARTS, help=f"some of {','.join(PARTS)} (all)")
+    add("--only", type=_parts, default=USUAL_PARTS, help=f"some of {','.join(PARTS)} (all but soak)")
     add("--seconds", type=float, default=3.0, help="length of a round of requests (3)")
     add("--rounds", type=int, default=5, help="rounds of each contestant (5)")
     add("--connections", type=int, default=DEFAULT_CONNECTIONS, help="requests under way at once (8)")
@@ -87,6 +89,7 @@ def _options() -> argparse.Namespace:
     add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
     add("--lives", type=int, default=16, help="lives under way at once (16)")
     add("--life-seconds", type=float, default=5.0, help="length of a round of lives (5)")
+    add("--soak-seconds", type=float, default=600.0, help="length of the soak run (600)")
     add("--latency-seconds", type=int, default=10, help="how long to publish at each rate (10)")
     add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
     add("--quick", action="store_true", help="compare create and poll with the figures of the last commit")
@@ -199,6 +202,17 @@ def _lives(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterator[
             benchmark.check()
             life.check_floor(floor)
         yield report.life(candidates)
+    if "soak" in options.only:
+        with life.opened(stack) as benchmark:
+            yield report.soak(soak.measure(benchmark, options.soak_seconds, options.lives, _report_minute))
+
+
+def _report_minute(minute: soak.Minute) -> None:
+    requests, webhooks = minute.result.all_requests, minute.result.webhooks
+    p99s = quantile(requests, 0.99), quantile(webhooks, 0.99)
+    _log(
+        f"{_time()}  soak: {minute.result.rate:.1f} a second, p99 {p99s[0]:.0f} ms, webhooks {p99s[1]:.0f} ms"
+    )
 
 
 def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:

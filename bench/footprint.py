@@ -55,18 +55,19 @@ def _processor_seconds(stack: Stack) -> float:
 def _memory(stack: Stack) -> Iterator[tuple[str, float]]:
     """Shared pages count in parts (Pss), so the sum is the memory that the instance takes."""
     children = stack.pids
-    of_children = {name: _family_memory(pid) for name, pid in children.items()}
-    yield "supervisor", _family_memory(stack.process.pid) - sum(of_children.values())
+    of_children = {name: family_memory(pid) for name, pid in children.items()}
+    yield "supervisor", family_memory(stack.process.pid) - sum(of_children.values())
     yield from of_children.items()
 
 
-def _family_memory(pid: int) -> float:
-    return sum(_pss(each) for each in load.family(pid))
+def family_memory(pid: int, kind: str = "Pss") -> float:
+    """Megabytes of a process and its descendants. kind: a line of smaps_rollup, see proc_pid_smaps(5)."""
+    return sum(_pss(each, kind) for each in load.family(pid))
 
 
-def _pss(pid: int) -> float:
+def _pss(pid: int, kind: str) -> float:
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:  # it has ended
         return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / KILOBYTES_PER_MEGABYTE
+    return sum(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:")) / KILOBYTES_PER_MEGABYTE

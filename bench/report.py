@@ -13,6 +13,7 @@ from bench.footprint import Footprint
 from bench.guard import Figure
 from bench.life import LifeRound
 from bench.lives import quantile
+from bench.soak import Growth, Minute, Soak
 from config.devstack.postgres_programs import find_programs, full_version
 
 Cells = Sequence[str]
@@ -29,6 +30,10 @@ LIVES = (
     "whole lives", "per second", "p50 ms", "p95 ms", "p99 ms", "of (b)", "web us", "sender us", "postgres us",
     "others us", "client us",
 )  # fmt: skip
+
+SOAK_WIDTHS, MEMORY_WIDTH = (22, 11, 9, 9, 9, 9, 9), 10
+SOAK = ("soak: minute", "per second", *("p50 ms", "p99 ms") * 2, "late ms")
+SIZES = ("all_bytes", "row_bytes", "index_bytes")
 
 
 def requests(results: Mapping[str, Sequence[AnyCandidate]]) -> str:
@@ -150,6 +155,47 @@ def _life_requests(ours: Candidate[float, LifeRound]) -> dict[str, list[float]]:
 
 def _quantiles(seconds: Sequence[float]) -> list[str]:
     return [_number(quantile(seconds, share), 1) for share in (0.5, 0.95, 0.99)]
+
+
+def soak(result: Soak) -> str:
+    """The minutes and the growth of memory, then what each payment leaves in the database."""
+    groups = list(result.minutes[0].memory)
+    widths = (*SOAK_WIDTHS, *(MEMORY_WIDTH for _ in groups))
+    trends = (f"{result.megabytes_per_hour(group):+,.1f}" for group in groups)
+    rows: list[Cells] = [
+        ("",),
+        (f"{result.rate:.1f} lives a second, a third of the most, which is {result.most:.0f}",),
+        *(_minute(number, each) for number, each in enumerate(result.minutes, 1)),
+        ("  growth, MB an hour", *[""] * (len(SOAK) - 1), *trends),
+    ]
+    above = _line(("", "", "requests", "", "webhooks", "", "", "MB (Pss)"), widths)
+    return f"{above}\n{_table((*SOAK, *groups), rows, widths)}\n\n{_growth(result.growth)}"
+
+
+def _minute(number: int, minute: Minute) -> Cells:
+    found = minute.result
+    times = (found.all_requests, found.webhooks)
+    return (
+        f"  {number}",
+        _number(found.rate, 1),
+        *(_number(quantile(each, share), 1) for each in times for share in (0.5, 0.99)),
+        _number(quantile(found.late, 0.99), 1),
+        *(_number(size, 1) for size in minute.memory.values()),
+    )
+
+
+def _growth(growth: Growth) -> str:
+    """Bytes for each payment: of the log, of all tables, and of those that grew most."""
+    totals = (_number(sum(getattr(each, name) for each in growth.tables), 0) for name in SIZES)
+    rows: list[Cells] = [
+        ("  log (WAL)", _number(growth.wal_bytes, 0)),
+        ("  of it whole pages after checkpoints, at most", _number(growth.full_page_bytes, 0)),
+        ("  all tables", *totals),
+    ]
+    for each in growth.largest:
+        sizes = (_number(getattr(each, name), 0) for name in SIZES)
+        rows.append((f"  {each.name}", *sizes, _number(each.dead_rows, 0)))
+    return _table(("bytes a payment", "all", "rows", "indexes", "dead rows"), rows, (48, 10, 10, 10, 11))
 
 
 def ratio(one: AnyCandidate, other: AnyCandidate) -> float:
