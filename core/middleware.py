@@ -86,7 +86,7 @@ def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
         headers["Strict-Transport-Security"] = f"max-age={YEAR_SECONDS}"
     if request.path_info.startswith("/admin"):
         headers.setdefault("Content-Security-Policy", CONSOLE_POLICY)
-    if not request.path_info.startswith(_BROWSER_PATHS):
+    if not is_for_browsers(request.path_info):
         headers.setdefault("Cache-Control", "no-store")
         headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 
@@ -109,11 +109,18 @@ def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -
     ).decode()
 
 
+def is_for_browsers(path: str) -> bool:
+    """Whether the page at this path has sessions, forms or static files."""
+    return path.startswith(_BROWSER_PATHS)
+
+
 class _BrowserOnly:
     """Mixin for Django's browser middleware. API requests skip it, which saves them 40 µs."""
 
+    browsers_only = True
+
     def __call__(self, request: HttpRequest) -> Any:
-        if request.path_info.startswith(_BROWSER_PATHS):
+        if is_for_browsers(request.path_info):
             return super().__call__(request)  # type: ignore[misc]
         return self.get_response(request)  # type: ignore[attr-defined]
 
@@ -146,6 +153,6 @@ class BrowserCsrf(_BrowserOnly, CsrfViewMiddleware):
     """Checks forms only: the API has no cookies, so its requests cannot be forged."""
 
     def process_view(self, request: HttpRequest, *args: Any) -> Any:
-        if request.path_info.startswith(_BROWSER_PATHS):
+        if is_for_browsers(request.path_info):
             return super().process_view(request, *args)
         return None
