@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
+from types import MappingProxyType
 from typing import IO, Any
 
 from django.core.exceptions import (
@@ -70,16 +71,23 @@ class ApiViewSet(viewsets.ViewSet):
     authentication_classes: Any = []
     permission_classes: Any = []
     throttle_classes: Any = []
+    # No headers: responses do not vary, and only 405 has `Allow`.
+    default_response_headers: Any = MappingProxyType({})
+    _parsers = [StrictJsonParser()]
+    _negotiator = JsonNegotiation()
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """DRF's, without new parsers and authenticators for each request."""
+        self.action = self.action_map.get(str(request.method).lower())
+        return Request(request, parsers=self._parsers, negotiator=self._negotiator)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """DRF's, for responses that are complete."""
         if isinstance(response, http.ApiResponse):
             response = http.to_django(response)
-        return super().finalize_response(request, response, *args, **kwargs)
-
-    @property
-    def default_response_headers(self) -> dict[str, str]:
-        """No headers: responses do not vary, and only 405 has `Allow`."""
-        return {}
+        for name, value in self.headers.items():
+            response.headers[name] = value
+        return response
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         self.headers = {"Allow": ", ".join(self.allowed_methods)}

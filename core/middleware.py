@@ -28,6 +28,14 @@ CONSOLE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+# With `no-referrer` browsers send the origin of a form as `null`, and Django refuses the form.
+REFERRER_POLICY = {"Referrer-Policy": "same-origin"}
+CONSOLE_HEADERS = {**REFERRER_POLICY, "Content-Security-Policy": CONSOLE_POLICY}
+API_HEADERS = {
+    **REFERRER_POLICY,
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
 YEAR_SECONDS = 365 * 24 * 3600
 Handler = Callable[[HttpRequest], HttpResponse]
 access_log = logging.getLogger("access")
@@ -77,18 +85,17 @@ def _body_error(request: HttpRequest) -> HttpResponse | None:
 
 
 def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
-    headers = response.headers
-    headers["X-Request-Id"] = request_id_of(request)
-    headers["X-Content-Type-Options"] = "nosniff"
-    # With `no-referrer` browsers send the origin of a form as `null`, and Django refuses the form.
-    headers.setdefault("Referrer-Policy", "same-origin")
+    http.set_headers(
+        response, {"X-Request-Id": request_id_of(request), "X-Content-Type-Options": "nosniff"}
+    )
     if settings.SESSION_COOKIE_SECURE:
-        headers["Strict-Transport-Security"] = f"max-age={YEAR_SECONDS}"
-    if request.path_info.startswith("/admin"):
-        headers.setdefault("Content-Security-Policy", CONSOLE_POLICY)
+        http.set_headers(response, {"Strict-Transport-Security": f"max-age={YEAR_SECONDS}"})
     if not is_for_browsers(request.path_info):
-        headers.setdefault("Cache-Control", "no-store")
-        headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+        http.set_default_headers(response, API_HEADERS)
+    elif request.path_info.startswith("/admin"):
+        http.set_default_headers(response, CONSOLE_HEADERS)
+    else:
+        http.set_default_headers(response, REFERRER_POLICY)
 
 
 def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework.request import Request
 
 from core.api import ApiViewSet
+from core import http
 from core.openapi import operation_of
 from merchants import key_rate_limit
 from merchants.authentication import BearerKeyAuthentication, merchant_of
@@ -19,10 +20,11 @@ class MerchantViewSet(ApiViewSet):
 
     authentication_classes = [BearerKeyAuthentication]
     throttle_classes = [key_rate_limit.KeyRateThrottle]
+    _authentication, _throttle = BearerKeyAuthentication(), key_rate_limit.KeyRateThrottle()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        self.perform_authentication(request)
-        self.check_throttles(request)
+        request.user, request.auth = self._authentication.authenticate(request)
+        self._throttle.allow_request(request, self)
         self._check_scope(request)
 
     def _check_scope(self, request: Request) -> None:
@@ -41,6 +43,5 @@ class MerchantViewSet(ApiViewSet):
         response = super().finalize_response(request, response, *args, **kwargs)
         room = getattr(request._request, "rate_room", None)
         if room is not None:
-            for name, value in key_rate_limit.headers(room).items():
-                response[name] = value
+            http.set_headers(response, key_rate_limit.headers(room))
         return response
