@@ -27,7 +27,7 @@ from merchants import secret_keys
 POOL = 8
 BASE_URL = os.environ.get("BASE_URL", "")
 KEYS = os.environ.get("FIELD_ENCRYPTION_KEYS", "").split(",")
-LIMITS = [int(os.environ.get("RATE_LIMIT", "100")), int(os.environ.get("RATE_LIMIT_BURST", "200"))]
+LIMITS = [int(os.environ.get("RATE_LIMIT", "100")), int(os.environ.get("RATE_LIMIT_BURST", "200")), 1]
 
 
 class QrCodeRequest(BaseModel):

@@ -40,6 +40,7 @@ DEBUG = read_variable("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 RATE_LIMIT = read_variable("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
 RATE_LIMIT_BURST = read_variable("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
+WEB_WORKERS = read_variable("WEB_WORKERS", env.int, 2)  # processes of the web server
 REFUSED_KEYS_PER_MINUTE = read_variable("REFUSED_KEYS_PER_MINUTE", env.int, 600)  # of one address; 0 is off
 IDEMPOTENCY_TTL_HOURS = read_variable("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
 SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment

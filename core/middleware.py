@@ -85,9 +85,7 @@ def _body_error(request: HttpRequest) -> HttpResponse | None:
 
 
 def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
-    http.set_headers(
-        response, {"X-Request-Id": request_id_of(request), "X-Content-Type-Options": "nosniff"}
-    )
+    http.set_headers(response, {"X-Request-Id": request_id_of(request), "X-Content-Type-Options": "nosniff"})
     if settings.SESSION_COOKIE_SECURE:
         http.set_headers(response, {"Strict-Transport-Security": f"max-age={YEAR_SECONDS}"})
     if not is_for_browsers(request.path_info):

@@ -9,10 +9,12 @@ from redis.exceptions import NoScriptError
 from core import redis
 
 # Generic cell rate algorithm: one number per name, the theoretical arrival time of the next one.
-# It uses the clock of Redis, so that all processes agree. Returns allowed, remaining and both waits in ms.
+# It uses the clock of Redis, so that all processes agree. It takes up to ARGV[3] requests.
+# Returns the number taken, the number that remains and both waits in ms.
 SCRIPT = """
 local interval = 1000000 / tonumber(ARGV[1])
 local burst = tonumber(ARGV[2])
+local wanted = tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local arrival = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
@@ -21,9 +23,10 @@ if room < 1 then
   local wait = arrival + interval - burst * interval - now
   return {0, 0, math.ceil(wait / 1000), math.ceil((arrival - now) / 1000)}
 end
-arrival = arrival + interval
+local taken = math.min(wanted, room)
+arrival = arrival + taken * interval
 redis.call('SET', KEYS[1], string.format('%.0f', arrival), 'PX', math.ceil((arrival - now) / 1000) + 1000)
-return {1, room - 1, 0, math.ceil((arrival - now) / 1000)}
+return {taken, room - taken, 0, math.ceil((arrival - now) / 1000)}
 """
 DIGEST = hashlib.sha1(SCRIPT.encode()).hexdigest()  # noqa: S324 (Redis names scripts so)
 
@@ -38,12 +41,16 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitResult:
-    """Requests that remain, and milliseconds until one more and until all are allowed."""
+    """Requests taken and those that remain, and milliseconds until one more and until all are allowed."""
 
-    allowed: bool
+    taken: int
     remaining: int
     wait_ms: int
     reset_ms: int
+
+    @property
+    def allowed(self) -> bool:
+        return self.taken > 0
 
     @property
     def retry_after(self) -> int:
@@ -56,14 +63,14 @@ class RateLimitResult:
         return _seconds(self.reset_ms)
 
 
-def consume(name: str, rate: RateLimit) -> RateLimitResult | None:
-    """Count one event of this name. None if Redis does not answer."""
-    found = redis.try_call(lambda _: _count(f"rate:{name}", rate))
-    return None if found is None else RateLimitResult(bool(found[0]), *found[1:])
+def consume(name: str, rate: RateLimit, wanted: int = 1) -> RateLimitResult | None:
+    """Count up to `wanted` events of this name. None if Redis does not answer."""
+    found = redis.try_call(lambda _: _count(f"rate:{name}", rate, wanted))
+    return None if found is None else RateLimitResult(*found)
 
 
-def _count(key: str, rate: RateLimit) -> Any:
-    arguments = (1, key, rate.per_second, rate.burst)
+def _count(key: str, rate: RateLimit, wanted: int) -> Any:
+    arguments = (1, key, rate.per_second, rate.burst, wanted)
     try:
         return redis.run("EVALSHA", DIGEST, *arguments)
     except NoScriptError:

@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core.api import ApiViewSet
 from core import http
+from core.api import ApiViewSet
 from core.openapi import operation_of
 from merchants import key_rate_limit
 from merchants.authentication import BearerKeyAuthentication, merchant_of

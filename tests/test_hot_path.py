@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.handlers.wsgi import WSGIHandler
 from django.db import connection
 from django.test import RequestFactory
+from pytest_django import Settings
 from redis.connection import Connection
 
+from config.handler import ApplicationHandler
 from core import ids
 from tests.conftest import Shop, open_shop
 
@@ -39,11 +40,11 @@ WARM_UP = 4
 
 
 class Caller:
-    """Calls the WSGI application with its signals, which the test client leaves out."""
+    """Calls the WSGI application. The test client would use another handler."""
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
-        self.application = WSGIHandler()
+        self.application = ApplicationHandler()
 
     def create(self) -> dict[str, Any]:
         body = json.dumps(
@@ -72,7 +73,8 @@ class Caller:
 
 
 @pytest.fixture
-def caller(transactional_db: None) -> Caller:
+def caller(transactional_db: None, settings: Settings) -> Caller:
+    settings.RATE_LIMIT_BURST = 199  # below 200 each request asks Redis
     caller = Caller(open_shop("Somtam House"))
     for _ in range(WARM_UP):
         caller.poll(caller.create()["payment_id"])

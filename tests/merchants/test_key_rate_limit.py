@@ -6,7 +6,9 @@ from collections import Counter
 import pytest
 from pytest_django import Settings
 
+from core.rate_limits import RateLimit
 from merchants import key_rate_limit
+from merchants.key_rate_limit import KeyRateLimiter
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, new_client, open_shop
 from tests.stack import wait_until
@@ -87,3 +89,56 @@ def test_concurrent_requests_do_not_pass_the_rate_limit(settings: Settings) -> N
 def test_requests_are_not_rate_limited_without_redis(shop: Shop, settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert [shop.get("/v1/payments").status_code for _ in range(4)] == [200] * 4
+
+
+@pytest.mark.parametrize(
+    ("burst", "processes", "size"), [(1, 2, 1), (199, 2, 1), (200, 2, 2), (200, 1, 3), (10**6, 2, 50)]
+)
+def test_processes_of_a_machine_hold_at_most_one_percent_of_a_burst(
+    burst: int, processes: int, size: int
+) -> None:
+    assert key_rate_limit.lease_size(burst, processes) == size
+    assert (size - 1) * processes <= burst / 100
+
+
+def test_process_asks_redis_once_for_each_lease(settings: Settings, redis_commands: list[str]) -> None:
+    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST, settings.WEB_WORKERS = 1 / INTERVAL, 800, 2
+    rooms = [key_rate_limit.take("leased") for _ in range(800)]
+    assert [room.remaining for room in rooms if room is not None] == list(range(799, -1, -1))
+    assert len(redis_commands) == 800 / 5
+
+
+def test_two_processes_together_never_pass_the_rate_limit(settings: Settings) -> None:
+    """One may hold a few requests when the other is refused: at most 1 % of the burst."""
+    rate, size = RateLimit(1 / INTERVAL, 400), key_rate_limit.lease_size(400, 2)
+    processes, allowed = [KeyRateLimiter(), KeyRateLimiter()], 0
+    for number in range(900):
+        room = processes[number % 3 == 0].take("key", rate, size)
+        allowed += room is not None and room.allowed
+        if room is not None and not room.allowed:
+            break
+    assert 400 * 0.99 <= allowed <= 400
+    while any((room := process.take("key", rate, size)) and room.allowed for process in processes):
+        allowed += 1
+    assert allowed == 400
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_threads_with_a_lease_never_pass_the_rate_limit() -> None:
+    limiter, rate = KeyRateLimiter(), RateLimit(1 / INTERVAL, 1000)
+
+    def ask() -> list[bool]:
+        rooms = [limiter.take("key", rate, 6) for _ in range(150)]
+        return [room.allowed for room in rooms if room is not None]
+
+    answers = Counter(allowed for found in run_concurrently(*[ask] * 8) for allowed in found)
+    assert answers == {True: 1000, False: 200}
+
+
+def test_lease_ends_after_a_second(monkeypatch: pytest.MonkeyPatch, redis_commands: list[str]) -> None:
+    limiter, rate = KeyRateLimiter(), RateLimit(1 / INTERVAL, 1000)
+    monkeypatch.setattr(key_rate_limit, "LEASE_SECONDS", -1.0)
+    for _ in range(2):
+        limiter.take("key", rate, 5)
+    assert len(redis_commands) == 2
