@@ -22,8 +22,6 @@ STATEMENT_SECONDS = 5
 class ConsolePageLimits:
     """The innermost middleware, around the views of the console."""
 
-    browsers_only = True
-
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 

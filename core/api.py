@@ -78,7 +78,8 @@ class ApiViewSet(viewsets.ViewSet):
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """DRF's, without new parsers and authenticators for each request."""
-        self.action = self.action_map.get(str(request.method).lower())
+        # None for a method that the path does not have, as in DRF.
+        self.action = self.action_map.get(str(request.method).lower())  # type: ignore[assignment]
         return Request(request, parsers=self._parsers, negotiator=self._negotiator)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:

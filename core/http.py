@@ -37,14 +37,14 @@ _lower = lru_cache(str.lower)
 
 def set_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
     """Set headers of this service, whose values are safe. Django checks each name and value for 2 µs."""
-    store = response.headers._store  # type: ignore[attr-defined]
+    store = response.headers._store
     for name, value in headers.items():
         store[_lower(name)] = (name, value)
 
 
 def set_default_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
     """`set_headers` for those that the response does not have yet."""
-    store = response.headers._store  # type: ignore[attr-defined]
+    store = response.headers._store
     for name, value in headers.items():
         store.setdefault(_lower(name), (name, value))
 

@@ -1,5 +1,6 @@
 """The base of all resources that need a merchant's key."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rest_framework.request import Request
@@ -8,7 +9,7 @@ from core import http
 from core.api import ApiViewSet
 from core.openapi import operation_of
 from merchants import key_rate_limit
-from merchants.authentication import BearerKeyAuthentication, merchant_of
+from merchants.authentication import NOTHING_ELSE, BearerKeyAuthentication, ReadWithKey, merchant_of
 from merchants.errors import InsufficientScope
 from merchants.models import ApiKey
 
@@ -20,10 +21,15 @@ class MerchantViewSet(ApiViewSet):
 
     authentication_classes = [BearerKeyAuthentication]
     throttle_classes = [key_rate_limit.KeyRateThrottle]
+    # What an action reads by the same query as the key. It finds the values in `self.read`.
+    reads_with_key: Mapping[str, ReadWithKey] = {}
+    read: Sequence[Any]
     _authentication, _throttle = BearerKeyAuthentication(), key_rate_limit.KeyRateThrottle()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        request.user, request.auth = self._authentication.authenticate(request)
+        other = self.reads_with_key.get(self.action or "", NOTHING_ELSE)
+        found = self._authentication.authenticate_and_read(request, other, kwargs)
+        request.user, request.auth, self.read = found  # type: ignore[assignment]
         self._throttle.allow_request(request, self)
         self._check_scope(request)
 

@@ -11,6 +11,7 @@ from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
+from merchants.authentication import ReadWithKey
 from payments import card_responses, cards
 from payments import openapi as docs
 from payments.errors import PaymentNotFound
@@ -26,6 +27,13 @@ class PaymentViewSet(MerchantViewSet):
     """Pay by card and read payments. The path form chooses between the two API objects."""
 
     thai = True
+    reads_with_key = {
+        "retrieve": ReadWithKey(
+            rows.columns(Payment, "p"),
+            "LEFT JOIN payments_payment p ON p.id = %s AND p.merchant_id = m.id",
+            lambda arguments: [ids.or_none(arguments["payment_id"], "pay_")],
+        )
+    }
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
@@ -50,14 +58,9 @@ class PaymentViewSet(MerchantViewSet):
 
     @docs.retrieve
     def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
-        merchant = merchant_of(request)
-        payment = ids.find(
-            payment_id,
-            "pay_",
-            lambda: rows.fetch(Payment, id=payment_id, merchant_id=merchant.id),
-            PaymentNotFound,
-        )
-        return ApiResponse.of(self._show(payment, clock.now()))
+        if self.read[0] is None:
+            raise PaymentNotFound(id=payment_id)
+        return ApiResponse.of(self._show(rows.instance(Payment, self.read), clock.now()))
 
     def _show(self, payment: Payment, now: datetime) -> dict[str, Any]:
         return qr_payment_object(payment, now) if self.thai else card_payment_object(payment, now)

@@ -1,5 +1,6 @@
 """Make QR codes, find them and end them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from payments.shapes import event_data
 from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound
 from qrcodes.models import QrCode
 from webhooks import events
+from webhooks.events import Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,18 @@ class NewQrCode:
 
 
 def generate(
-    *, merchant: Merchant, now: datetime, amount: int, expiry_minutes: int, **fields: Any
+    *,
+    merchant: Merchant,
+    subscriptions: Sequence[Subscription],
+    now: datetime,
+    amount: int,
+    expiry_minutes: int,
+    **fields: Any,
 ) -> NewQrCode:
-    """Build a code for `amount` satang with its pending payment. Raises BankNotConfigured."""
+    """Build a code for `amount` satang with its pending payment. Raises BankNotConfigured.
+
+    `subscriptions` of the merchant's endpoints: they get the event.
+    """
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
     payment_id, qr_code_id = Payment.new_id(now), ids.new("qr_", now)
@@ -50,7 +61,7 @@ def generate(
     )
     qr_code = _code(qr_code_id, merchant, payment)
     event = events.NewEvent(merchant.id, "payment.pending", payment.id, event_data(payment), now)
-    return NewQrCode(qr_code, payment, events.prepare(event))
+    return NewQrCode(qr_code, payment, events.prepare(event, subscriptions))
 
 
 def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:

@@ -12,6 +12,7 @@ from core.http import ApiResponse
 from idempotency.services import InsertJob, Job
 from idempotency.views import idempotent, idempotent_insert
 from merchants.api import MerchantViewSet, merchant_of
+from merchants.authentication import ReadWithKey
 from payments.models import PaymentStatus
 from qrcodes import images, services
 from qrcodes import openapi as docs
@@ -34,13 +35,16 @@ STATUS_WORDS = {
 
 
 class QrCodeViewSet(MerchantViewSet):
+    reads_with_key = {"create": ReadWithKey(events.SUBSCRIPTIONS)}
+
     @docs.create
     @idempotent_insert
     def create(self, request: Request) -> Job:
         fields = api.read_body(QR_CODE_REQUEST, request)
         fields.pop("currency")
         now = clock.now()
-        new = services.generate(merchant=merchant_of(request), now=now, **fields)
+        subscriptions = self.read[0] or []
+        new = services.generate(merchant=merchant_of(request), subscriptions=subscriptions, now=now, **fields)
         wake = wakeup.wake if events.has_deliveries(new.event_rows) else None
         return InsertJob(ApiResponse.of(qr_code_object(new.qr_code, now)), new.rows, wake)
 

@@ -22,17 +22,16 @@ from config.handler import ApplicationHandler
 from core import ids
 from tests.conftest import Shop, open_shop
 
-MOST_ROUND_TRIPS = 8
-AUTHENTICATE = "SELECT merchants_apikey merchants_merchant"
+MOST_ROUND_TRIPS = 3
 RATE_LIMIT = "EVALSHA"
 CREATE = [
-    AUTHENTICATE,
+    # The key, its merchant, and which endpoints get the event.
+    "SELECT webhooks_endpoint merchants_apikey merchants_merchant",
     RATE_LIMIT,
-    "SELECT webhooks_endpoint",  # which endpoints get the event
     # One statement, which is one commit, writes everything and the stored answer.
     "INSERT idempotency_idempotencykey payments_payment qrcodes_qrcode webhooks_event",
 ]
-POLL = [AUTHENTICATE, RATE_LIMIT, "SELECT payments_payment"]
+POLL = ["SELECT merchants_apikey merchants_merchant payments_payment", RATE_LIMIT]
 VERB = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE)\b")
 TABLE = re.compile(r'\b(?:FROM|JOIN|INTO|UPDATE)\s+"?(\w+_\w+)')
 # A statement is prepared at its third execution. The use of a key is stored once a minute.

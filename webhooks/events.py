@@ -34,13 +34,27 @@ def find(*, merchant: Merchant, event_id: str) -> Event:
     return ids.find(event_id, "evt_", query, EventNotFound)
 
 
-def prepare(new_event: NewEvent) -> list[Model]:
-    """Build the event, then a delivery for each endpoint that subscribes to it, with one query.
+# The id of an endpoint of a merchant, and the event types that it subscribes to.
+Subscription = tuple[str, Sequence[str]]
+# SQL of the subscriptions of the merchant `m`: a list of pairs, or NULL.
+SUBSCRIPTIONS = (
+    "(SELECT json_agg(json_build_array(e.id, e.events)) FROM webhooks_endpoint e"
+    " WHERE e.merchant_id = m.id AND e.deleted_at IS NULL)"
+)
+
+
+def prepare(new_event: NewEvent, subscriptions: Iterable[Subscription]) -> list[Model]:
+    """Build the event, then a delivery for each endpoint that subscribes to it.
 
     The caller inserts the rows in this order and wakes the workers after the commit. Raises ValueError for an
     unknown event type.
     """
-    return _event_and_deliveries(new_event, _subscriptions([new_event.merchant_id]))
+    EventType(new_event.type)  # raises ValueError for an unknown type
+    event = build(new_event)
+    deliveries = (
+        _delivery(event, endpoint_id) for endpoint_id, types in subscriptions if event.type in types
+    )
+    return [event, *deliveries]
 
 
 def publish(new_event: NewEvent) -> None:
@@ -51,7 +65,7 @@ def publish(new_event: NewEvent) -> None:
 def publish_many(new_events: Sequence[NewEvent]) -> None:
     """Publish events in the caller's transaction: one with two statements, many with three."""
     subscriptions = _subscriptions({new_event.merchant_id for new_event in new_events})
-    prepared = [row for each in new_events for row in _event_and_deliveries(each, subscriptions)]
+    prepared = [row for each in new_events for row in prepare(each, subscriptions.get(each.merchant_id, []))]
     if len(new_events) == 1:
         rows.insert_together(prepared)
     else:
@@ -92,12 +106,9 @@ def build_ping(endpoint: Endpoint, now: datetime) -> Event:
     return build(NewEvent(endpoint.merchant_id, PING, endpoint.id, {"webhook_id": endpoint.id}, now))
 
 
-# For each merchant: its endpoints with the event types that they subscribe to.
-Subscriptions = dict[str, list[tuple[str, Sequence[str]]]]
-
-
-def _subscriptions(merchant_ids: Iterable[str]) -> Subscriptions:
-    found: Subscriptions = {}
+def _subscriptions(merchant_ids: Iterable[str]) -> dict[str, list[Subscription]]:
+    """The subscriptions of each merchant."""
+    found: dict[str, list[Subscription]] = {}
     endpoints = rows.run(
         "SELECT merchant_id, id, events FROM webhooks_endpoint"
         " WHERE merchant_id = ANY(%s) AND deleted_at IS NULL",
@@ -106,19 +117,6 @@ def _subscriptions(merchant_ids: Iterable[str]) -> Subscriptions:
     for merchant_id, endpoint_id, types in endpoints.fetchall():
         found.setdefault(merchant_id, []).append((endpoint_id, types))
     return found
-
-
-def _event_and_deliveries(new_event: NewEvent, subscriptions: Subscriptions) -> list[Model]:
-    EventType(new_event.type)  # raises ValueError for an unknown type
-    event = build(new_event)
-    return [
-        event,
-        *(
-            _delivery(event, endpoint_id)
-            for endpoint_id, types in subscriptions.get(new_event.merchant_id, [])
-            if event.type in types
-        ),
-    ]
 
 
 def _delivery(event: Event, endpoint_id: str) -> Delivery:

@@ -37,6 +37,8 @@ REQUESTS = [
 class Answer:
     """The answer of a handler to one request, without what differs in each."""
 
+    headers: dict[str, str]
+
     def __init__(self, handler: WSGIHandler, environ: dict[str, Any]) -> None:
         chunks = handler(environ, self._start)
         body = b"".join(chunks)

@@ -226,7 +226,14 @@ def test_fetch_reads_a_row_like_the_orm(make: Any, shop: Shop, noon: datetime) -
 def test_rows_of_several_tables_go_in_together(shop: Shop, noon: datetime) -> None:
     listener, made = (
         endpoint(shop, noon),
-        qrcodes.generate(merchant=shop.merchant, now=noon, amount=100, expiry_minutes=15, metadata=METADATA),
+        qrcodes.generate(
+            merchant=shop.merchant,
+            subscriptions=[],
+            now=noon,
+            amount=100,
+            expiry_minutes=15,
+            metadata=METADATA,
+        ),
     )
     happened = event(shop, noon)
     delivery = Delivery(

@@ -63,7 +63,7 @@ def test_events_of_disabled_endpoint_are_held(shop: Shop) -> None:
 
 def test_endpoint_enabled_during_publish_gets_event(shop: Shop) -> None:
     endpoint = make_endpoint(shop, status=EndpointStatus.DISABLED)
-    prepared = events.prepare(new_event(shop))
+    prepared = events.prepare(new_event(shop), [(endpoint.id, endpoint.events)])
     endpoints.enable(endpoint_id=endpoint.id, now=NOW)
     rows.insert_together(prepared)
     endpoints.sweep_inactive(now=NOW)
@@ -80,12 +80,14 @@ def test_deleted_endpoint_gets_no_delivery(shop: Shop) -> None:
 def test_publishing_costs_two_queries(shop: Shop, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     for _ in range(3):
         make_endpoint(shop)
-    with django_assert_num_queries(1):
-        prepared = events.prepare(new_event(shop))
-    assert [type(row) for row in prepared] == [Event, Delivery, Delivery, Delivery]
-    assert events.has_deliveries(prepared)
     with django_assert_num_queries(2):
         events.publish(new_event(shop))
+
+
+def test_prepared_event_has_a_delivery_for_each_subscribed_endpoint(shop: Shop) -> None:
+    subscriptions = [("whk_a", ["payment.succeeded"]), ("whk_b", ["payment.expired"])]
+    prepared = events.prepare(new_event(shop), subscriptions)
+    assert [getattr(row, "endpoint_id", None) for row in prepared] == [None, "whk_a"]
 
 
 def test_publishing_many_events_costs_three_statements(

@@ -184,7 +184,9 @@ def sell(shop: Shop, count: int) -> "list[tuple[str, bytes]]":
     made_at, sales = clock.now() - timedelta(minutes=30), []
     at = made_at.astimezone(BANGKOK)
     for _ in range(count):
-        made = qrcodes.generate(merchant=shop.merchant, now=made_at, amount=150_000, expiry_minutes=15)
+        made = qrcodes.generate(
+            merchant=shop.merchant, subscriptions=[], now=made_at, amount=150_000, expiry_minutes=15
+        )
         rows.insert_together(made.rows)
         line = detail(date=f"{at:%d%m%Y}", time=f"{at:%H%M%S}", ref1=made.qr_code.reference1)
         sales.append((made.payment.id, line))
