@@ -1,10 +1,11 @@
 """A web server around a test application, and whole instances."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +33,19 @@ def serving() -> Iterator[WebServer]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_until(lambda: not ports.is_free(port), 60)
-    yield WebServer(port, process)
-    process.terminate()
-    process.wait(60)
+    try:
+        wait_until(lambda: _listens(port) or process.poll() is not None, 60)
+        assert process.poll() is None
+        yield WebServer(port, process)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((ports.LOOPBACK, port), timeout=10):
+        return True
+    return False
 
 
 @pytest.fixture(scope="module")
