@@ -70,9 +70,9 @@ class ShopClient:
     def pay(self, code: dict[str, Any], scenario: str = "paid") -> Any:
         return self.post("/sandbox/v1/payments", {"qr_data": code["qr_data"], "scenario": scenario})
 
-    def wait_for_status(self, code: dict[str, Any], status: str, seconds: float = 10) -> Any:
+    def wait_for_status(self, code: dict[str, Any], status: str) -> Any:
         path = f"/Thai/v1/payments/{code['payment_id']}"
-        wait_until(lambda: bool(self.get(path)["status"] == status), seconds)
+        wait_until(lambda: bool(self.get(path)["status"] == status), 60)
         return self.get(path)
 
     def _headers(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ def webhook_about(endpoint: Receiver, refund: dict[str, Any]) -> dict[str, Any]:
         about = [each for each in received if each.json["event"] in EVENTS]
         return [each for each in about if each.json["data"]["refund_id"] == refund["refund_id"]]
 
-    (found,) = of_it(endpoint.wait_for(lambda received: bool(of_it(received)), 20))
+    (found,) = of_it(endpoint.wait_for(lambda received: bool(of_it(received))))
     verified: dict[str, Any] = Webhook(SECRET).verify(found.body, found.headers)
     return verified
 

@@ -138,7 +138,7 @@ def test_payment_succeeds_by_callback_repeated_callback_or_inquiry(
 ) -> None:
     code, before = run.client.qr_code(), run.balance()
     run.play(code, scenario)
-    run.client.wait_for_status(code, status, seconds=20)
+    run.client.wait_for_status(code, status)
     wait_until(lambda: run.notification_sources(code) == sources, 60)
     run.wait_for_webhooks(code, PENDING, event)
     assert run.history(code) == [(row, status, AMOUNT)]
@@ -169,7 +169,7 @@ def test_payment_in_time_with_late_callback_succeeds(run: ScenarioRun) -> None:
     assert run.payment(code)["status"] == "expired"
     in_time = run.payment(code)["created_at"]
     run.play(code, "reported_late", paid_at=in_time, report_at=after(code))
-    run.client.wait_for_status(code, "succeeded", seconds=20)
+    run.client.wait_for_status(code, "succeeded")
     run.wait_for_webhooks(code, PENDING, FAILED, SUCCEEDED)
     assert run.balance() - before == AMOUNT
 
@@ -230,7 +230,7 @@ def test_unknown_reference_is_attached_to_payment(run: ScenarioRun) -> None:
 def test_bank_reversal_is_deducted_and_shown_as_refund(run: ScenarioRun) -> None:
     code, before = run.client.qr_code(), run.balance()
     run.play(code, "reversed")
-    assert run.client.wait_for_status(code, "refunded", seconds=20)["amount_refunded"] == AMOUNT
+    assert run.client.wait_for_status(code, "refunded")["amount_refunded"] == AMOUNT
     run.wait_for_webhooks(code, PENDING, SUCCEEDED, REFUNDED)
     assert run.balance() == before
     assert run.history(code) == [("refund", "succeeded", -AMOUNT), ("payment", "refunded", AMOUNT)]

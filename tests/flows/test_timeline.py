@@ -38,7 +38,7 @@ def test_timeline_entries_have_right_actors(shop_client: ShopClient) -> None:
 def test_timeline_of_a_payment_found_by_inquiry_has_clock_as_actor(shop_client: ShopClient) -> None:
     code = shop_client.qr_code()
     shop_client.pay(code, "callback_lost")
-    shop_client.wait_for_status(code, "succeeded", seconds=60)
+    shop_client.wait_for_status(code, "succeeded")
     (paid,), (notification,) = (
         entries_of(shop_client, code, type) for type in ("payment.succeeded", "bank.notice")
     )

@@ -44,7 +44,7 @@ def webhooks_about(endpoint: Receiver, withdrawal: dict[str, Any], *events: str)
         wanted = withdrawal["withdrawal_id"]
         return {each.json["event"]: each for each in about if each.json["data"]["withdrawal_id"] == wanted}
 
-    found = of_it(endpoint.wait_for(lambda received: set(events) <= set(of_it(received)), 20))
+    found = of_it(endpoint.wait_for(lambda received: set(events) <= set(of_it(received))))
     assert set(found) == set(events)
     return [Webhook(SECRET).verify(found[event].body, found[event].headers) for event in events]
 
