@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -143,3 +144,13 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"still not true after {seconds:.0f} seconds")
         time.sleep(POLL_SECONDS)
+
+
+def wait_for_progress(count: Callable[[], int], goal: int, seconds: float) -> None:
+    """Return when `count()` is at least `goal`. Raises TimeoutError if it does not change for `seconds`."""
+    while (last := count()) < goal:
+        wait_until(partial(_differs, count, last), seconds)
+
+
+def _differs(count: Callable[[], int], last: int) -> bool:
+    return count() != last

@@ -8,7 +8,7 @@ from typing import Any, Self
 import requests
 
 from tests.flows.conftest import ShopClient
-from tests.stack import wait_until
+from tests.stack import wait_for_progress
 from tests.webhook_receiver import Receiver
 
 SECRET = "whsec_" + "c2VjcmV0" * 5
@@ -39,16 +39,17 @@ class Hook:
         return ids
 
     def wait_for(self, event_ids: Set[str], seconds: float) -> None:
-        """Return when each of them has arrived. Raises TimeoutError."""
-        wait_until(lambda: event_ids <= self.delivered().keys(), seconds)
+        """Return when each of them has arrived. Raises TimeoutError if none arrives for so long."""
+        wait_for_progress(lambda: len(event_ids & self.delivered().keys()), len(event_ids), seconds)
 
     def wait_for_none_waiting(self, seconds: float = 60) -> None:
-        """Return when no delivery is waiting or under way. Raises TimeoutError."""
-        wait_until(lambda: self.count("pending") == 0, seconds)
+        """Return when no delivery is waiting or under way. Raises TimeoutError if none ends for so long."""
+        wait_for_progress(lambda: -self.count("pending"), 0, seconds)
 
     def wait_for_success(self, deliveries: int, seconds: float = 60) -> None:
-        """Return when so many deliveries have succeeded. Raises TimeoutError."""
-        wait_until(lambda: self.count("succeeded") == deliveries, seconds)
+        """Return when so many deliveries have succeeded. Raises TimeoutError if none succeeds for so long."""
+        wait_for_progress(lambda: self.count("succeeded"), deliveries, seconds)
+        assert self.count("succeeded") == deliveries
 
     def count(self, state: str) -> int:
         """The number of its deliveries in a state."""
