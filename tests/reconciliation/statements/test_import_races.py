@@ -13,15 +13,18 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
 import banks
 from banks.sandbox import SandboxBank
-from core import clock
+from core import clock, rows
 from ledger.models import Journal
+from reconciliation.matching import deduplication
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, ReportSource, StatementLine
 from reconciliation.notifications import intake
+from reconciliation.statements import statement_file
+from reconciliation.statements.lines import FileProblems
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client
 from tests.examples import examples
@@ -44,6 +47,10 @@ pytestmark = [
     pytest.mark.usefixtures("audit_is_clean"),
 ]
 ROUNDS = examples(30)
+OTHER_SESSIONS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
 
 
 def asking(body: bytes) -> Callable[[], None]:
@@ -119,10 +126,7 @@ def test_killed_import_resumes_after_the_last_stored_line(tmp_path: Path) -> Non
     count = 4_000
     path = write(tmp_path / "day.txt", count)
     for stored in (500, 2_000):
-        importer = start(path)
-        wait_until(partial(is_stored, stored), 60)
-        importer.send_signal(signal.SIGKILL)
-        importer.wait()
+        kill_import(path, stored)
     assert StatementLine.objects.count() < count
     ended = start(path)
     assert ended.wait(120) == 0
@@ -143,5 +147,17 @@ def start(path: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
 
 
-def is_stored(count: int) -> bool:
-    return StatementLine.objects.count() >= count
+def kill_import(path: Path, stored: int) -> None:
+    """Start to import the file, and kill the process when it has stored so many lines.
+
+    It cannot be faster than this test: it waits for a lock of the last line.
+    """
+    with path.open("rb") as stream, transaction.atomic():
+        *_, last = statement_file.open_file(stream, path.name).read_lines(FileProblems())
+        assert last.parsed
+        deduplication.lock_names([deduplication.lock_name("sandbox", last.parsed)])
+        importer = start(path)
+        wait_until(lambda: StatementLine.objects.count() >= stored, 60)
+        importer.send_signal(signal.SIGKILL)
+        importer.wait()
+    wait_until(lambda: rows.run(OTHER_SESSIONS, []).fetchone() == (0,), 60)

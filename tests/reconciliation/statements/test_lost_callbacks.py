@@ -1,7 +1,6 @@
 """Payments whose callbacks were lost: matching a batch gives the same results as one by one."""
 
 import io
-import signal
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -40,9 +39,8 @@ from tests.reconciliation.statements.statement_files import (
     open_shop_with_biller,
     trailer,
 )
-from tests.reconciliation.statements.test_import_races import is_stored, start
+from tests.reconciliation.statements.test_import_races import kill_import, start
 from tests.reconciliation.statements.test_large_files import GROWTH, imported
-from tests.stack import wait_until
 from transactions.models import Transaction
 from webhooks.models import Delivery, Endpoint, Event
 
@@ -140,10 +138,7 @@ def test_killed_import_is_finished_by_the_next_import_or_the_sweep(tmp_path: Pat
     path = tmp_path / "day.txt"
     path.write_bytes(bot_file(*(line for _, line in sell(shop, count))))
     for stored in (500, 1_500):
-        importer = start(path)
-        wait_until(partial(is_stored, stored), 60)
-        importer.send_signal(signal.SIGKILL)
-        importer.wait()
+        kill_import(path, stored)
     assert Payment.objects.filter(status="succeeded").count() < count
     matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)
     assert start(path).wait(120) == 0
