@@ -1,5 +1,7 @@
 """Beat publishes tasks only if they may find work, and each of them from time to time."""
 
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,10 +43,13 @@ class Scheduler(beat.Scheduler):
 
 
 @pytest.fixture
-def scheduler(db: None) -> Scheduler:
-    made = Scheduler()
-    assert made.next_round() == ALWAYS | beat.CHECKS.keys()
-    return made
+def scheduler(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scheduler]:
+    """A scheduler that has published all tasks; both of its clocks stand still."""
+    monkeypatch.setattr(beat, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    with time_machine.travel(clock.now(), tick=False):
+        made = Scheduler()
+        assert made.next_round() == ALWAYS | beat.CHECKS.keys()
+        yield made
 
 
 def test_each_checked_task_is_in_the_schedule() -> None:
