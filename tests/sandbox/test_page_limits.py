@@ -38,6 +38,12 @@ def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "PAGE_RATE", RateLimit(per_second=1000, burst=1000))
 
 
+@pytest.fixture
+def rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a rate so slow that no payment becomes available again during a test."""
+    monkeypatch.setattr(views, "PAGE_RATE", RateLimit(per_second=0.001, burst=views.PAGE_RATE.burst))
+
+
 def changed(reference: str) -> str:
     return reference[:-1] + ("A" if reference[-1] != "A" else "B")
 
@@ -106,6 +112,7 @@ def test_order_of_two_transfers_does_not_exceed_the_limit_of_a_code(db: None) ->
     assert SandboxPayment.objects.count() == services.MAX_PAYMENTS_WITHOUT_KEY
 
 
+@pytest.mark.usefixtures("rare")
 @pytest.mark.slow
 def test_bank_page_limits_payments_by_client_address(client: Client) -> None:
     limit = views.PAGE_RATE.burst
@@ -117,6 +124,7 @@ def test_bank_page_limits_payments_by_client_address(client: Client) -> None:
     assert SandboxPayment.objects.count() == limit + 1
 
 
+@pytest.mark.usefixtures("rare")
 def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> None:
     for _ in range(views.PAGE_RATE.burst):
         assert pay(client, "nonsense") == 400
@@ -125,6 +133,7 @@ def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> 
     ] * 3
 
 
+@pytest.mark.usefixtures("rare")
 @pytest.mark.slow
 def test_addresses_of_one_ipv6_network_share_a_limit(client: Client) -> None:
     for number in range(views.PAGE_RATE.burst):
