@@ -23,8 +23,9 @@ from psycopg._preparing import PrepareManager
 from redis.connection import AbstractConnection
 from xdist.scheduler import LoadScopeScheduling
 
-from core import clock, ids, money, redis, request_context, thaiqr
+from core import api, clock, ids, money, redis, request_context, security_log, thaiqr
 from core.clock import BANGKOK
+from core.logs import LogRateLimit
 from merchants import services
 from merchants.models import Merchant
 from merchants.refused_keys import refused_keys
@@ -305,10 +306,13 @@ def redis_commands() -> Iterator[list[str]]:
 
 @pytest.fixture(autouse=True)
 def reset_rate_limits(request: pytest.FixtureRequest, redis_commands: list[str]) -> Iterator[None]:
-    """Empty Redis and close its circuit breaker after each test that used it."""
+    """Empty Redis and close its circuit breaker after each test that used it. Forget what is limited here."""
     yield
     redis._breaker = redis.RedisBreaker()
     refused_keys.forget()
+    # Otherwise the log lines of a test would depend on those of earlier tests in the same second.
+    security_log._denied_log_limit = LogRateLimit(security_log.REFUSALS_PER_SECOND)
+    api._bad_request_log_limit = LogRateLimit(1)
     # Slow tests start processes, which use Redis too.
     if redis_commands or request.node.get_closest_marker("slow"):
         redis.try_call(lambda client: client.flushdb())
