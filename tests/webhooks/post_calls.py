@@ -13,7 +13,7 @@ from webhooks.http.url_check import UrlPolicy
 LOOPBACK = UrlPolicy(allowed_networks=(ip_network("127.0.0.0/8"),), allow_http=True)
 # For posts that must not time out, even on a busy machine.
 LONG_TIMEOUTS = Timeouts(connect=60, total=60)
-SHORT_TIMEOUTS = Timeouts(connect=0.25, total=0.3)
+SHORT_TIMEOUTS = Timeouts(connect=2, total=2)
 # For responses that never end, whose beginning must be received.
 MEDIUM_TIMEOUTS = Timeouts(connect=4, total=4)
 # How late a deadline may be on a busy machine. Less than all other deadlines.
