@@ -1,4 +1,4 @@
-"""The exact statements of the two most frequent calls: create a QR code, and read a payment.
+"""The exact statements of the most frequent calls: create a QR code, read a payment, a bank's notification.
 
 Measure a change of these lists with `make bench`.
 """
@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from pytest_django import Settings
 from redis.connection import Connection
 
 from config.handler import ApplicationHandler
 from core import ids
-from tests.conftest import Shop, open_shop
+from tests.conftest import SandboxBankClient, Shop, open_shop
 
 MOST_ROUND_TRIPS = 3
 RATE_LIMIT = "EVALSHA"
@@ -32,6 +32,30 @@ CREATE = [
     "INSERT idempotency_idempotencykey payments_payment qrcodes_qrcode webhooks_event",
 ]
 POLL = ["SELECT merchants_apikey merchants_merchant payments_payment", RATE_LIMIT]
+# One statement opens accounts, posts a journal and adds pending entries.
+POSTING = (
+    "INSERT ledger_account ledger_account ledger_journal ledger_entry ledger_account ledger_account"
+    " ledger_pendingentry"
+)
+NOTIFICATION = [
+    # The first commit stores the report.
+    "SELECT",  # locks of reports that can be the same
+    "SELECT reconciliation_banktransaction",  # by the bank's id
+    "SELECT reconciliation_banktransaction",  # of a statement line
+    "INSERT reconciliation_banktransaction reconciliation_banknotification",
+    # The second one applies it.
+    "SELECT",  # the lock of credit and reversal
+    "SELECT qrcodes_qrcode merchants_merchant",
+    "SELECT payments_payment",
+    "SELECT reconciliation_banktransaction",
+    "SELECT reconciliation_banktransaction",  # a reversal that waits
+    "UPDATE reconciliation_banktransaction",
+    "UPDATE payments_payment",
+    POSTING,
+    "INSERT transactions_transaction",
+    "SELECT webhooks_endpoint",
+    "INSERT webhooks_event",
+]
 VERB = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE)\b")
 TABLE = re.compile(r'\b(?:FROM|JOIN|INTO|UPDATE)\s+"?(\w+_\w+)')
 # A statement is prepared at its third execution. The use of a key is stored once a minute.
@@ -51,6 +75,12 @@ class Caller:
         )
         made = RequestFactory().post("/Thai/v1/qr-codes", body, "application/json")
         return self._ask(made.environ | {"HTTP_IDEMPOTENCY_KEY": ids.random_text(20)})
+
+    def notify(self, qr_code: dict[str, Any]) -> dict[str, Any]:
+        bank = SandboxBankClient(Client())
+        body = json.dumps(bank.notification(qr_code | {"amount": 150_000})).encode()
+        made = RequestFactory().post("/banks/sandbox/notices", body, "application/json")
+        return self._ask(made.environ | {"HTTP_SANDBOX_BANK_SIGNATURE": bank.sign(body)})
 
     def poll(self, payment_id: str) -> dict[str, Any]:
         return self._ask(RequestFactory().get(f"/Thai/v1/payments/{payment_id}").environ)
@@ -138,6 +168,15 @@ def test_polling_a_payment_takes_only_the_listed_statements(caller: Caller, stat
     statements.clear()
     caller.poll(payment_id)
     assert statements == POLL
+
+
+def test_notification_of_a_bank_takes_only_the_listed_statements(
+    caller: Caller, statements: list[str]
+) -> None:
+    code = caller.create()
+    statements.clear()
+    assert caller.notify(code) == {"status": "received"}
+    assert statements == NOTIFICATION
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="libpq traces on Linux only")

@@ -10,7 +10,7 @@ from datetime import datetime, time, timedelta
 from typing import Any, Protocol
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from banks.parsing import CLOCK_TOLERANCE
 from core import rows, vault
@@ -27,6 +27,23 @@ from reconciliation.models import (
 SECOND = timedelta(seconds=1)
 # Fields that a report of the same money can leave out, besides the payer's account.
 OPTIONAL_FIELDS = ["payer_name", "slip_reference"]
+# Without the last condition the planner does not use the partial index.
+WITH_BANK_ID = """
+WHERE t.bank = %s AND t.kind = %s
+    AND (t.bank_transaction_id = %s OR t.later_bank_transaction_id = %s AND t.later_bank_transaction_id <> '')
+ORDER BY t.id LIMIT 1
+"""
+# Bank transactions of statement lines that have no bank id yet.
+UNIDENTIFIED = """
+WHERE t.bank = %s AND t.kind = %s AND t.biller_id = %s AND t.reference1 = %s AND t.amount = %s
+    AND t.source = 'statement' AND t.later_bank_transaction_id = ''
+"""
+NOT_REVERSED = """
+AND t.paid_at < %s AND t.bank_transaction_id NOT IN (
+    SELECT bank_transaction_id FROM reconciliation_banktransaction
+    WHERE bank = %s AND kind = 'reversal' AND biller_id = %s AND reference1 = %s
+)
+"""
 LOCK_SQL = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
 
 
@@ -125,13 +142,8 @@ def find_statement_movement(new_movement: BankTransaction) -> BankTransaction | 
 
 def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransaction | None:
     """Return the bank transaction with this id, either the first one or the later one."""
-    # Without the second condition the planner does not use the partial index.
-    second = Q(later_bank_transaction_id=transaction_id) & ~Q(later_bank_transaction_id="")
-    known = BankTransaction.objects.filter(
-        Q(bank_transaction_id=transaction_id) | second, bank=bank, kind=kind
-    )
-    found: BankTransaction | None = known.first()
-    return found
+    found = rows.find(BankTransaction, WITH_BANK_ID, bank, kind, transaction_id, transaction_id)
+    return found[0] if found else None
 
 
 def set_bank_id(movement: BankTransaction, transaction_id: str) -> None:
@@ -158,24 +170,16 @@ def identify_credit_of(reversal: BankTransaction) -> None:
     """
     if find_by_bank_id(reversal.bank, reversal.bank_transaction_id, BankTransactionKind.CREDIT):
         return
-    nameless = list(unidentified_credits(reversal)[:2])
+    nameless = unidentified_credits(reversal)
     if len(nameless) == 1:
         set_bank_id(nameless[0], reversal.bank_transaction_id)
 
 
-def unidentified_credits(reversal: BankTransaction) -> Any:
+def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
     """Return credits of statement lines that this reversal can be for: without bank id, not reversed yet."""
-    taken_back = BankTransaction.objects.filter(
-        bank=reversal.bank,
-        kind=BankTransactionKind.REVERSAL,
-        biller_id=reversal.biller_id,
-        reference1=reversal.reference1,
-    )
-    return (
-        _unidentified(reversal.bank, BankTransactionKind.CREDIT, reversal)
-        .filter(paid_at__lt=reversal_cutoff(reversal))
-        .exclude(bank_transaction_id__in=taken_back.values("bank_transaction_id"))
-    )
+    code = reversal.bank, reversal.biller_id, reversal.reference1
+    credit = _unidentified_values(reversal.bank, BankTransactionKind.CREDIT, reversal)
+    return rows.find(BankTransaction, UNIDENTIFIED + NOT_REVERSED, *credit, reversal_cutoff(reversal), *code)
 
 
 def _credit_candidates(
@@ -232,17 +236,15 @@ def _new_details(movement: BankTransaction, other: BankTransaction) -> dict[str,
     return {field: value for field, value in details.items() if value}
 
 
-def _unidentified(bank: str, kind: str, report: MovementReport) -> Any:
+def _unidentified(bank: str, kind: str, report: MovementReport) -> list[BankTransaction]:
     """Return similar bank transactions of statement lines that have no bank id yet, the oldest first."""
-    return BankTransaction.objects.filter(
-        bank=bank,
-        biller_id=report.biller_id,
-        reference1=report.reference1,
-        amount=report.amount,
-        kind=kind,
-        source=ReportSource.STATEMENT,
-        later_bank_transaction_id="",
-    ).order_by("id")
+    return rows.find(
+        BankTransaction, f"{UNIDENTIFIED} ORDER BY t.id", *_unidentified_values(bank, kind, report)
+    )
+
+
+def _unidentified_values(bank: str, kind: str, report: MovementReport) -> list[Any]:
+    return [bank, kind, report.biller_id, report.reference1, report.amount]
 
 
 def _truncate_to_second(moment: datetime) -> datetime:

@@ -4,8 +4,6 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import Q
-
 from approvals import services as approvals
 from core import rows
 from ledger import accounts
@@ -27,6 +25,14 @@ from transfers import services as transfers
 
 log = logging.getLogger("reconciliation")
 NOT_APPLIED = [MatchResult.PENDING, MatchResult.UNMATCHED]
+# Without the last condition on the later id the planner does not use the partial index.
+UNAPPLIED = """
+WHERE t.bank = %s AND t.kind = 'reversal' AND (
+    t.bank_transaction_id IN (%s, %s)
+    OR t.later_bank_transaction_id IN (%s, %s) AND t.later_bank_transaction_id <> ''
+) AND t.match_result = ANY(%s) AND t.resolution_state = ANY(%s)
+ORDER BY t.id LIMIT 1 FOR NO KEY UPDATE
+"""
 # Without the join the planner can choose to read all bank transactions of the bank.
 FIND_REVERSED = """
 SELECT wanted.id FROM unnest(%s::text[], %s::text[]) AS wanted (id, bank)
@@ -62,17 +68,10 @@ def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> 
 
     also_resolved: resolution states that it may have, besides open.
     """
-    # Without the second condition the planner does not use the partial index.
-    second = Q(later_bank_transaction_id__in=credit.bank_transaction_ids) & ~Q(later_bank_transaction_id="")
-    waiting = BankTransaction.objects.filter(
-        Q(bank_transaction_id__in=credit.bank_transaction_ids) | second,
-        bank=credit.bank,
-        kind=BankTransactionKind.REVERSAL,
-        match_result__in=NOT_APPLIED,
-        resolution_state__in=[ResolutionState.OPEN, *also_resolved],
-    )
-    found: BankTransaction | None = waiting.select_for_update(no_key=True).first()
-    return found
+    first, last = credit.bank_transaction_ids[0], credit.bank_transaction_ids[-1]
+    states = [ResolutionState.OPEN, *also_resolved]
+    found = rows.find(BankTransaction, UNAPPLIED, credit.bank, first, last, first, last, NOT_APPLIED, states)
+    return found[0] if found else None
 
 
 def reversed_ids(credits: Sequence[BankTransaction]) -> set[str]:

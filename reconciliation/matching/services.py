@@ -47,17 +47,19 @@ class Match:
     result: MatchResult = MatchResult.PENDING
 
 
-def apply(*, movement_id: str, now: datetime) -> BankTransaction:
+def apply(*, movement_id: str, now: datetime, movement: BankTransaction | None = None) -> BankTransaction:
     """Match a bank transaction and act on the result in one commit.
 
     The result of an earlier call does not change. But a reversal may have waited until the credit got its
     bank id, and a later report may have more details of the payer.
+
+    movement: given if the caller has just stored it with its bank id, which never changes.
     """
     while True:
         try:
-            return _apply(movement_id, now)
+            return _apply(movement or BankTransaction.objects.get(pk=movement_id), now)
         except PaymentChanged:
-            continue
+            movement = None
 
 
 def apply_report(movement: BankTransaction, *, now: datetime) -> None:
@@ -67,7 +69,7 @@ def apply_report(movement: BankTransaction, *, now: datetime) -> None:
     raised, so that the bank gets an error and sends its notification again.
     """
     if movement.match_result == MatchResult.PENDING:
-        try_apply(movement_id=movement.id, now=now)
+        try_apply(movement_id=movement.id, now=now, movement=movement)
     else:
         apply(movement_id=movement.id, now=now)
 
@@ -83,10 +85,10 @@ def apply_unapplied(*, now: datetime, batch: int = 500) -> int:
     return sum(try_apply(movement_id=movement_id, now=now) for movement_id in found)
 
 
-def try_apply(*, movement_id: str, now: datetime) -> bool:
-    """Apply a stored bank transaction. An error is logged, and the sweep tries again."""
+def try_apply(*, movement_id: str, now: datetime, movement: BankTransaction | None = None) -> bool:
+    """`apply` a stored bank transaction. An error is logged, and the sweep tries again."""
     try:
-        apply(movement_id=movement_id, now=now)
+        apply(movement_id=movement_id, now=now, movement=movement)
     except Exception:
         log.exception("bank transaction %s could not be applied", movement_id)
         return False
@@ -121,11 +123,10 @@ def apply_together(movements: Sequence[BankTransaction], *, now: datetime) -> se
 
 
 @transaction.atomic
-def _apply(movement_id: str, now: datetime) -> BankTransaction:
-    movement = BankTransaction.objects.get(pk=movement_id)
+def _apply(movement: BankTransaction, now: datetime) -> BankTransaction:
     if movement.kind == BankTransactionKind.REVERSAL:
         deduplication.lock_names([_pairing_lock(movement)])
-        return _reverse(movement_id, now)
+        return _reverse(movement.id, now)
     (match,) = _lock([movement])
     movement, payment = match.movement, match.payment
     is_new = movement.match_result == MatchResult.PENDING

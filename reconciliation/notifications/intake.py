@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import transaction
 
 from banks import base
-from core import ids, request_context, vault
+from core import ids, request_context, rows, vault
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,
@@ -35,8 +35,10 @@ def receive(
     """
     new_movement = _build_movement(bank, notification, source, now)
     with transaction.atomic():
-        movement, result = _find_known(new_movement) or _find_or_create(new_movement)
-        store(bank, body, result, movement, now, source)
+        movement, result = _find(new_movement)
+        notification_row = build_notification(bank, body, result, movement, now, source)
+        new_rows = [movement] if result == NotificationResult.NEW else []
+        rows.insert_together([*new_rows, notification_row])
     if result == NotificationResult.REPEAT:
         deduplication.add_payer_details(movement, new_movement)
     return movement
@@ -90,8 +92,8 @@ def build_notification(
     )
 
 
-def _find_or_create(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
-    """Store a new bank transaction, or return the one that another process stored before we got the locks."""
+def _find(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
+    """Return the stored bank transaction, or else the new one, which the caller stores. Takes its locks."""
     # Also lock the bank's id: no id may be the first id of one bank transaction and the later id of another.
     deduplication.lock_names(
         [
@@ -106,7 +108,6 @@ def _find_or_create(new_movement: BankTransaction) -> tuple[BankTransaction, Not
         return of_line, NotificationResult.REPEAT
     if new_movement.kind == BankTransactionKind.REVERSAL:
         deduplication.identify_credit_of(new_movement)
-    new_movement.save(force_insert=True)
     return new_movement, NotificationResult.NEW
 
 

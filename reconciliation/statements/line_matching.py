@@ -108,7 +108,7 @@ class LineMatcher:
             and movement.paid_at < before
             and not movement.later_bank_transaction_id
         ]
-        if len(fitting) == 1 and not deduplication.unidentified_credits(orphan).exists():
+        if len(fitting) == 1 and not deduplication.unidentified_credits(orphan):
             fitting[0].later_bank_transaction_id = orphan.bank_transaction_id
 
     def _only_credit(self, debit: BankTransaction) -> BankTransaction | None:
