@@ -45,15 +45,16 @@ class PreparedStatements:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
-        self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
+        self._statements: dict[tuple[str, tuple[int, ...]], _Statement] = {}
+        self._dumper: Any = Transformer(connection)
 
     @property
     def is_full(self) -> bool:
-        return len(self._names) >= MAX_STATEMENTS
+        return len(self._statements) >= MAX_STATEMENTS
 
     def forget(self) -> None:
         """Prepare each statement again at its next use."""
-        self._names.clear()
+        self._statements.clear()
 
     def execute(self, sql: str, values: Sequence[Any]) -> Result:
         """Run a statement with `%s` placeholders. Raises psycopg.Error."""
@@ -66,23 +67,39 @@ class PreparedStatements:
             return self._execute(sql, values)
 
     def _execute(self, sql: str, values: Sequence[Any]) -> Result:
-        transformer = Transformer(self._connection)
-        parameters: Any = transformer.dump_sequence(values, _formats(len(values)))
-        types = transformer.types or ()
-        name = self._names.get((sql, types)) or self._prepare(sql, types)
-        result = self._connection.pgconn.exec_prepared(name, parameters, transformer.formats)
+        dumper = self._dumper
+        parameters: Any = dumper.dump_sequence(values, _formats(len(values)))
+        types = dumper.types or ()
+        statement = self._statements.get((sql, types)) or self._prepare(sql, types)
+        result = self._connection.pgconn.exec_prepared(statement.name, parameters, dumper.formats)
         if result.status == ExecStatus.TUPLES_OK:
-            transformer.set_pgresult(result)
-            rows = transformer.load_rows(0, result.ntuples, tuple)
-            return Result(rows, result.ntuples)
+            return Result(statement.load(result), result.ntuples)
         _check(result)
         return Result([], result.command_tuples or 0)
 
-    def _prepare(self, sql: str, types: tuple[int, ...]) -> bytes:
+    def _prepare(self, sql: str, types: tuple[int, ...]) -> "_Statement":
         name = f"fast_{next(_numbers)}".encode()
         _check(self._connection.pgconn.prepare(name, numbered(sql).encode(), types))
-        self._names[sql, types] = name
-        return name
+        statement = self._statements[sql, types] = _Statement(name, Transformer(self._connection))
+        return statement
+
+
+class _Statement:
+    """A prepared statement, and how to convert the columns of its result."""
+
+    __slots__ = ("_is_ready", "_loader", "name")
+
+    def __init__(self, name: bytes, loader: Any) -> None:
+        self.name = name
+        self._loader, self._is_ready = loader, False
+
+    def load(self, result: PGresult) -> list[Any]:
+        """The rows. A prepared statement has the same columns each time, so it looks for converters once."""
+        self._loader.set_pgresult(result, set_loaders=not self._is_ready)
+        self._is_ready = True
+        rows: list[Any] = self._loader.load_rows(0, result.ntuples, tuple)
+        self._loader.set_pgresult(None, set_loaders=False)  # frees the memory of the result
+        return rows
 
 
 @lru_cache
