@@ -15,6 +15,7 @@ from config.asgi import Environ, StartResponse, WsgiAdapter
 from config.upload_authorization import MAX_WAITING
 from core import uploads
 from payments.views import PaymentViewSet
+from tests.config.sent_messages import SentMessages
 
 THREADS = 4
 UPLOAD, OTHER, CARDS = "/admin/reconciliation/statement/import/", "/v1/qr-codes", "/v1/payments"
@@ -75,7 +76,7 @@ async def ask(
     bridge: WsgiAdapter, path: str, *, hangs_up: bool = False, drips: bool = False, cookie: str | None = None
 ) -> int:
     """The status of the answer. hangs_up: before the end of its body. drips: bytes, slowly, without end."""
-    shown: list[Any] = []
+    sent = SentMessages()
 
     async def receive() -> dict[str, Any]:
         if hangs_up:
@@ -85,11 +86,8 @@ async def ask(
             return {"type": "http.request", "body": b"x", "more_body": True}
         return {"type": "http.request", "body": b"x", "more_body": False}
 
-    async def send(message: Any) -> None:
-        shown.append(message)
-
-    await bridge(scope(path, cookie or session()), receive, send)
-    return int(shown[0]["status"])
+    await bridge(scope(path, cookie or session()), receive, sent)
+    return int(sent[0]["status"])
 
 
 def test_slow_uploads_leave_threads_for_other_requests() -> None:
@@ -102,6 +100,28 @@ def test_slow_uploads_leave_threads_for_other_requests() -> None:
         assert not application.has_begun_another()
         application.may_end.set()
         assert await asyncio.wait_for(asyncio.gather(*tasks), SECONDS) == [200] * len(tasks)
+
+    asyncio.run(run())
+
+
+def test_every_upload_holds_a_slot_until_its_response_is_sent() -> None:
+    """Requests without a slot are ended later than they are answered."""
+    assert all(path.startswith(concurrency.CONSOLE_PREFIX) for path in uploads.UPLOAD_PERMISSIONS)
+
+
+def test_answered_requests_end_without_a_further_request() -> None:
+    async def run() -> None:
+        bridge = WsgiAdapter(Slow(), THREADS)
+        sent = SentMessages()
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"x", "more_body": False}
+
+        async with asyncio.timeout(SECONDS):
+            await bridge(scope(OTHER, session()), receive, sent)
+            assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+            while bridge.answered._timer is not None:  # nothing wakes an idle process
+                await asyncio.sleep(0)
 
     asyncio.run(run())
 

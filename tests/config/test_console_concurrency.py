@@ -10,6 +10,7 @@ from django.conf import settings
 
 from config import concurrency
 from config.asgi import Environ, StartResponse, WsgiAdapter
+from tests.config.sent_messages import SentMessages
 
 THREADS = 4
 SECONDS = 60
@@ -33,13 +34,10 @@ class Slow:
 
 
 async def ask(bridge: WsgiAdapter, path: str, cookie: bytes = SESSION) -> tuple[int, dict[bytes, bytes]]:
-    shown: list[Any] = []
+    sent = SentMessages()
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        shown.append(message)
 
     scope = {
         "method": "GET",
@@ -51,8 +49,8 @@ async def ask(bridge: WsgiAdapter, path: str, cookie: bytes = SESSION) -> tuple[
         "scheme": "http",
         "headers": [(b"cookie", cookie)],
     }
-    await bridge(scope, receive, send)
-    return int(shown[0]["status"]), dict(shown[0]["headers"])
+    await bridge(scope, receive, sent)
+    return int(sent[0]["status"]), dict(sent[0]["headers"])
 
 
 async def begins(application: Slow, count: int) -> None:
