@@ -16,6 +16,12 @@ from tests.stack import wait_until
 INTERVAL = 1000  # seconds
 
 
+@pytest.fixture(autouse=True)
+def lasting_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine must not lose requests that a process has taken."""
+    monkeypatch.setattr(key_rate_limit, "LEASE_SECONDS", 3600.0)
+
+
 @pytest.fixture
 def rare(settings: Settings) -> None:
     """Use a rate so slow that no request becomes available again during a test."""
