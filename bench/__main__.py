@@ -73,8 +73,8 @@ def main() -> None:
     finally:
         shutil.rmtree(home, ignore_errors=True)
     _log("")
-    result = ("connections", "rounds", "seconds", "latency_seconds", "backlog")
-    caption = report.caption(**{name: getattr(options, name) for name in result})
+    names = ("connections", "rounds", "seconds", "lives", "life_seconds", "latency_seconds", "backlog")
+    caption = report.caption(**{name: getattr(options, name) for name in names})
     print(*tables, caption, sep="\n\n")
 
 

@@ -65,6 +65,21 @@ def quantile(seconds: Sequence[float], share: float) -> float:
     return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
+def joined(results: Sequence[LivesResult]) -> LivesResult:
+    """All lives of several results."""
+
+    def every(name: str) -> list[float]:
+        return [each for result in results for each in getattr(result, name)]
+
+    return LivesResult(
+        requests={name: [each for result in results for each in result.requests[name]] for name in REQUESTS},
+        webhooks=every("webhooks"),
+        late=every("late"),
+        seconds=sum(result.seconds for result in results),
+        client_seconds=sum(result.client_seconds for result in results),
+    )
+
+
 class Connection(asyncio.Protocol):
     """A kept connection with at most one open request."""
 

@@ -165,18 +165,19 @@ def soak(result: Soak) -> str:
     rows: list[Cells] = [
         ("",),
         (f"{result.rate:.1f} lives a second, a third of the most, which is {result.most:.0f}",),
-        *(_minute(number, each) for number, each in enumerate(result.minutes, 1)),
+        *(_minute(str(number), each) for number, each in enumerate(result.minutes, 1)),
+        _minute("all", result.whole)[: len(SOAK)],
         ("  growth, MB an hour", *[""] * (len(SOAK) - 1), *trends),
     ]
     above = _line(("", "", "requests", "", "webhooks", "", "", "MB (Pss)"), widths)
     return f"{above}\n{_table((*SOAK, *groups), rows, widths)}\n\n{_growth(result.growth)}"
 
 
-def _minute(number: int, minute: Minute) -> Cells:
+def _minute(name: str, minute: Minute) -> Cells:
     found = minute.result
     times = (found.all_requests, found.webhooks)
     return (
-        f"  {number}",
+        f"  {name}",
         _number(found.rate, 1),
         *(_number(quantile(each, share), 1) for each in times for share in (0.5, 0.99)),
         _number(quantile(found.late, 0.99), 1),
@@ -231,10 +232,20 @@ def _processor() -> str:
     return next(models, platform.processor() or platform.machine())
 
 
-def caption(*, connections: int, rounds: int, seconds: float, latency_seconds: int, backlog: int) -> str:
+def caption(
+    *,
+    connections: int,
+    rounds: int,
+    seconds: float,
+    lives: int,
+    life_seconds: float,
+    latency_seconds: int,
+    backlog: int,
+) -> str:
     return (
         f"{OURS} with the limit of requests raised and separate workers. {rounds} rounds of each in "
-        f"turn, medians; requests: {connections} connections, {seconds:g} s a round. Latencies once, "
-        f"{latency_seconds} s each;\nthe slow endpoint takes 10 s an answer and is {backlog:,} behind.\n"
+        f"turn, medians; requests: {connections} connections, {seconds:g} s a round; lives: {lives} at once, "
+        f"{life_seconds:g} s a round.\nLatencies once, {latency_seconds} s each; the slow endpoint takes "
+        f"10 s an answer and is {backlog:,} behind.\n"
         f"{machine()}"
     )

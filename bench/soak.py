@@ -11,7 +11,7 @@ import psycopg
 
 from bench import footprint
 from bench.life import SENDER, WEB, LifeBenchmark
-from bench.lives import LivesResult
+from bench.lives import LivesResult, joined
 from tests.stack import Stack
 
 WARM_UP_SECONDS, MOST_SECONDS = 3.0, 15.0
@@ -75,6 +75,11 @@ class Soak:
     rate: float
     minutes: Sequence[Minute]
     growth: Growth
+
+    @property
+    def whole(self) -> Minute:
+        """All minutes as one, with the memory of the last."""
+        return Minute(joined([minute.result for minute in self.minutes]), self.minutes[-1].memory)
 
     def megabytes_per_hour(self, group: str) -> float:
         return (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.lives import quantile
+from bench.lives import REQUESTS, LivesResult, joined, quantile
 from bench.soak import Snapshot, growth, slope
 
 
@@ -29,3 +29,13 @@ def test_growth_is_what_each_payment_leaves() -> None:
 def test_quantile_is_in_milliseconds() -> None:
     assert quantile([0.001 * number for number in range(100)], 0.99) == pytest.approx(99)
     assert quantile([], 0.99) == 0
+
+
+def test_minutes_together_have_the_lives_of_all_minutes() -> None:
+    minutes = [
+        LivesResult({name: [seconds] for name in REQUESTS}, webhooks=[seconds], late=[0.0], seconds=60)
+        for seconds in (0.1, 0.2)
+    ]
+    whole = joined(minutes)
+    assert (whole.count, whole.seconds, whole.webhooks) == (2, 120, [0.1, 0.2])
+    assert len(whole.all_requests) == 2 * len(REQUESTS)
