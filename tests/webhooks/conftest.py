@@ -7,6 +7,7 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
+from core import redis
 from tests.webhook_receiver import Receiver, running_receiver
 from tests.webhooks.builders import NOW
 from tests.webhooks.certificates import Authority
@@ -40,6 +41,7 @@ def tls(authority: Authority) -> ssl.SSLContext:
 @pytest.fixture
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record every address that code connects to. Connections outside of loopback are refused."""
+    redis.try_call(lambda client: client.ping())  # connected now, and not by the first request
     seen: list[str] = []
     connect = socket.socket.connect
 
