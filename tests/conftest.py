@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -76,8 +77,12 @@ SLOWEST_FIRST = [
 ]
 
 
-# What a file must contain if it has tests for this value of `-m`.
-FILES_BY_MARKERS = {"slow and not alone": "mark.slow", "alone": "mark.alone"}
+# For a value of `-m`, what is in each file with tests for it. In files of the last one all tests are slow.
+FILES_BY_MARKERS = {
+    "slow and not alone": re.compile(r"mark\.slow"),
+    "alone": re.compile(r"mark\.alone"),
+    "not slow": re.compile(r"\A(?!.*^pytestmark = \[?\s*pytest\.mark\.slow\b)", re.MULTILINE | re.DOTALL),
+}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -85,7 +90,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     needed = FILES_BY_MARKERS.get(config.getoption("markexpr"))
     if needed is None or not collection_path.match("test_*.py"):
         return None
-    return needed not in collection_path.read_text() or None
+    return needed.search(collection_path.read_text()) is None or None
 
 
 class _ByInstance(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
