@@ -233,6 +233,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 1,
     "socket_keepalive": True,
     "retry_on_timeout": False,
+    # Redis does not keep messages until workers confirm them, which would take two more calls for each. If a
+    # worker dies with a wake-up, beat sends another one soon.
+    "ack_emulation": False,
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True

@@ -1,6 +1,9 @@
 """The queues of the background work, who fills them and who serves them."""
 
+from typing import Any
+
 from django.conf import settings
+from kombu.transport import virtual
 
 import banks
 from config.celery import BEAT_SCHEDULE, app
@@ -39,3 +42,9 @@ def test_worker_threads_suffice_for_inquiries_and_heartbeats() -> None:
     assert (
         threads >= card_inquiries._work.max_runs + transfers._work.max_runs + runs_of_inquiries + 3
     )  # signs of life
+
+
+def test_redis_keeps_no_messages_for_confirmation() -> None:
+    with app.connection_for_read() as connection:
+        channel: Any = connection.channel()
+        assert type(channel.qos) is virtual.QoS  # the one of Redis stores each message a second time
