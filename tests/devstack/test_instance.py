@@ -54,6 +54,7 @@ def test_instance_port_is_kept_while_free(folder: Path) -> None:
             assert instance.port("postgres") != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["PORT", "SEPARATE_WORKERS"])
 def test_wrong_setting_of_make_run_is_named(name: str, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -15,8 +15,9 @@ from tests.devstack.conftest import WebServer, serving
 from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
 from tests.stack import Stack, wait_until
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_request_arrives_as_wsgi_environ(web: WebServer) -> None:
     shown = ask(
         web.port, b"POST /a%20b?x=%201", b"Content-Type: text/plain\r\nContent-Length: 3\r\n", b"abc"
@@ -39,14 +40,12 @@ def test_request_arrives_as_wsgi_environ(web: WebServer) -> None:
         (b"/%2F", "//"),
     ],
 )
-@pytest.mark.slow
 def test_request_path_is_percent_decoded_in_path_info(web: WebServer, path: bytes, arrives: str) -> None:
     assert (
         ask(web.port, b"GET " + path).json["PATH_INFO"].encode("latin-1").decode(errors="replace") == arrives
     )
 
 
-@pytest.mark.slow
 def test_repeated_request_headers_are_joined(web: WebServer) -> None:
     shown = ask(web.port, b"GET /", b"X-A: 1\r\nX-A: 2\r\nCookie: a=1\r\nCookie: b=2\r\n").json
     assert (shown["HTTP_X_A"], shown["HTTP_COOKIE"]) == ("1,2", "a=1; b=2")
@@ -105,7 +104,6 @@ def test_responses_to_head_and_204_have_no_body(web: WebServer) -> None:
     assert (ask(web.port, b"GET /empty").status, ask(web.port, b"GET /empty").body) == (204, b"")
 
 
-@pytest.mark.slow
 def test_incomplete_body_is_408_and_incomplete_header_is_closed_after_ten_seconds(web: WebServer) -> None:
     body, header = opened(web.port, HALF_BODY), opened(web.port, HALF_HEADER)
     response = reply(body)
@@ -116,7 +114,6 @@ def test_incomplete_body_is_408_and_incomplete_header_is_closed_after_ten_second
         assert header.recv(100) == b""
 
 
-@pytest.mark.slow
 def test_repeatedly_killed_web_workers_are_replaced(web: WebServer) -> None:
     seen: set[int] = set()
     for _ in range(4):
@@ -140,7 +137,6 @@ def _answering(port: int) -> int | None:
     return pid
 
 
-@pytest.mark.slow
 def test_server_stop_finishes_the_request_in_progress(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     with serving() as web, opened(web.port, b"GET /" + HEAD + b"\r\n"):
@@ -151,7 +147,6 @@ def test_server_stop_finishes_the_request_in_progress(tmp_path: Path) -> None:
         assert web.process.wait(60) == 0
 
 
-@pytest.mark.slow
 def test_request_header_values_arrive_byte_for_byte(web: WebServer) -> None:
     thai = "คำสั่งซื้อ-17"
     shown = ask(web.port, b"GET /", f"Idempotency-Key: {thai}\r\n".encode()).json
@@ -161,7 +156,6 @@ def test_request_header_values_arrive_byte_for_byte(web: WebServer) -> None:
 STALLED = 200
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("half", [HALF_BODY, HALF_HEADER], ids=["half a body", "half a header"])
 def test_stalled_clients_do_not_delay_other_requests(stack: Stack, half: bytes) -> None:
     stalled = [opened(stack.port, half) for _ in range(STALLED)]
