@@ -38,9 +38,9 @@ WITH stored AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, actor, request_id, created_at)
     VALUES ($19::text, $1, 'payment.pending', $7, $20::bytea, 'key-of0peer0', left($2, 28), $5)
 )
-INSERT INTO webhooks_delivery (id, event_id, endpoint_id, state, manual_number, attempt_count,
+INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number, attempt_count,
     due_at, created_at)
-SELECT d.id, $19, d.endpoint_id, d.state, 0, 0, $5, $5
+SELECT d.id, $19, 'payment.pending', d.endpoint_id, d.state, 0, 0, $5, $5
 FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 """
 

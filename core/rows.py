@@ -179,8 +179,9 @@ def _readers(model: type[Model]) -> list[tuple[str, Callable[..., Any]]]:
 
 
 def _inserted_fields(model: type[Model]) -> list[Any]:
-    """All but a key that the database numbers."""
-    return [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
+    """All but a key that the database numbers, and columns that it generates."""
+    fields = model._meta.concrete_fields
+    return [field for field in fields if field is not model._meta.auto_field and not field.generated]
 
 
 def _values(row: Model) -> list[Any]:

@@ -6,12 +6,12 @@ from counts.models import CountDelta, ListCount
 
 @admin.register(ListCount)
 class ListCountAdmin(ReadOnlyAdmin):
-    list_display = ["merchant_id", "list", "kind", "bucket", "starts_at", "count"]
+    list_display = ["owner_id", "list", "kind", "bucket", "starts_at", "count"]
     list_filter = ["bucket", "list"]
-    search_fields = ["=merchant_id"]
+    search_fields = ["=owner_id"]
 
 
 @admin.register(CountDelta)
 class CountDeltaAdmin(ReadOnlyAdmin):
-    list_display = ["merchant_id", "list", "kind", "minute", "delta"]
-    search_fields = ["=merchant_id"]
+    list_display = ["owner_id", "list", "kind", "minute", "delta"]
+    search_fields = ["=owner_id"]

@@ -27,8 +27,8 @@ def common_sql(criteria: ListFilter[Any]) -> str:
     return f"""
         due AS MATERIALIZED (
             SELECT created_at, id FROM {criteria.counted.table}
-            WHERE merchant_id = %(merchant_id)s AND {criteria.counted.condition_of(rule.before)}
-                AND {rule.condition}
+            WHERE {criteria.counted.owner_column} = %(owner_id)s
+                AND {criteria.counted.condition_of(rule.before)} AND {rule.condition}
         ),
         change AS MATERIALIZED (
             {deltas} UNION ALL

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Model, prefetch_related_objects
+from django.db.models import Model, Prefetch, prefetch_related_objects
 
 from core import paging, rows
 from core.http import ApiResponse
@@ -44,10 +44,10 @@ def response(
     plural: str,
     show: Callable[[M], dict[str, Any]],
     *,
-    prefetch: Sequence[str] = (),
+    prefetch: Sequence[str | Prefetch[Any]] = (),
 ) -> ApiResponse:
     """The page that a query of the API asks for, with the total. Raises InvalidParameters for the cursor."""
-    everything = criteria.counted.model._default_manager.filter(merchant_id=criteria.merchant_id)
+    everything = criteria.counted.model._default_manager.filter(**criteria.of_owner)
     cursor = paging.find_cursor(everything, query)
     found = page(criteria, limit=query["limit"], offset=query["offset"], cursor=cursor)
     prefetch_related_objects(found.rows, *prefetch)

@@ -29,8 +29,8 @@ class ClockRule:
 class CountedList(Generic[M]):
     """A list that `counts_count_list` counts (`counts/sql/rules.sql`).
 
-    A kind is the values of the columns `kind_columns`, separated by a slash. An index on merchant, these
-    columns and the order of the list serves each kind.
+    A kind is the values of the columns `kind_columns`, separated by a slash. An index on owner, these columns
+    and the order of the list serves each kind. `owner_column` names whose list a row is in.
     """
 
     name: str
@@ -38,18 +38,19 @@ class CountedList(Generic[M]):
     kind_columns: tuple[str, ...]
     kinds: tuple[str, ...]
     clock_rule: ClockRule | None = None
+    owner_column: str = "merchant_id"
 
     def matching(
         self,
-        merchant_id: str,
+        owner_id: str,
         kind: str | None = None,
         *,
         now: datetime = BEGINNING,
         start: datetime = BEGINNING,
         end: datetime = END,
     ) -> "ListFilter[M]":
-        """The rows of a merchant, of one kind if given, within a period of creation."""
-        return ListFilter(self, merchant_id, None if kind is None else [kind], start, end, now)
+        """The rows of an owner, of one kind if given, within a period of creation."""
+        return ListFilter(self, owner_id, None if kind is None else [kind], start, end, now)
 
     @property
     def table(self) -> str:
@@ -68,13 +69,13 @@ class CountedList(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class ListFilter(Generic[M]):
-    """Rows of one merchant, of some kinds or of all, created from `start` until before `end`.
+    """Rows of one owner, of some kinds or of all, created from `start` until before `end`.
 
     `now` decides about the clock rule of the list.
     """
 
     counted: CountedList[M]
-    merchant_id: str
+    owner_id: str
     kinds: Collection[str] | None = None
     start: datetime = BEGINNING
     end: datetime = END
@@ -85,6 +86,11 @@ class ListFilter(Generic[M]):
             raise ValueError(f"{self.counted.name}: unknown among {self.kinds}")
 
     @property
+    def of_owner(self) -> dict[str, str]:
+        """The owner as a filter of Django."""
+        return {self.counted.owner_column: self.owner_id}
+
+    @property
     def moved(self) -> int:
         """How a row that the clock rule applies to changes the number of rows: by 1, -1 or 0."""
         rule, kinds = self.counted.clock_rule, self.kinds
@@ -93,7 +99,7 @@ class ListFilter(Generic[M]):
     @property
     def count_condition(self) -> str:
         """The filter in SQL for counts and deltas, without its times."""
-        condition = f"list = '{self.counted.name}' AND merchant_id = %(merchant_id)s"
+        condition = f"list = '{self.counted.name}' AND owner_id = %(owner_id)s"
         return condition if self.kinds is None else f"{condition} AND kind = ANY(%(kinds)s)"
 
     @property
@@ -103,7 +109,7 @@ class ListFilter(Generic[M]):
         An index has the rows of each source in the order of the list. `due` are the few rows that the clock
         rule applies to (`counting.common_sql`).
         """
-        own = f"{self.counted.table} WHERE merchant_id = %(merchant_id)s"
+        own = f"{self.counted.table} WHERE {self.counted.owner_column} = %(owner_id)s"
         if self.kinds is None:
             return [own]
         found = [f"{own} AND {self._of_kind(kind)}" for kind in self.kinds]
@@ -115,7 +121,7 @@ class ListFilter(Generic[M]):
     def values(self) -> dict[str, Any]:
         """The parameters of all SQL about this filter."""
         return {
-            "merchant_id": self.merchant_id,
+            "owner_id": self.owner_id,
             "kinds": None if self.kinds is None else list(self.kinds),
             "start": self.start,
             "end": self.end,

@@ -16,13 +16,13 @@ class CountBucket(models.TextChoices):
 
 
 class ListCount(models.Model):
-    """Rows of one merchant's list, and of one kind, created in one bucket, without pending count deltas.
+    """Rows of one list of an owner, and of one kind, created in one bucket, without pending count deltas.
 
     The kind is what the list is filtered by, such as `succeeded` for payments.
     """
 
     list = models.CharField(max_length=12)
-    merchant_id = PublicId()
+    owner_id = PublicId(help_text="Whose list: a merchant, or a webhook.")
     kind = models.CharField(max_length=40)
     bucket = models.CharField(max_length=6, choices=CountBucket.choices)
     starts_at = models.DateTimeField()
@@ -32,7 +32,7 @@ class ListCount(models.Model):
         verbose_name, verbose_name_plural = "list count", "list counts"
         constraints = [
             models.UniqueConstraint(
-                fields=["merchant_id", "list", "bucket", "starts_at", "kind"], name="listcount_once"
+                fields=["owner_id", "list", "bucket", "starts_at", "kind"], name="listcount_once"
             ),
             models.CheckConstraint(condition=Q(bucket__in=CountBucket.values), name="listcount_bucket_known"),
         ]
@@ -49,14 +49,14 @@ class CountDelta(models.Model):
     """
 
     list = models.CharField(max_length=12)
-    merchant_id = PublicId()
+    owner_id = PublicId()
     kind = models.CharField(max_length=40)
     minute = models.DateTimeField()
     delta = models.BigIntegerField()
 
     class Meta:
         verbose_name, verbose_name_plural = "count delta", "count deltas"
-        indexes = [models.Index(fields=["merchant_id", "list"], name="countdelta_of_list")]
+        indexes = [models.Index(fields=["owner_id", "list"], name="countdelta_of_list")]
 
     def __str__(self) -> str:
         return f"{self.delta:+} {self.list} at {self.minute:%Y-%m-%d %H:%M}"

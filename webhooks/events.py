@@ -125,6 +125,7 @@ def _delivery(event: Event, endpoint_id: str) -> Delivery:
         Delivery,
         id=ids.new("dlv_", event.created_at),
         event_id=event.id,
+        event_type=event.type,
         endpoint_id=endpoint_id,
         due_at=event.created_at,
         created_at=event.created_at,

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, F, Q, Value, When
 
 from core import request_context, triggers, vault
 from core.columns import CausedRow, PublicId, PublicIdKey
@@ -266,7 +266,14 @@ class Delivery(CausedRow):
     endpoint = models.ForeignKey(
         Endpoint, on_delete=models.PROTECT, related_name="deliveries", db_index=False
     )
+    event_type = models.CharField(max_length=40, help_text="Of the event.")
     state = models.CharField(max_length=9, choices=DeliveryState.choices, default=DeliveryState.PENDING)
+    shown_state = models.GeneratedField(
+        expression=Case(When(state="leased", then=Value("pending")), default=F("state")),
+        output_field=models.CharField(max_length=9),
+        db_persist=True,
+        help_text="The state as merchants see it.",
+    )
     manual_number = models.IntegerField(
         default=0, help_text="0: the scheduled delivery; n: the n-th manual delivery."
     )
@@ -294,6 +301,10 @@ class Delivery(CausedRow):
                 fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
             ),
             models.Index(fields=["endpoint", "-created_at", "-id"], name="delivery_newest_first"),
+            models.Index(
+                fields=["endpoint", "event_type", "shown_state", "-created_at", "-id"],
+                name="delivery_filtered",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(

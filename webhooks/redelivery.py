@@ -72,11 +72,11 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     """
     endpoint = _active(merchant, webhook_id, WebhookNotReplayable)
     missed = list(_missed(endpoint, since)[: MAX_REPLAYED + 1])
-    chosen = missed[:MAX_REPLAYED]
+    chosen = dict(missed[:MAX_REPLAYED])
     known = Delivery.objects.filter(endpoint=endpoint, manual_number=0, event_id__in=chosen)
     known_ids = set(known.values_list("event_id", flat=True))
     _restart(known, now)
-    _create_deliveries(endpoint, (event_id for event_id in chosen if event_id not in known_ids), now)
+    _create_deliveries(endpoint, [each for each in chosen.items() if each[0] not in known_ids], now)
     return _record_replay(endpoint, ReplayResult(len(chosen), has_more=len(missed) > len(chosen)), now)
 
 
@@ -128,14 +128,15 @@ def _find(endpoint: Endpoint, delivery_id: str) -> Delivery:
 def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> Delivery:
     """The caller holds the lock of the endpoint, so that each delivery gets its own number."""
     earlier = Delivery.objects.filter(event=event, endpoint=endpoint).aggregate(last=Max("manual_number"))
-    delivery = _new_delivery(event.id, endpoint, now)
+    delivery = _new_delivery(event.id, event.type, endpoint, now)
     delivery.event, delivery.manual_number = event, (earlier["last"] or 0) + 1
     delivery.save(force_insert=True)
     wakeup.wake_on_commit()
     return delivery
 
 
-def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, str]":
+def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, tuple[str, str]]":
+    """The ids and types of the events, the oldest first."""
     deliveries = Delivery.objects.filter(event=OuterRef("pk"), endpoint=endpoint)
     waiting = Q(manual_number=0, state__in=UNFINISHED_STATES)
     missed = Event.objects.filter(
@@ -144,20 +145,22 @@ def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, str]":
         merchant=endpoint.merchant_id,
         created_at__gte=since,
     )
-    missed_ids: QuerySet[Event, str] = missed.order_by("created_at", "id").values_list("pk", flat=True)
-    return missed_ids
+    found: QuerySet[Event, tuple[str, str]] = missed.order_by("created_at", "id").values_list("pk", "type")
+    return found
 
 
-def _create_deliveries(endpoint: Endpoint, event_ids: Iterable[str], now: datetime) -> None:
+def _create_deliveries(endpoint: Endpoint, missed: Iterable[tuple[str, str]], now: datetime) -> None:
     Delivery.objects.bulk_create(
-        [_new_delivery(event_id, endpoint, now) for event_id in event_ids], batch_size=1000
+        [_new_delivery(event_id, event_type, endpoint, now) for event_id, event_type in missed],
+        batch_size=1000,
     )
 
 
-def _new_delivery(event_id: str, endpoint: Endpoint, now: datetime) -> Delivery:
+def _new_delivery(event_id: str, event_type: str, endpoint: Endpoint, now: datetime) -> Delivery:
     return Delivery(
         id=ids.new("dlv_", now),
         event_id=event_id,
+        event_type=event_type,
         endpoint=endpoint,
         due_at=now,
         created_at=now,

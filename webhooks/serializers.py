@@ -6,11 +6,10 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core import fields, response_fields
-from core.paging import CursorPageQuery, PeriodPageQuery
+from core.paging import PeriodPageQuery
+from webhooks.filters import EVENT_TYPES, SHOWN_STATES
 from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (
-    PING,
-    DeliveryState,
     DeliveryTrigger,
     DisabledReason,
     EndpointStatus,
@@ -135,21 +134,16 @@ WEBHOOK_CHANGE = WebhookChangeRequest()
 SECRET_REQUEST = SecretRequest()
 
 
-EVENT_TYPES = [*EventType, PING]
-# A leased delivery is shown as pending.
-DELIVERY_STATES = [state.value for state in DeliveryState if state is not DeliveryState.LEASED]
-
-
 class EventQuery(PeriodPageQuery):
     """Filters of the list of events."""
 
     event = fields.Choice(EVENT_TYPES, required=False, help_text="Only events of this type.")
 
 
-class DeliveryQuery(CursorPageQuery):
+class DeliveryQuery(PeriodPageQuery):
     """Filters of the list of deliveries."""
 
-    state = fields.Choice(DELIVERY_STATES, required=False, help_text="Only deliveries in this state.")
+    state = fields.Choice(SHOWN_STATES, required=False, help_text="Only deliveries in this state.")
     event = fields.Choice(EVENT_TYPES, required=False, help_text="Only deliveries of events of this type.")
 
 
@@ -201,7 +195,7 @@ class DeliveryObject(serializers.Serializer[Any]):
     event_id = response_fields.public_id("evt_")
     event = serializers.ChoiceField(EVENT_TYPES)
     state = serializers.ChoiceField(
-        DELIVERY_STATES, help_text="held: waits for a replay, because the webhook was disabled."
+        SHOWN_STATES, help_text="held: waits for a replay, because the webhook was disabled."
     )
     trigger = serializers.ChoiceField(
         DeliveryTrigger.values, help_text="manual: by test or redeliver, with one attempt."

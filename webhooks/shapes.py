@@ -50,7 +50,7 @@ def delivery_object(delivery: Delivery) -> dict[str, Any]:
         "delivery_id": delivery.id,
         "webhook_id": delivery.endpoint_id,
         "event_id": delivery.event_id,
-        "event": delivery.event.type,
+        "event": delivery.event_type,
         "state": DeliveryState.PENDING.value if is_waiting else delivery.state,
         "trigger": delivery.trigger.value,
         "created_at": iso(delivery.created_at),

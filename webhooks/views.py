@@ -10,8 +10,8 @@ from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from webhooks import endpoints, events, redelivery
 from webhooks import openapi as docs
-from webhooks.filters import EVENTS
-from webhooks.models import UNFINISHED_STATES, Delivery, DeliveryAttempt, DeliveryState, Endpoint
+from webhooks.filters import EVENTS, matching_deliveries
+from webhooks.models import DeliveryAttempt, Endpoint
 from webhooks.serializers import (
     REPLAY_REQUEST,
     SECRET_REQUEST,
@@ -103,14 +103,10 @@ class DeliveryViewSet(MerchantViewSet):
     def list(self, request: Request, webhook_id: str) -> ApiResponse:
         query = api.read_query(DELIVERY_QUERY, request)
         endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
-        deliveries = Delivery.objects.filter(endpoint=endpoint)
-        rows = deliveries.select_related("event").defer("event__body").prefetch_related(ATTEMPTS)
-        if "state" in query:
-            is_waiting = query["state"] == DeliveryState.PENDING
-            rows = rows.filter(state__in=UNFINISHED_STATES if is_waiting else [query["state"]])
-        if "event" in query:
-            rows = rows.filter(event__type=query["event"])
-        return paging.page(rows, query, "deliveries", delivery_object, unfiltered=deliveries)
+        wanted = matching_deliveries(
+            endpoint.id, event=query.get("event"), state=query.get("state"), **period_of(query)
+        )
+        return listing.response(wanted, query, "deliveries", delivery_object, prefetch=[ATTEMPTS])
 
     @docs.test
     @idempotent

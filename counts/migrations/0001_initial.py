@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('list', models.CharField(max_length=12)),
-                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('owner_id', core.columns.PublicId(db_collation='C', max_length=31)),
                 ('kind', models.CharField(max_length=40)),
                 ('minute', models.DateTimeField()),
                 ('delta', models.BigIntegerField()),
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'count delta',
                 'verbose_name_plural': 'count deltas',
-                'indexes': [models.Index(fields=['merchant_id', 'list'], name='countdelta_of_list')],
+                'indexes': [models.Index(fields=['owner_id', 'list'], name='countdelta_of_list')],
             },
         ),
         migrations.CreateModel(
@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('list', models.CharField(max_length=12)),
-                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('owner_id', core.columns.PublicId(db_collation='C', help_text='Whose list: a merchant, or a webhook.', max_length=31)),
                 ('kind', models.CharField(max_length=40)),
                 ('bucket', models.CharField(choices=[('month', 'Month'), ('day', 'Day'), ('hour', 'Hour'), ('minute', 'Minute')], max_length=6)),
                 ('starts_at', models.DateTimeField()),
@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'list count',
                 'verbose_name_plural': 'list counts',
-                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'list', 'bucket', 'starts_at', 'kind'), name='listcount_once'), models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='listcount_bucket_known')],
+                'constraints': [models.UniqueConstraint(fields=('owner_id', 'list', 'bucket', 'starts_at', 'kind'), name='listcount_once'), models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='listcount_bucket_known')],
             },
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),

@@ -1,6 +1,9 @@
 -- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
+-- `owner` is the column with whose list a row is in.
 -- Each list has a function of its own, because PostgreSQL keeps the plans of fixed statements only.
-CREATE OR REPLACE FUNCTION counts_count_list(list_name text, counted regclass, kind text) RETURNS void
+CREATE OR REPLACE FUNCTION counts_count_list(
+    list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id'
+) RETURNS void
     LANGUAGE plpgsql
     AS $install$
 BEGIN
@@ -11,16 +14,16 @@ BEGIN
         BEGIN
             IF TG_OP = 'INSERT' THEN
                 -- Most statements insert one row, and to group it would take twice as long as the rest.
-                INSERT INTO counts_countdelta (list, merchant_id, kind, minute, delta)
-                SELECT %2$L, merchant_id, %3$s, date_trunc('minute', created_at, 'UTC'), 1 FROM after;
+                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
+                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), 1 FROM after;
             ELSIF TG_OP = 'UPDATE' THEN
-                INSERT INTO counts_countdelta (list, merchant_id, kind, minute, delta)
-                SELECT %2$L, merchant_id, %3$s, date_trunc('minute', created_at, 'UTC'), sum(delta)
+                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
+                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), sum(delta)
                 FROM (SELECT *, 1 AS delta FROM after UNION ALL SELECT *, -1 FROM before) AS both_ways
                 GROUP BY 2, 3, 4 HAVING sum(delta) <> 0;
             ELSE
-                INSERT INTO counts_countdelta (list, merchant_id, kind, minute, delta)
-                SELECT %2$L, merchant_id, %3$s, date_trunc('minute', created_at, 'UTC'), -1 FROM before;
+                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
+                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), -1 FROM before;
             END IF;
             RETURN NULL;
         END $$;
@@ -31,7 +34,7 @@ BEGIN
             REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
         CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON %4$s
             REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
-    $function$, 'counts_count_' || list_name, list_name, kind, counted);
+    $function$, 'counts_count_' || list_name, list_name, kind, counted, owner);
 END $install$;
 
 
@@ -39,15 +42,15 @@ CREATE OR REPLACE FUNCTION counts_roll_up() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    INSERT INTO counts_listcount AS current (list, merchant_id, kind, bucket, starts_at, count)
-    SELECT list, merchant_id, kind, bucket, date_trunc(bucket, minute, 'UTC'), sum(delta)
+    INSERT INTO counts_listcount AS current (list, owner_id, kind, bucket, starts_at, count)
+    SELECT list, owner_id, kind, bucket, date_trunc(bucket, minute, 'UTC'), sum(delta)
     FROM gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
     GROUP BY 1, 2, 3, 4, 5 HAVING sum(delta) <> 0 ORDER BY 1, 2, 3, 4, 5
-    ON CONFLICT (merchant_id, list, bucket, starts_at, kind) DO UPDATE SET count = current.count + EXCLUDED.count;
+    ON CONFLICT (owner_id, list, bucket, starts_at, kind) DO UPDATE SET count = current.count + EXCLUDED.count;
     -- Each payment is pending for a while: without this its counts of nothing would stay for ever.
     DELETE FROM counts_listcount AS current
     USING gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
-    WHERE current.count = 0 AND current.merchant_id = gone.merchant_id AND current.list = gone.list
+    WHERE current.count = 0 AND current.owner_id = gone.owner_id AND current.list = gone.list
         AND current.kind = gone.kind AND current.bucket = bucket.bucket
         AND current.starts_at = date_trunc(bucket.bucket, gone.minute, 'UTC');
     RETURN NULL;

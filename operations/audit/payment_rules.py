@@ -7,12 +7,12 @@ from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal
 from payments.filters import PAYMENTS
 from refunds.filters import REFUNDS
 from transactions.filters import TRANSACTIONS
-from webhooks.filters import EVENTS
+from webhooks.filters import DELIVERIES, EVENTS
 from withdrawals.filters import WITHDRAWALS
 
-COUNTED_LISTS: list[CountedList[Any]] = [TRANSACTIONS, PAYMENTS, EVENTS, REFUNDS, WITHDRAWALS]
+COUNTED_LISTS: list[CountedList[Any]] = [TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS]
 COUNTED_ROWS = " UNION ALL ".join(
-    f"""SELECT '{counted.name}' AS list, merchant_id, {counted.kind_sql} AS kind,
+    f"""SELECT '{counted.name}' AS list, {counted.owner_column} AS owner_id, {counted.kind_sql} AS kind,
             date_trunc('minute', created_at, 'UTC') AS at FROM {counted.table}"""  # noqa: S608
     for counted in COUNTED_LISTS
 )
@@ -112,18 +112,24 @@ RULES = [
            WHERE amount_refunded <> 0 OR amount_refunding <> 0 OR status = 'refunded'""",
     ),
     AuditRule(
+        "deliveries have the type of their event",
+        """SELECT delivery.id, type FROM webhooks_delivery AS delivery
+           JOIN webhooks_event AS event ON event.id = event_id WHERE type <> event_type""",
+        "SELECT id, event_type FROM webhooks_delivery WHERE false",
+    ),
+    AuditRule(
         "list counts match the rows",
         f"""WITH minute AS (
-               SELECT list, merchant_id, kind, at, count(*) AS rows FROM ({COUNTED_ROWS}) AS listed
+               SELECT list, owner_id, kind, at, count(*) AS rows FROM ({COUNTED_ROWS}) AS listed
                GROUP BY 1, 2, 3, 4
-               UNION ALL SELECT list, merchant_id, kind, minute, -delta FROM counts_countdelta
+               UNION ALL SELECT list, owner_id, kind, minute, -delta FROM counts_countdelta
            )
-           SELECT concat_ws(' ', list, merchant_id, kind, bucket, date_trunc(bucket, at, 'UTC')),
+           SELECT concat_ws(' ', list, owner_id, kind, bucket, date_trunc(bucket, at, 'UTC')),
                sum(rows)::text
            FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
-           GROUP BY list, merchant_id, kind, bucket, date_trunc(bucket, at, 'UTC')
+           GROUP BY list, owner_id, kind, bucket, date_trunc(bucket, at, 'UTC')
            HAVING sum(rows) <> 0""",  # noqa: S608
-        """SELECT concat_ws(' ', list, merchant_id, kind, bucket, starts_at), count::text
+        """SELECT concat_ws(' ', list, owner_id, kind, bucket, starts_at), count::text
            FROM counts_listcount WHERE count <> 0""",
     ),
 ]

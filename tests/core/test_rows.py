@@ -237,7 +237,12 @@ def test_rows_of_several_tables_go_in_together(shop: Shop, noon: datetime) -> No
     )
     happened = event(shop, noon)
     delivery = Delivery(
-        id=ids.new("dlv_", noon), event=happened, endpoint=listener, due_at=noon, created_at=noon
+        id=ids.new("dlv_", noon),
+        event=happened,
+        event_type=happened.type,
+        endpoint=listener,
+        due_at=noon,
+        created_at=noon,
     )
     rows.insert_together([delivery, happened, *made.rows, listener])
     for row in (delivery, happened, *made.rows, listener):

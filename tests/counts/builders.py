@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -25,8 +26,8 @@ from transactions.filters import TRANSACTIONS
 from transactions.filters import matching as matching_transactions
 from transactions.models import Transaction, TransactionStatus, TransactionType
 from webhooks.events import NewEvent, build
-from webhooks.filters import EVENTS
-from webhooks.models import PING, Event, EventType
+from webhooks.filters import DELIVERIES, EVENT_TYPES, EVENTS, SHOWN_STATES, matching_deliveries
+from webhooks.models import UNFINISHED_STATES, Delivery, DeliveryState, Endpoint, Event
 from withdrawals.filters import WITHDRAWALS
 from withdrawals.models import Withdrawal, WithdrawalStatus
 
@@ -75,19 +76,29 @@ class ListBuilder(ABC):
     def plain(self, rows: QuerySet[Any], given: Given) -> QuerySet[Any]:
         """The rows by Django's own query."""
 
+    def all(self, merchant: Merchant) -> QuerySet[Any]:
+        """The whole list."""
+        found: QuerySet[Any] = self.counted.model._default_manager.filter(merchant_id=merchant.pk)
+        return found
+
+    def path(self, shop: Shop) -> str:
+        """Where the API has the list."""
+        return f"/Thai/v1/{self.counted.name}"
+
     def rows(self, merchant: Merchant, given: Given, **period: datetime) -> QuerySet[Any]:
-        found = self.counted.model._default_manager.filter(merchant_id=merchant.pk)
+        found = self.all(merchant)
         bounds = {"start": "created_at__gte", "end": "created_at__lt"}
         found = found.filter(**{bounds[name]: at for name, at in period.items()})
         return self.plain(found, given).order_by("-created_at", "-id")
 
     def page(self, shop: Shop, query: str) -> tuple[list[str], dict[str, Any]]:
         """The ids of a page of the API, and the whole response."""
-        response = shop.get(f"/Thai/v1/{self.counted.name}?{query}")
+        response = shop.get(f"{self.path(shop)}?{query}")
         assert response.status_code == 200, response.content
         found: dict[str, Any] = response.json()
         name = self.counted.name
-        return [row[f"{name[:-1]}_id"] for row in found[name]], found
+        singular = "delivery" if name == "deliveries" else name[:-1]
+        return [row[f"{singular}_id"] for row in found[name]], found
 
 
 class TransactionBuilder(ListBuilder):
@@ -178,12 +189,12 @@ class PaymentBuilder(ListBuilder):
 
 class EventBuilder(ListBuilder):
     counted = EVENTS
-    filters = [{}, *({"event": event} for event in (*EventType, PING))]
+    filters = [{}, *({"event": event} for event in EVENT_TYPES)]
 
     def write(self, merchant: Merchant, chance: Random, count: int) -> None:
         made = []
         for _ in range(count):
-            event = NewEvent(merchant.id, chance.choice([*EventType, PING]), "pay_1", {}, moment(chance))
+            event = NewEvent(merchant.id, chance.choice(EVENT_TYPES), "pay_1", {}, moment(chance))
             made.append(build(event))
         Event.objects.bulk_create(made)
 
@@ -198,6 +209,87 @@ class EventBuilder(ListBuilder):
 
     def plain(self, rows: QuerySet[Any], given: Given) -> QuerySet[Any]:
         return rows.filter(type=given["event"]) if given else rows
+
+
+class DeliveryBuilder(ListBuilder):
+    """Deliveries of the one endpoint of a merchant."""
+
+    counted = DELIVERIES
+    filters = [
+        {name: value for name, value in (("event", event), ("state", state)) if value}
+        for event, state in product([None, *EVENT_TYPES], [None, *SHOWN_STATES])
+    ]
+    leased: ClassVar[dict[str, Any]] = {"lease_id": UUID(int=1), "lease_until": NOW}
+    moves: ClassVar[list[dict[str, Any]]] = [
+        {"state": DeliveryState.LEASED, **leased},
+        *(
+            {"state": state, "lease_id": None, "lease_until": None}
+            for state in DeliveryState
+            if state is not DeliveryState.LEASED
+        ),
+    ]
+
+    def write(self, merchant: Merchant, chance: Random, count: int) -> None:
+        endpoint_id = endpoint_of(merchant)
+        Event.objects.bulk_create(
+            events := [
+                build(NewEvent(merchant.id, chance.choice(EVENT_TYPES), "pay_1", {}, moment(chance)))
+                for _ in range(count)
+            ]
+        )
+        Delivery.objects.bulk_create(
+            Delivery(
+                id=ids.new("dlv_", event.created_at),
+                event=event,
+                event_type=event.type,
+                endpoint_id=endpoint_id,
+                due_at=event.created_at,
+                created_at=event.created_at,
+            )
+            for event in events
+        )
+
+    def move(self, merchant: Merchant, chance: Random, count: int) -> None:
+        mine = Delivery.objects.filter(endpoint_id=endpoint_of(merchant)).order_by("id")
+        for change in self.moves:
+            moved = some(mine, chance, count // len(self.moves))
+            Delivery.objects.filter(pk__in=[each.pk for each in moved]).update(**change)
+
+    def race(self, merchant: Merchant, chance: Random) -> None:
+        waiting = Delivery.objects.filter(endpoint_id=endpoint_of(merchant), state__in=UNFINISHED_STATES)
+        with taken(waiting, chance) as found:
+            found.update(**chance.choice(self.moves))
+
+    def all(self, merchant: Merchant) -> QuerySet[Any]:
+        return Delivery.objects.filter(endpoint_id=endpoint_of(merchant))
+
+    def path(self, shop: Shop) -> str:
+        return f"/Thai/v1/webhooks/{endpoint_of(shop.merchant)}/deliveries"
+
+    def wanted(self, merchant: Merchant, given: Given, **period: Any) -> ListFilter[Any]:
+        return matching_deliveries(endpoint_of(merchant), **given, **period)
+
+    def plain(self, rows: QuerySet[Any], given: Given) -> QuerySet[Any]:
+        if "event" in given:
+            rows = rows.filter(event__type=given["event"])
+        if given.get("state") == DeliveryState.PENDING:
+            return rows.filter(state__in=UNFINISHED_STATES)
+        return rows.filter(state=given["state"]) if "state" in given else rows
+
+
+def endpoint_of(merchant: Merchant) -> str:
+    """The id of the endpoint of a merchant, which is made if there is none."""
+    endpoint, _ = Endpoint.objects.get_or_create(
+        merchant=merchant,
+        defaults={
+            "id": ids.new("wh_", NOW),
+            "url": "https://shop.example",
+            "events": [],
+            "created_at": NOW,
+            "updated_at": NOW,
+        },
+    )
+    return str(endpoint.id)
 
 
 class WithdrawalBuilder(ListBuilder):
@@ -297,6 +389,7 @@ BUILDERS: list[ListBuilder] = [
     TransactionBuilder(),
     PaymentBuilder(),
     EventBuilder(),
+    DeliveryBuilder(),
     RefundBuilder(),
     WithdrawalBuilder(),
 ]

@@ -164,9 +164,15 @@ TAMPERINGS = {
         f"UPDATE payments_payment SET amount_refunding = 1 WHERE id = {PAID}",
         "UPDATE payments_payment SET status = 'succeeded' WHERE status = 'refunded'",
     ],
+    "deliveries have the type of their event": [
+        """INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number,
+               attempt_count, due_at, created_at)
+           SELECT 'dlv_x', id, 'webhook.ping', 'wh_x', 'pending', 0, 0, now(), now()
+           FROM webhooks_event LIMIT 1""",
+    ],
     "list counts match the rows": [
         "DELETE FROM counts_countdelta",
-        """INSERT INTO counts_listcount (list, merchant_id, kind, bucket, starts_at, count)
+        """INSERT INTO counts_listcount (list, owner_id, kind, bucket, starts_at, count)
            VALUES ('transactions', 'mch_x', 'payment/succeeded', 'day', now(), 1)""",
     ],
     "held money, and nothing else, is posted to suspense": [

@@ -219,6 +219,7 @@ def test_metrics_do_not_read_the_whole_delivery_backlog(shop: Shop) -> None:
             Delivery(
                 id=f"dlv_{number:027}",
                 event=event,
+                event_type=event.type,
                 endpoint=endpoint,
                 manual_number=number,
                 due_at=NOW,

@@ -61,6 +61,8 @@ def test_deliveries_are_found_by_state_and_event(shop: Shop) -> None:
     assert list_deliveries(shop, endpoint, "?state=held") == []
     (failed,) = list_deliveries(shop, endpoint, "?event=payment.failed")
     assert failed["event"] == "payment.failed"
+    assert len(list_deliveries(shop, endpoint, "?start_date=2026-11-21&end_date=2026-11-21")) == 2
+    assert list_deliveries(shop, endpoint, "?start_date=2026-11-22") == []
     answer = shop.get(webhook_path(endpoint, "deliveries") + "?state=leased")
     assert error_code(answer) == (400, "invalid_parameters")
 

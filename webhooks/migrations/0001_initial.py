@@ -28,7 +28,9 @@ class Migration(migrations.Migration):
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('event_type', models.CharField(help_text='Of the event.', max_length=40)),
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('leased', 'Leased'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('held', 'Held')], default='pending', max_length=9)),
+                ('shown_state', models.GeneratedField(db_persist=True, expression=models.Case(models.When(state='leased', then=models.Value('pending')), default=models.F('state')), help_text='The state as merchants see it.', output_field=models.CharField(max_length=9))),
                 ('manual_number', models.IntegerField(default=0, help_text='0: the scheduled delivery; n: the n-th manual delivery.')),
                 ('attempt_count', models.SmallIntegerField(default=0)),
                 ('due_at', models.DateTimeField()),
@@ -201,6 +203,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='delivery',
             index=models.Index(fields=['endpoint', '-created_at', '-id'], name='delivery_newest_first'),
+        ),
+        migrations.AddIndex(
+            model_name='delivery',
+            index=models.Index(fields=['endpoint', 'event_type', 'shown_state', '-created_at', '-id'], name='delivery_filtered'),
         ),
         migrations.AddConstraint(
             model_name='delivery',
