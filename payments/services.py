@@ -19,6 +19,17 @@ from payments.shapes import event_data
 from transactions import services as transactions
 from webhooks import events
 
+# Starts at the expiry of the last batch: entries of expired payments stay in the index until vacuum.
+EXPIRE_OVERDUE = f"""
+UPDATE payments_payment AS t SET status = '{PaymentStatus.EXPIRED}', updated_at = expires_at
+WHERE id = ANY(ARRAY(
+    SELECT id FROM payments_payment
+    WHERE status = '{PaymentStatus.PENDING}' AND expires_at >= %s AND expires_at <= %s
+    ORDER BY expires_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
+))
+RETURNING {rows.columns(Payment, "t")}
+"""  # noqa: S608
+
 
 @dataclass(frozen=True, slots=True)
 class PaidPayment:
@@ -109,8 +120,15 @@ def expire(payments: Sequence[Payment], *, now: datetime) -> None:
         for payment in payments
     ]
     transition_all(changes, PaymentStatus.EXPIRED)
-    if payments and settings.EXPIRY_EVENTS:
-        _publish("payment.failed", payments, now)
+    _publish_expiry(payments, now)
+
+
+def expire_overdue(*, now: datetime, since: datetime, limit: int) -> list[Payment]:
+    """Do the same to up to `limit` payments that expired from `since` on and that nobody has locked."""
+    found = rows.run(EXPIRE_OVERDUE, [since, now, limit]).fetchall()
+    payments = [rows.instance(Payment, values) for values in found]
+    _publish_expiry(payments, now)
+    return payments
 
 
 def reserve_refund(payment: Payment, amount: int | None, *, now: datetime) -> int:
@@ -149,6 +167,11 @@ def _change_refund_amounts(payment: Payment, *, refunding: int, refunded: int = 
         **fields,
     )
     payment.refresh_from_db(fields=["amount_refunding", "amount_refunded", *fields])
+
+
+def _publish_expiry(payments: Sequence[Payment], now: datetime) -> None:
+    if payments and settings.EXPIRY_EVENTS:
+        _publish("payment.failed", payments, now)
 
 
 def _publish(kind: str, payments: Sequence[Payment], now: datetime) -> None:

@@ -51,7 +51,7 @@ def _scans(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> 
     kind, table = plan["Node Type"], plan.get("Relation Name")
     if table in small or plan.get("Index Name") in small:
         return
-    if table and not _is_selective(table, plan):
+    if table and kind != "ModifyTable" and not _is_selective(table, plan):
         condition = " ".join(_conditions(plan))
         if kind == "Bitmap Heap Scan":
             if not all(each["Index Name"] in small or _reads_a_part(each) for each in _bitmaps(plan)):

@@ -7,10 +7,11 @@ import time_machine
 from pytest_django import Settings
 
 from core import clock as our_clock
-from payments import expiry_sweep
+from payments import expiry_sweep, services
 from payments.models import Payment
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
+from tests.console.query_plans import unbounded
 from tests.factories import PaymentFactory
 from webhooks.models import Event
 
@@ -79,6 +80,12 @@ def test_expiry_task_expires_payments_of_several_batches(shop: Shop) -> None:
     now = our_clock.now()
     PaymentFactory.create_batch(4, merchant=shop.merchant, created_at=now - timedelta(hours=1))
     assert expiry_sweep.expire_due(now=now, batch=2) == 4
+
+
+@pytest.mark.django_db
+def test_expiry_task_reads_overdue_payments_by_an_index() -> None:
+    params = [expiry_sweep.BEGINNING, our_clock.now(), 10]
+    assert unbounded(services.EXPIRE_OVERDUE, params=params) == []
 
 
 @pytest.mark.django_db(transaction=True)
