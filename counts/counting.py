@@ -7,11 +7,25 @@ the deltas from `change`, which `common_sql` defines for the whole statement.
 
 from typing import Any
 
-from core import due_work, rows
+from core import rows
+from core.deadlines import Deadline
 from counts.lists import ListFilter
 from counts.models import CountBucket
 
 ROLL_UP_BATCH = 10_000
+# A roll-up ends after 4 s, before the next one starts.
+ROLL_UP_SECONDS = 4.0
+# A trigger adds the deleted deltas to the counts. Each batch starts after the last one, because deleted rows
+# stay in the index until vacuum.
+ROLL_UP = """
+WITH gone AS (
+    DELETE FROM counts_countdelta WHERE id = ANY(ARRAY(
+        SELECT id FROM counts_countdelta WHERE id > %s ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING id
+)
+SELECT count(*), max(id) FROM gone
+"""
 BUCKETS = ", ".join(f"'{bucket}'" for bucket in CountBucket)
 
 
@@ -70,24 +84,17 @@ def position_sql(criteria: ListFilter[Any]) -> str:
 
 
 def roll_up(*, batch: int = ROLL_UP_BATCH) -> int:
-    """Roll count deltas up, `batch` a commit. Returns how many there were.
+    """Roll count deltas up until a deadline, `batch` a commit. Returns how many.
 
     Runs may overlap: each skips the rows that another has locked.
     """
-    return due_work.in_batches(_roll_up_batch, batch)
-
-
-def _roll_up_batch(batch: int) -> int:
-    # A trigger adds the deleted deltas to the counts.
-    cursor = rows.run(
-        """
-        DELETE FROM counts_countdelta WHERE id = ANY(ARRAY(
-            SELECT id FROM counts_countdelta ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
-        ))
-        """,
-        [batch],
-    )
-    return int(cursor.rowcount)
+    total, after, deadline = 0, 0, Deadline.after(ROLL_UP_SECONDS)
+    while not deadline.is_past:
+        count, after = rows.run(ROLL_UP, [after, batch]).fetchone()
+        total += count
+        if count < batch:
+            break
+    return total
 
 
 def _count_before(instant: str, criteria: ListFilter[Any]) -> str:

@@ -41,18 +41,20 @@ END $install$;
 CREATE OR REPLACE FUNCTION counts_roll_up() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    zeros bigint[];
 BEGIN
-    INSERT INTO counts_listcount AS current (list, owner_id, kind, bucket, starts_at, count)
-    SELECT list, owner_id, kind, bucket, date_trunc(bucket, minute, 'UTC'), sum(delta)
-    FROM gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
-    GROUP BY 1, 2, 3, 4, 5 HAVING sum(delta) <> 0 ORDER BY 1, 2, 3, 4, 5
-    ON CONFLICT (owner_id, list, bucket, starts_at, kind) DO UPDATE SET count = current.count + EXCLUDED.count;
+    WITH changed AS (
+        INSERT INTO counts_listcount AS current (list, owner_id, kind, bucket, starts_at, count)
+        SELECT list, owner_id, kind, bucket, date_trunc(bucket, minute, 'UTC'), sum(delta)
+        FROM gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+        GROUP BY 1, 2, 3, 4, 5 HAVING sum(delta) <> 0 ORDER BY 1, 2, 3, 4, 5
+        ON CONFLICT (owner_id, list, bucket, starts_at, kind) DO UPDATE SET count = current.count + EXCLUDED.count
+        RETURNING id, count
+    )
+    SELECT array_agg(id) INTO zeros FROM changed WHERE count = 0;
     -- Each payment is pending for a while: without this its counts of nothing would stay for ever.
-    DELETE FROM counts_listcount AS current
-    USING gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
-    WHERE current.count = 0 AND current.owner_id = gone.owner_id AND current.list = gone.list
-        AND current.kind = gone.kind AND current.bucket = bucket.bucket
-        AND current.starts_at = date_trunc(bucket.bucket, gone.minute, 'UTC');
+    DELETE FROM counts_listcount WHERE id = ANY(zeros);
     RETURN NULL;
 END $$;
 

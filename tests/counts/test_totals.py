@@ -14,6 +14,7 @@ from counts.models import CountDelta, ListCount
 from merchants.models import Merchant
 from payments.models import Payment
 from tests.conftest import Shop
+from tests.console.query_plans import unbounded
 from tests.counts import builders
 from tests.counts.builders import Given, ListBuilder, PaymentBuilder, TransactionBuilder
 from tests.factories import MerchantFactory, PaymentFactory, TransactionFactory
@@ -214,6 +215,21 @@ def test_deleted_count_delta_is_added_to_the_counts(merchant: Merchant) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM counts_countdelta WHERE id % 2 = 0")
     check_all(TRANSACTIONS, merchant, Random(3))
+
+
+def test_roll_up_ends_at_its_deadline_and_continues_in_the_next_run(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TRANSACTIONS.write(merchant, Random(4), 20)
+    monkeypatch.setattr(counting, "ROLL_UP_SECONDS", 0.0)
+    assert counting.roll_up(batch=3) == 0
+    monkeypatch.undo()
+    assert counting.roll_up(batch=3) == 20
+    check_all(TRANSACTIONS, merchant, Random(4))
+
+
+def test_roll_up_reads_deltas_by_an_index(merchant: Merchant) -> None:
+    assert unbounded(counting.ROLL_UP, params=[0, 10]) == []
 
 
 def test_counts_that_reach_zero_are_deleted(merchant: Merchant) -> None:
