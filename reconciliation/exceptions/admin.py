@@ -1,6 +1,6 @@
 """Exceptions in the console: the list, the page of one exception, and the actions of staff."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin, messages
@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from approvals import services as approvals
 from core import clock, ids, money, rows
 from core.admin import ReadOnlyAdmin
+from core.admin_lists import FILTERED_ROWS, MAX_FOUND
 from merchants.models import Merchant
 from reconciliation.exceptions import actions, detail_page, summaries
 from reconciliation.exceptions.actions import Action, may_view_exceptions
@@ -132,11 +133,25 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
         return ExceptionChangeList
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
-        """Exceptions with all words in their ids and references, or with this amount."""
-        condition = Q(*(Q(search_text__contains=result) for result in search_term.upper().split()))
+        """Exceptions with this id or amount, and newer ones with all words in their ids and references."""
+        words = search_term.upper().split()
+        if not words:
+            return queryset, False
+        known = ReconciliationException.objects.all()
+        newer = known.filter(opened_at__gt=older) if (older := _newest_not_searched()) else known
+        sources = [
+            known.filter(pk=search_term.strip()),
+            newer.filter(*(Q(search_text__contains=word) for word in words)),
+        ]
         if (amount := _parse_amount(search_term)) is not None:
-            condition |= Q(amount=amount)
-        return queryset.filter(condition), False
+            sources.append(known.filter(amount=amount))
+        found = {key for rows in sources for key in rows.values_list("pk", flat=True)[:MAX_FOUND]}
+        return queryset.filter(pk__in=found), False
+
+    def limit_note(self, changes: Any) -> str:
+        if changes.query and _newest_not_searched():
+            return f"The search finds parts of texts in the newest {FILTERED_ROWS:,} exceptions only."
+        return super().limit_note(changes)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         return super().changelist_view(request, {"title": "Exceptions"} | (extra_context or {}))
@@ -273,6 +288,12 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
 
 def _distinct_values(column: str) -> list[str]:
     return [value for (value,) in rows.run(DISTINCT_VALUES.format(column), [MAX_FILTER_CHOICES]).fetchall()]
+
+
+def _newest_not_searched() -> datetime | None:
+    """When the newest exception was opened whose text a search does not read. None if it reads all."""
+    newest_first = ReconciliationException.objects.order_by("-opened_at", "-id")
+    return newest_first.values_list("opened_at", flat=True)[FILTERED_ROWS : FILTERED_ROWS + 1].first()
 
 
 def _parse_amount(text: str) -> int | None:

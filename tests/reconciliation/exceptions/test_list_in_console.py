@@ -187,6 +187,22 @@ def test_exception_search_finds_references_ids_and_amounts(seller: Seller, viewe
 
 
 @pytest.mark.slow
+def test_exception_search_reads_the_texts_of_the_newest_exceptions_only(
+    seller: Seller, viewer: Client, noon: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "FILTERED_ROWS", 1)
+    with time_machine.travel(noon, tick=False) as now:
+        older = seller.mismatch(123_456)
+        now.move_to(noon + timedelta(minutes=1))
+        newer = seller.unmatched()
+        assert listed(viewer, q=newer.bank_transaction_id[:12]) == {newer.id}
+        assert listed(viewer, q=older.bank_transaction_id) == set()
+        for text in (older.id, "1234.56"):
+            assert listed(viewer, q=text) == {older.id}, text
+        assert "newest 1 exceptions" in get_page(viewer, EXCEPTIONS_URL, q="x")
+
+
+@pytest.mark.slow
 def test_exception_search_finds_the_reference_of_the_merchant(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="Order-17"), seller.shop.qr_code(reference="order-18")
     movement, stranger = seller.report(first, satang=100), seller.unmatched()
