@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import deliveries, footprint, guard, history, life, report, soak
+from bench import deliveries, footprint, guard, history, life, report, soak, sweeps
 from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
 from bench.deliveries import (
     BESIDE_SLOW,
@@ -34,10 +34,10 @@ DISK = Path("/var/tmp")
 WARM_UP_SECONDS = 1.5
 WARM_UP_MESSAGES = 500
 PEER_SECONDS = 30.0
-HISTORY_ROUNDS, HISTORY_SECONDS = 2, 0.5
+HISTORY_ROUNDS, HISTORY_SECONDS = 2, 0.3
 REQUESTS = {"create": CREATE, "poll": POLL}
 USUAL_PARTS = (*REQUESTS, "others", "life", "history", "deliver", "latency", "slow", "footprint")
-PARTS = (*USUAL_PARTS, "soak")
+PARTS = (*USUAL_PARTS, "soak", "sweeps")
 RATES = (50, 200)
 # The webhooks are verified by then, and all sessions have planned their statements.
 LIFE_WARM_UP_SECONDS = 3.0
@@ -66,6 +66,7 @@ def main() -> None:
                     *_lives(stack, home, options),
                     *_requests(stack, home, options),
                     *_history(stack, options),
+                    *_sweeps(stack, options),
                     *_deliveries(stack, options),
                 ]
     except NotMeasurable as refusal:
@@ -81,11 +82,13 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     add = parser.add_argument
-    add("--only", type=_parts, default=USUAL_PARTS, help=f"some of {','.join(PARTS)} (all but soak)")
+    usual = f"some of {','.join(PARTS)} (all but soak and sweeps)"
+    add("--only", type=_parts, default=USUAL_PARTS, help=usual)
     add("--seconds", type=float, default=3.0, help="length of a round of requests (3)")
     add("--rounds", type=int, default=5, help="rounds of each contestant (5)")
     add("--connections", type=int, default=DEFAULT_CONNECTIONS, help="requests under way at once (8)")
     add("--rows", type=int, default=history.LONG_ROWS, help=f"of the long lists ({history.LONG_ROWS})")
+    add("--sweep-rows", type=int, default=sweeps.DEFAULT_ROWS, help=f"of sweeps ({sweeps.DEFAULT_ROWS})")
     add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
     add("--lives", type=int, default=16, help="lives under way at once (16)")
     add("--life-seconds", type=float, default=5.0, help="length of a round of lives (5)")
@@ -213,6 +216,11 @@ def _report_minute(minute: soak.Minute) -> None:
     _log(
         f"{_time()}  soak: {minute.result.rate:.1f} a second, p99 {p99s[0]:.0f} ms, webhooks {p99s[1]:.0f} ms"
     )
+
+
+def _sweeps(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
+    if "sweeps" in options.only:
+        yield sweeps.measure(stack, options.sweep_rows)
 
 
 def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:

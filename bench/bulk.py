@@ -1,0 +1,68 @@
+"""Write millions of rows into an instance."""
+
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+
+# Ten million rows are most of a year.
+STEP = timedelta(seconds=3)
+NEWEST = datetime(2026, 11, 20, 12, 34, 56, 789000, UTC)
+BATCH = 500_000
+# The row that a search by id finds.
+SOUGHT = 5_000
+# A row `n` is the n-th newest and has an id that ends in `tail`.
+ROWS = """
+FROM generate_series(%(last)s::bigint - 1, %(first)s::bigint, -1) AS n,
+LATERAL (
+    SELECT %(run)s || lpad(n::text, 21, '0'), %(newest)s::timestamptz - n * %(step)s::interval
+) AS row (tail, at),
+"""
+# Adds the written rows to the counts in the commit that writes them, as triggers would.
+COUNTED_WRITE = """
+    WITH written AS ({write} RETURNING {kind} AS kind, created_at),
+    minute AS (
+        SELECT kind, date_trunc('minute', created_at, 'UTC') AS at, count(*) AS rows
+        FROM written GROUP BY 1, 2
+    )
+    INSERT INTO counts_listcount AS known (list, owner_id, kind, bucket, starts_at, count)
+    SELECT %(list)s, %(owner)s, kind, bucket, date_trunc(bucket, at, 'UTC'), sum(rows)
+    FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket GROUP BY 3, 4, 5
+    ON CONFLICT (owner_id, list, bucket, starts_at, kind) DO UPDATE SET count = known.count + EXCLUDED.count
+"""
+
+
+def tail(run: str, number: int = SOUGHT) -> str:
+    """The end of the id of a row."""
+    return f"{run}{number:021}"
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    """A connection for writing many rows: no trigger and no check of a foreign key runs."""
+    connection = psycopg.connect(url, autocommit=True)
+    connection.execute("SET session_replication_role = replica")
+    return connection
+
+
+def fill(
+    connection: psycopg.Connection[Any], statement: str, rows: int, run: str, *, what: str, **values: Any
+) -> None:
+    """Write `rows` rows by a statement that takes numbers from `ROWS`."""
+    started = time.monotonic()
+    for last in range(rows, 0, -BATCH):
+        place = {"first": max(0, last - BATCH), "last": last, "run": run, "newest": NEWEST, "step": STEP}
+        connection.execute(statement, {**place, **values})
+    tell(f"{what}: {rows:,} rows after {time.monotonic() - started:.0f} s")
+
+
+def timed(connection: psycopg.Connection[Any], statement: str, **values: Any) -> tuple[int, float]:
+    """Run a statement that returns a number of rows; return it, and the seconds."""
+    started = time.perf_counter()
+    (count,) = connection.execute(statement, values).fetchone() or (0,)
+    return count, time.perf_counter() - started
+
+
+def tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,127 @@
+"""Pages of the staff console with long lists behind them, as a logged-in user reads them over HTTP."""
+
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import requests
+
+from bench import bulk, questions
+from bench.lists import BANK_TRANSACTIONS, EXCEPTIONS
+from bench.questions import Measured
+from tests.stack import Stack
+
+# For each list: its address, and its questions by name. `{tail}` is the end of the id of one row.
+LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
+    "payments": (
+        "payments/payment",
+        {
+            "": {},
+            "most by status": {"status": "succeeded"},
+            "few by status": {"status": "pending"},
+            "by payer": {"payer_differs__exact": "1"},
+            "last page": {"p": "200"},
+            "search by id": {"q": "pay_{tail}"},
+            "search by reference": {"q": "order {tail}"},
+            "search in vain": {"q": "order 17"},
+        },
+    ),
+    "transactions": (
+        "transactions/transaction",
+        {
+            "": {},
+            "few by status": {"status__exact": "pending"},
+            "by type": {"type__exact": "refund"},
+            "search by payment": {"q": "pay_{tail}"},
+        },
+    ),
+    "bank transactions": (
+        "reconciliation/banktransaction",
+        {
+            "": {},
+            "by result": {"match_result__exact": "late"},
+            "search by the bank's id": {"q": "SANDBOX{tail}"},
+            "search by reference": {"q": "R{tail}"},
+            "search in vain": {"q": "order 17"},
+        },
+    ),
+    "events": (
+        "webhooks/event",
+        {"": {}, "few by type": {"type": "refund.completed"}, "search by payment": {"q": "pay_{tail}"}},
+    ),
+    "deliveries": (
+        "webhooks/delivery",
+        {
+            "": {},
+            "few by state": {"state__exact": "pending"},
+            "search by event": {"q": "evt_{tail}"},
+            "search by payment": {"q": "pay_{tail}"},
+        },
+    ),
+    "refunds": (
+        "refunds/refund",
+        {"": {}, "few by status": {"status__exact": "pending"}, "search by payment": {"q": "pay_{tail}"}},
+    ),
+    "withdrawals": (
+        "withdrawals/withdrawal",
+        {
+            "": {},
+            "few by status": {"status__exact": "processing"},
+            "search by reference": {"q": "order {tail}"},
+        },
+    ),
+    "exceptions": (
+        "reconciliation/reconciliationexception",
+        {
+            "": {},
+            "few by reason": {"reason__exact": "late"},
+            "by amount, most first": {"o": "-2"},
+            "last page": {"p": "20"},
+            "search by reference": {"q": "R{tail}"},
+            "search by amount": {"q": "1,550.00"},
+            "search in vain": {"q": "order 17"},
+        },
+    ),
+}
+
+
+class ConsolePages:
+    """The pages, read by the user of the instance."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        with requests.Session() as session:
+            address = f"{stack.base_url}/admin/login/"
+            session.get(address)
+            form = {
+                "username": stack.demo["admin_user"],
+                "password": stack.demo["admin_password"],
+                "csrfmiddlewaretoken": session.cookies["csrftoken"],
+                "next": "/admin/",
+            }
+            session.post(address, form, headers={"Referer": address}).raise_for_status()
+            self.cookies = "; ".join(f"{name}={value}" for name, value in session.cookies.items())
+
+    def measure(self, tail: str, rounds: int, seconds: float) -> Measured:
+        """The latencies of all pages. Raises NotMeasurable."""
+        result: Measured = {}
+        for _ in range(rounds):
+            for name, path in self._paths(tail):
+                request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookies}\r\n\r\n"
+                questions.ask(self.stack.port, result, name, request.encode(), seconds)
+        return result
+
+    def _paths(self, tail: str) -> Iterator[tuple[str, str]]:
+        for title, (path, queries) in LISTS.items():
+            for name, query in queries.items():
+                given = {key: value.format(tail=tail) for key, value in query.items()}
+                yield f"{title}, {name}".removesuffix(", "), f"/admin/{path}/?{urlencode(given)}"
+
+
+def write_staff_lists(stack: Stack, merchant_id: str, run: str, rows: int) -> None:
+    """Write bank transactions, and a tenth as many exceptions."""
+    with bulk.connect(stack.env["DATABASE_URL"]) as connection:
+        for what, statement in (("bank transactions", BANK_TRANSACTIONS), ("exceptions", EXCEPTIONS)):
+            bulk.fill(connection, statement, rows, run, what=what, merchant=merchant_id)
+        connection.execute(
+            "VACUUM (ANALYZE) reconciliation_banktransaction, reconciliation_reconciliationexception"
+        )
