@@ -1,8 +1,10 @@
 """One process delivers to many endpoints at once. An endpoint or an error does not delay the others."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from threading import Event
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,8 +15,10 @@ from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.builders import NOW, make_endpoint, publish
-from webhooks.delivery import queue
+from webhooks.delivery import attempt_log, queue
+from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.dispatcher import Dispatcher
+from webhooks.delivery.queue import Lease, RoundRobinClaimer
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
@@ -222,3 +226,31 @@ def test_delivery_result_that_cannot_be_stored_does_not_affect_other_deliveries(
     assert drain(Dispatcher(threads=8)) == 6
     assert states(good) == {("succeeded", 1): 5}
     assert states(bad) == {("leased", 1): 1}
+
+
+@pytest.mark.parametrize(("status", "has_claimed_more"), [(200, True), (500, False)])
+def test_results_are_recorded_while_further_posts_to_a_working_endpoint_run(
+    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, status: int, has_claimed_more: bool
+) -> None:
+    """A failure may pause the endpoint, so it counts as in flight until it is recorded."""
+    receiver.on("/quick", Reply(status=status))
+    make_quick(shop, receiver.url("/quick"))
+    publish(shop, 2 * queue.MAX_IN_FLIGHT_QUICK)
+    claimed: list[int] = []
+    at_first_record: list[tuple[int, int]] = []
+    claim, record = queue.RoundRobinClaimer.claim, attempt_log.record
+
+    def count_claimed(claimer: RoundRobinClaimer, **limits: Any) -> list[Lease]:
+        found = claim(claimer, **limits)
+        claimed.append(len(found))
+        return found
+
+    def count_ended(results: Sequence[DeliveryResult]) -> set[str]:
+        at_first_record.append((sum(claimed[1:]), len(results)))
+        return record(results)
+
+    monkeypatch.setattr(queue.RoundRobinClaimer, "claim", count_claimed)
+    monkeypatch.setattr(attempt_log, "record", count_ended)
+    drain(Dispatcher(threads=192))  # more than one endpoint may use
+    further, ended = at_first_record[0]
+    assert further == (ended if has_claimed_more else 0)

@@ -41,7 +41,7 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
                 FROM unnest(m.ids, m.slow, m.rooms, m.manual_rooms) s (id, is_slow, room, manual_room)
                 CROSS JOIN LATERAL (
                     SELECT count(*) AS posts FROM webhooks_delivery f
-                    WHERE f.endpoint_id = s.id AND f.state = 'leased'
+                    WHERE f.endpoint_id = s.id AND f.state = 'leased' AND f.id <> ALL (%(ended)s::text[])
                 ) in_flight CROSS JOIN LATERAL (
                     SELECT id FROM (({due("> 0", "manual_room")}) UNION ALL ({due("= 0", "room")})) either
                     OFFSET greatest(0, {after} - in_flight.posts)

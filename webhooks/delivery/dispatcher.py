@@ -72,14 +72,16 @@ class Dispatcher:
     def _run(self, now: Clock) -> int:
         started = 0
         while True:
-            self._record()
+            # Claim first: the results are recorded while the new posts are under way.
             claimed = self._claim(now())
             for lease in claimed:
                 self._start(lease, now)
             started += len(claimed)
-            if not self._in_flight and self._signals.empty():
+            has_recorded = self._record()
+            if self._in_flight or not self._signals.empty():
+                self._wait_for_results()
+            elif not has_recorded:
                 return started
-            self._wait_for_results()
 
     def _claim(self, now: datetime) -> list[Lease]:
         free = self._threads - len(self._in_flight)
@@ -94,6 +96,13 @@ class Dispatcher:
             per_merchant=max(1, self._threads // 3),
             slow_per_merchant=max(1, self._threads // 8),
             in_flight=list(self._in_flight.values()),
+            # A failure may pause the endpoint, and the first success of a new one gives it more room. So
+            # these count as in flight until they are recorded.
+            ended=[
+                each.lease.delivery_id
+                for each in self._unrecorded
+                if each.post_result.error == "" and each.lease.quota is not Quota.SLOW
+            ],
         )
         claimed = self._claimer.claim(now=now, limits=limits)
         if len(claimed) == free and time.monotonic() >= self._next_wakeup:
@@ -139,7 +148,8 @@ class Dispatcher:
         if result is not None:
             self._unrecorded.append(result)
 
-    def _record(self) -> None:
+    def _record(self) -> bool:
+        """Record the results of ended posts. Return whether there were some, which may make others due."""
         results, self._unrecorded = self._unrecorded, []
         if results:
             try:
@@ -149,6 +159,7 @@ class Dispatcher:
                 raise
             except DatabaseError as error:
                 self._record_each(results, error)
+        return bool(results)
 
     def _record_each(self, results: list[DeliveryResult], error: DatabaseError) -> None:
         """Record results one by one, because one of them cannot be stored. Its lease expires."""

@@ -49,7 +49,8 @@ class Quota(StrEnum):
 class ClaimLimits:
     """How many posts a claim may add: in total, per quota and per merchant.
 
-    Posts in flight count against the limits of their merchants.
+    Posts in flight count against the limits of their merchants. `ended`: ids of deliveries whose post has
+    succeeded, and whose result is not recorded yet.
     """
 
     posts: int
@@ -58,6 +59,7 @@ class ClaimLimits:
     per_merchant: int
     slow_per_merchant: int
     in_flight: Sequence["Lease"] = ()
+    ended: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ def claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[lis
         "extra_limit": limits.extra,
         "merchant_limit": limits.per_merchant,
         "merchant_slow_limit": limits.slow_per_merchant,
+        "ended": list(limits.ended),
         "busy": list(posts),
         "busy_posts": list(posts.values()),
         "busy_slow_posts": [slow[merchant_id] for merchant_id in posts],
