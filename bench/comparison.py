@@ -99,8 +99,11 @@ class RequestComparison:
         for server in self.servers.values():
             self._ask(server, self.creations(), LoadProfile(0.5, 2))
         with psycopg.connect(self.database_url) as connection:
+            # Not those of the merchants of other parts.
             found = connection.execute(
-                "SELECT id, merchant_id, qr_code_id FROM payments_payment LIMIT %s", [POLLED]
+                "SELECT p.id, p.merchant_id, p.qr_code_id FROM payments_payment p"
+                " JOIN merchants_apikey k USING (merchant_id) WHERE k.digest = %s LIMIT %s",
+                [self.digest, POLLED],
             )
             rows = found.fetchall()
         self.payment_ids, merchant_id, self.code_id = [row[0] for row in rows], *rows[0][1:]
