@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import lru_cache, partial
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
@@ -202,10 +202,14 @@ class AnsweredRequests:
 
     def answer(self, send: Send, response_future: asyncio.Future[Response], response: Response) -> None:
         """Send the response from a thread. Granian's `send` acts when it is called, without `await`."""
-        with suppress(RuntimeError):  # the client is gone
+        try:
             for message in _messages(response):
                 send(message)
-        self._answered.append(response_future)
+        except Exception:
+            # The thread must go on. Granian answers 500 to a request that ends without a response.
+            logger.exception("A response was not sent")
+        finally:
+            self._answered.append(response_future)
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         self._end_answered()

@@ -1,5 +1,5 @@
 -- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
--- `owner` is the column with whose list a row is in.
+-- `owner` is the column that names whose list a row is in.
 -- Each list has a function of its own, because PostgreSQL keeps the plans of fixed statements only.
 CREATE OR REPLACE FUNCTION counts_count_list(
     list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id'

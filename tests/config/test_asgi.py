@@ -126,6 +126,23 @@ def test_answered_requests_end_without_a_further_request() -> None:
     asyncio.run(run())
 
 
+def test_response_that_cannot_be_sent_costs_no_thread() -> None:
+    async def run() -> None:
+        bridge = WsgiAdapter(Slow(), threads=1)
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"x", "more_body": False}
+
+        def fail(message: Any) -> Any:
+            raise ValueError("not a header")
+
+        async with asyncio.timeout(SECONDS):
+            await bridge(scope(OTHER, session()), receive, fail)
+            assert await ask(bridge, OTHER) == 200
+
+    asyncio.run(run())
+
+
 def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
     async def run() -> None:
         application = Slow()
