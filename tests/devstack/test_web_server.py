@@ -114,14 +114,16 @@ def test_incomplete_body_is_408_and_incomplete_header_is_closed_after_ten_second
         assert header.recv(100) == b""
 
 
-def test_repeatedly_killed_web_workers_are_replaced(web: WebServer) -> None:
+def test_repeatedly_killed_web_workers_are_replaced() -> None:
+    """It has a server of its own, which has no worker for a moment after each kill."""
     seen: set[int] = set()
-    for _ in range(4):
-        wait_until(lambda: _answering(web.port) not in {None, *seen}, 60)
-        seen.add(gone := ask(web.port, b"GET /").json["pid"])
-        os.kill(gone, signal.SIGKILL)
-        wait_until(partial(_is_gone, gone), 60)
-    assert web.process.poll() is None
+    with serving() as web:
+        for _ in range(4):
+            wait_until(lambda: _answering(web.port) not in {None, *seen}, 60)
+            seen.add(gone := ask(web.port, b"GET /").json["pid"])
+            os.kill(gone, signal.SIGKILL)
+            wait_until(partial(_is_gone, gone), 60)
+        assert web.process.poll() is None
 
 
 def _is_gone(pid: int) -> bool:
