@@ -121,7 +121,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- applications -------------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "console.apps.ConsoleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -132,7 +132,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "config.apps.ConfigApp",
-    "console",
+    "console.apps.ConsoleApp",
     "operations",
     "apidocs",
     "sandbox",
@@ -182,6 +182,7 @@ WHITENOISE_USE_FINDERS = True  # no collectstatic: the files are found once at s
 USE_TZ = True
 TIME_ZONE = "Asia/Bangkok"  # for staff; the API always uses UTC
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = ["config.formats"]  # one form of dates, with seconds, in all languages
 APPEND_SLASH = False
 _VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [

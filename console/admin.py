@@ -17,11 +17,6 @@ from payments.admin import PaymentAdmin
 from payments.models import Payment
 from timeline import pages
 
-admin.site.site_header = "Thai QR Payments"
-admin.site.site_title = "Thai QR Payments"
-admin.site.site_url = "/docs"
-
-
 admin.site.register(Approval, ApprovalAdmin)
 admin.site.register(PayoutAccount, PayoutAccountAdmin)
 admin.site.register(PayoutPolicy, PayoutPolicyAdmin)

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 
 
 class ConsoleApp(AppConfig):
@@ -8,3 +9,9 @@ class ConsoleApp(AppConfig):
         from console import login_log
 
         login_log.connect()
+
+
+class ConsoleAdminConfig(AdminConfig):
+    """Django's admin with our site in place of its default one."""
+
+    default_site = "console.site.ConsoleSite"

@@ -11,8 +11,9 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import DataError
 from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse
+from django.utils.text import capfirst
 
-from core import admin_lists, money, security_log
+from core import admin_columns, admin_lists, money, security_log
 from core.security_log import SecurityEvent
 
 # Lookups in the address of a list at which PostgreSQL or Python may fail.
@@ -34,11 +35,15 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
     """Names of filters that find few rows by an index."""
 
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return admin_columns.columns(self.model, super().get_list_display(request))
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return admin_lists.BoundedChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        shown: HttpResponse = super().changelist_view(request, extra_context)
+        title = {"title": capfirst(self.opts.verbose_name_plural)}
+        shown: HttpResponse = super().changelist_view(request, title | (extra_context or {}))
         context = getattr(shown, "context_data", None) or {}
         if "cl" in context:
             context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])

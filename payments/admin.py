@@ -5,7 +5,7 @@ from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
-from core import clock, money, vault
+from core import admin_columns, clock, money, vault
 from core.admin import ReadOnlyAdmin
 from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, PaymentStatus
 
@@ -48,7 +48,8 @@ class PaymentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="status")
     def status_now(self, payment: Payment) -> str:
-        return payment.status_at(clock.now()).label
+        status = payment.status_at(clock.now())
+        return admin_columns.badge(status, status.label)
 
     @admin.display(description="received")
     def received_baht(self, payment: Payment) -> str | None:

@@ -255,8 +255,9 @@ def test_pasted_payment_id_may_have_spaces(seller: Seller, malee: Client) -> Non
 
 
 def links(client: Client, path: str) -> dict[str, str]:
-    """Return the links of a page by their text; of equal texts the first."""
-    found = re.findall(r'<a[^>]* href="([^"]+)"[^>]*>([^<]+)</a>', get_page(client, path))
+    """Return the links of a page after its menu by their text; of equal texts the first."""
+    _, content = get_page(client, path).split("</nav>", 1)
+    found = re.findall(r'<a[^>]* href="([^"]+)"[^>]*>([^<]+)</a>', content)
     return {text: unescape(href) for href, text in reversed(found)}
 
 

@@ -1,0 +1,23 @@
+"""The admin site of the console: Django's, with navigation by task."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext_lazy as _
+
+from console import navigation
+
+
+class ConsoleSite(admin.AdminSite):
+    site_header = site_title = "Thai QR Payments"
+    index_title = _("Home")
+    site_url = "/docs"
+    enable_nav_sidebar = False  # templates/admin/base_site.html has its own
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Add the menu, which is made only if a template shows it."""
+        return super().each_context(request) | {
+            "menu": SimpleLazyObject(lambda: navigation.menu(self, request)),
+        }

@@ -1,0 +1,63 @@
+// The menu button, cells that copy, labels of cells on a phone, and shortcuts. Every page works without it.
+"use strict";
+
+const menuButton = document.querySelector(".menu-button");
+if (menuButton) {
+    menuButton.addEventListener("click", () => {
+        const isOpen = document.body.classList.toggle("menu-open");
+        menuButton.setAttribute("aria-expanded", String(isOpen));
+    });
+}
+
+// On a phone a row of a list is a card, and each value stands beside the title of its column.
+for (const table of document.querySelectorAll("#result_list, table.cards")) {
+    const titles = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
+    for (const row of table.tBodies[0]?.rows ?? []) {
+        [...row.cells].forEach((cell, index) => {
+            if (titles[index]) cell.dataset.title = titles[index];
+        });
+    }
+}
+
+for (const id of document.querySelectorAll(".id[title]")) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "copy", value: id.title, ariaLabel: `Copy ${id.title}` });
+    (id.closest("a") ?? id).after(button);
+}
+
+document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button.copy");
+    if (button) {
+        event.preventDefault();
+        await navigator.clipboard.writeText(button.value);
+        button.classList.add("copied");
+        setTimeout(() => button.classList.remove("copied"), 1200);
+    }
+    for (const popup of document.querySelectorAll("details.account[open], details.filter[open]")) {
+        if (!popup.contains(event.target)) popup.open = false;
+    }
+});
+
+// "/" goes to the search, "j" and "k" to the next and previous row, "Enter" opens it.
+const rows = [...document.querySelectorAll("#result_list tbody tr")];
+let chosen = -1;
+
+function choose(index) {
+    if (!rows.length) return;
+    rows[chosen]?.classList.remove("chosen");
+    chosen = Math.max(0, Math.min(rows.length - 1, index));
+    rows[chosen].classList.add("chosen");
+    rows[chosen].scrollIntoView({ block: "nearest" });
+    rows[chosen].querySelector("th a, td a")?.focus();
+}
+
+document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    const search = document.querySelector("#search, #searchbar");
+    if (event.key === "/" && search) {
+        event.preventDefault();
+        search.focus();
+        search.select();
+    } else if (event.key === "j") choose(chosen + 1);
+    else if (event.key === "k") choose(chosen - 1);
+});

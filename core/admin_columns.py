@@ -1,0 +1,120 @@
+"""How lists of the console show values: short ids that copy whole, coloured states, links."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import BooleanField, Field, Model
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from core.columns import PublicId
+
+STATE_FIELDS = frozenset({"status", "state", "outcome", "match_result", "result"})
+# The colour says whether somebody must act, so all lists use the same one for the same word.
+TONES = {
+    "good": {
+        "succeeded",
+        "completed",
+        "active",
+        "enabled",
+        "approved",
+        "delivered",
+        "matched",
+        "paid",
+        "2xx",
+    },
+    "wait": {
+        "pending",
+        "waiting",
+        "held",
+        "queued",
+        "submitted",
+        "processing",
+        "open",
+        "sending_back",
+        "late",
+    },
+    "bad": {"failed", "rejected", "disabled", "returned", "unknown_reference", "wrong_amount", "unreadable"},
+    "info": {"refunded", "partially_refunded", "test"},
+}
+TONE_BY_VALUE = {value: tone for tone, values in TONES.items() for value in values}
+# The prefix and the last characters identify a row among the ones that staff look at.
+SHOWN_CHARACTERS = 6
+
+Column = str | Callable[[Any], Any]
+
+
+def short_id(value: str) -> str:
+    """The prefix and the end of an id: `pay_…Tw5kcE`. Other texts stay as they are."""
+    prefix, underscore, body = value.partition("_")
+    is_long = underscore and len(body) > 2 * SHOWN_CHARACTERS
+    return f"{prefix}_…{body[-SHOWN_CHARACTERS:]}" if is_long else value
+
+
+def badge(value: str, label: Any) -> SafeString:
+    """A state as a coloured word."""
+    return format_html('<span class="state {}">{}</span>', TONE_BY_VALUE.get(value, "calm"), label)
+
+
+def copyable(value: str) -> SafeString:
+    """A short id. The script of the console adds a button that copies the whole id."""
+    return format_html('<span class="id" title="{}">{}</span>', value, short_id(value))
+
+
+def link_to(model: type[Model], key: Any, label: Any) -> Any:
+    """A link to the page of a row, or the label alone if its model has no page."""
+    try:
+        page = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
+        return format_html('<a href="{}">{}</a>', reverse(page, args=[quote(key)]), label)
+    except NoReverseMatch:
+        return label
+
+
+def columns(model: type[Model], names: Any) -> list[Column]:
+    """The columns of a list: fields of some types are shown in a better form than Django's."""
+    return [_column(model, name) if isinstance(name, str) else name for name in names]
+
+
+def _column(model: type[Model], name: str) -> Column:
+    try:
+        field = model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return name
+    show = _form_of(field) if isinstance(field, Field) else None
+    if show is None:
+        return name
+    column = admin.display(description=field.verbose_name, ordering=name)(show)  # type: ignore[union-attr]
+    column.__name__ = name  # the CSS class of the cell
+    return column
+
+
+def _form_of(field: Any) -> Callable[[Any], Any] | None:
+    """The function that shows this field of a row, or None for Django's form."""
+    if field.is_relation:
+        return lambda row: _related(field, row)
+    if field.primary_key:
+        return lambda row: copyable(str(row.pk))
+    if isinstance(field, PublicId):
+        return lambda row: copyable(value) if (value := getattr(row, field.attname)) else None
+    if field.name in STATE_FIELDS:
+        return lambda row: badge(str(getattr(row, field.attname)), _label(field, row))
+    if isinstance(field, BooleanField):
+        return lambda row: badge("test", "Yes") if getattr(row, field.attname) else ""
+    return None
+
+
+def _label(field: Any, row: Any) -> Any:
+    return getattr(row, f"get_{field.name}_display")() if field.choices else getattr(row, field.attname)
+
+
+def _related(field: Any, row: Any) -> Any:
+    """The name of a row that the list reads too, else its short id: a name would need a query each."""
+    key = getattr(row, field.attname)
+    if key is None:
+        return None
+    label = short_id(str(getattr(row, field.name) if field.is_cached(row) else key))
+    return link_to(field.related_model, key, label)
