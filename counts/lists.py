@@ -30,7 +30,8 @@ class CountedList(Generic[M]):
     """A list that `counts_count_list` counts (`counts/sql/rules.sql`).
 
     A kind is the values of the columns `kind_columns`, separated by a slash. An index on owner, these columns
-    and the order of the list serves each kind. `owner_column` names whose list a row is in.
+    and the order of the list serves each kind. `owner_column` names whose list a row is in, `amount_sql` is
+    its satang.
     """
 
     name: str
@@ -39,6 +40,7 @@ class CountedList(Generic[M]):
     kinds: tuple[str, ...]
     clock_rule: ClockRule | None = None
     owner_column: str = "merchant_id"
+    amount_sql: str = "0"
 
     def matching(
         self,

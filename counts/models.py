@@ -22,14 +22,24 @@ class ListCount(models.Model):
     """
 
     list = models.CharField(max_length=12)
-    owner_id = PublicId(help_text="Whose list: a merchant, or a webhook.")
+    owner_id = PublicId(help_text="Whose list: a merchant, a webhook, or all merchants: `live` or `test`.")
     kind = models.CharField(max_length=40)
     bucket = models.CharField(max_length=6, choices=CountBucket.choices)
     starts_at = models.DateTimeField()
     count = models.BigIntegerField()
+    amount = models.BigIntegerField(default=0, db_default=0, help_text="Satang of these rows.")
 
     class Meta:
         verbose_name, verbose_name_plural = "list count", "list counts"
+        indexes = [
+            models.Index(
+                fields=["list", "bucket", "starts_at"],
+                condition=Q(
+                    bucket__in=[CountBucket.DAY, CountBucket.HOUR], list__in=["payments", "transactions"]
+                ),
+                name="listcount_of_all_owners",
+            )
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["owner_id", "list", "bucket", "starts_at", "kind"], name="listcount_once"
@@ -53,6 +63,7 @@ class CountDelta(models.Model):
     kind = models.CharField(max_length=40)
     minute = models.DateTimeField()
     delta = models.BigIntegerField()
+    amount = models.BigIntegerField(default=0, db_default=0, help_text="The change in satang.")
 
     class Meta:
         verbose_name, verbose_name_plural = "count delta", "count deltas"

@@ -10,4 +10,5 @@ PAYMENTS = CountedList(
     kinds=tuple(PaymentStatus.values),
     # `payments.expiry` in SQL. A task stores it within seconds, so few rows match.
     clock_rule=ClockRule(PaymentStatus.PENDING, PaymentStatus.EXPIRED, "expires_at <= %(now)s"),
+    amount_sql="amount",
 )

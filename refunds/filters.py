@@ -3,4 +3,6 @@
 from counts.lists import CountedList
 from refunds.models import Refund, RefundStatus
 
-REFUNDS = CountedList("refunds", Refund, kind_columns=("status",), kinds=tuple(RefundStatus.values))
+REFUNDS = CountedList(
+    "refunds", Refund, kind_columns=("status",), kinds=tuple(RefundStatus.values), amount_sql="amount"
+)

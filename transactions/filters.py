@@ -9,6 +9,7 @@ TRANSACTIONS = CountedList(
     "transactions",
     Transaction,
     kind_columns=("type", "status"),
+    amount_sql="amount",
     kinds=tuple(
         f"{type}/{status}"
         for type, statuses in {

@@ -4,5 +4,9 @@ from counts.lists import CountedList
 from withdrawals.models import Withdrawal, WithdrawalStatus
 
 WITHDRAWALS = CountedList(
-    "withdrawals", Withdrawal, kind_columns=("status",), kinds=tuple(WithdrawalStatus.values)
+    "withdrawals",
+    Withdrawal,
+    kind_columns=("status",),
+    kinds=tuple(WithdrawalStatus.values),
+    amount_sql="amount",
 )

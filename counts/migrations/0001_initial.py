@@ -24,6 +24,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(max_length=40)),
                 ('minute', models.DateTimeField()),
                 ('delta', models.BigIntegerField()),
+                ('amount', models.BigIntegerField(db_default=0, default=0, help_text='The change in satang.')),
             ],
             options={
                 'verbose_name': 'count delta',
@@ -36,15 +37,17 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('list', models.CharField(max_length=12)),
-                ('owner_id', core.columns.PublicId(db_collation='C', help_text='Whose list: a merchant, or a webhook.', max_length=31)),
+                ('owner_id', core.columns.PublicId(db_collation='C', help_text='Whose list: a merchant, a webhook, or all merchants: `live` or `test`.', max_length=31)),
                 ('kind', models.CharField(max_length=40)),
                 ('bucket', models.CharField(choices=[('month', 'Month'), ('day', 'Day'), ('hour', 'Hour'), ('minute', 'Minute')], max_length=6)),
                 ('starts_at', models.DateTimeField()),
                 ('count', models.BigIntegerField()),
+                ('amount', models.BigIntegerField(db_default=0, default=0, help_text='Satang of these rows.')),
             ],
             options={
                 'verbose_name': 'list count',
                 'verbose_name_plural': 'list counts',
+                'indexes': [models.Index(condition=models.Q(('bucket__in', ['day', 'hour']), ('list__in', ['payments', 'transactions'])), fields=['list', 'bucket', 'starts_at'], name='listcount_of_all_owners')],
                 'constraints': [models.UniqueConstraint(fields=('owner_id', 'list', 'bucket', 'starts_at', 'kind'), name='listcount_once'), models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='listcount_bucket_known')],
             },
         ),

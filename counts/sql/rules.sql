@@ -1,8 +1,8 @@
 -- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
--- `owner` is the column that names whose list a row is in.
+-- `owner` is the column that names whose list a row is in, `amount` the expression of its satang.
 -- Each list has a function of its own, because PostgreSQL keeps the plans of fixed statements only.
 CREATE OR REPLACE FUNCTION counts_count_list(
-    list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id'
+    list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id', amount text DEFAULT '0'
 ) RETURNS void
     LANGUAGE plpgsql
     AS $install$
@@ -14,16 +14,16 @@ BEGIN
         BEGIN
             IF TG_OP = 'INSERT' THEN
                 -- Most statements insert one row, and to group it would take twice as long as the rest.
-                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
-                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), 1 FROM after;
+                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta, amount)
+                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), 1, %6$s FROM after;
             ELSIF TG_OP = 'UPDATE' THEN
-                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
-                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), sum(delta)
+                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta, amount)
+                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), sum(delta), sum(delta * %6$s)
                 FROM (SELECT *, 1 AS delta FROM after UNION ALL SELECT *, -1 FROM before) AS both_ways
-                GROUP BY 2, 3, 4 HAVING sum(delta) <> 0;
+                GROUP BY 2, 3, 4 HAVING sum(delta) <> 0 OR sum(delta * %6$s) <> 0;
             ELSE
-                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
-                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), -1 FROM before;
+                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta, amount)
+                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), -1, -%6$s FROM before;
             END IF;
             RETURN NULL;
         END $$;
@@ -34,7 +34,7 @@ BEGIN
             REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
         CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON %4$s
             REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
-    $function$, 'counts_count_' || list_name, list_name, kind, counted, owner);
+    $function$, 'counts_count_' || list_name, list_name, kind, counted, owner, amount);
 END $install$;
 
 
@@ -44,12 +44,23 @@ CREATE OR REPLACE FUNCTION counts_roll_up() RETURNS trigger
 DECLARE
     zeros bigint[];
 BEGIN
-    WITH changed AS (
-        INSERT INTO counts_listcount AS current (list, owner_id, kind, bucket, starts_at, count)
-        SELECT list, owner_id, kind, bucket, date_trunc(bucket, minute, 'UTC'), sum(delta)
-        FROM gone, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
-        GROUP BY 1, 2, 3, 4, 5 HAVING sum(delta) <> 0 ORDER BY 1, 2, 3, 4, 5
-        ON CONFLICT (owner_id, list, bucket, starts_at, kind) DO UPDATE SET count = current.count + EXCLUDED.count
+    WITH added AS (
+        SELECT list, owner_id, kind, minute, sum(delta) AS count, sum(amount) AS amount
+        FROM gone GROUP BY 1, 2, 3, 4
+    ), changed AS (
+        INSERT INTO counts_listcount AS current (list, owner_id, kind, bucket, starts_at, count, amount)
+        SELECT list, owner_id, kind, bucket, date_trunc(bucket, minute, 'UTC'), sum(count), sum(amount)
+        FROM (
+            SELECT added.*, bucket FROM added, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+            UNION ALL
+            -- All merchants together, for the console: live and test money apart.
+            SELECT list, mode COLLATE "C", kind, minute, count, amount, bucket
+            FROM added JOIN merchants_merchant AS merchant ON merchant.id = owner_id,
+                unnest(ARRAY['month', 'day', 'hour']) AS bucket
+        ) AS listed
+        GROUP BY 1, 2, 3, 4, 5 HAVING sum(count) <> 0 OR sum(amount) <> 0 ORDER BY 1, 2, 3, 4, 5
+        ON CONFLICT (owner_id, list, bucket, starts_at, kind)
+            DO UPDATE SET count = current.count + EXCLUDED.count, amount = current.amount + EXCLUDED.amount
         RETURNING id, count
     )
     SELECT array_agg(id) INTO zeros FROM changed WHERE count = 0;

@@ -13,7 +13,8 @@ from withdrawals.filters import WITHDRAWALS
 COUNTED_LISTS: list[CountedList[Any]] = [TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS]
 COUNTED_ROWS = " UNION ALL ".join(
     f"""SELECT '{counted.name}' AS list, {counted.owner_column} AS owner_id, {counted.kind_sql} AS kind,
-            date_trunc('minute', created_at, 'UTC') AS at FROM {counted.table}"""  # noqa: S608
+            date_trunc('minute', created_at, 'UTC') AS at, {counted.amount_sql} AS amount
+        FROM {counted.table}"""  # noqa: S608
     for counted in COUNTED_LISTS
 )
 RULES = [
@@ -120,16 +121,24 @@ RULES = [
     AuditRule(
         "list counts match the rows",
         f"""WITH minute AS (
-               SELECT list, owner_id, kind, at, count(*) AS rows FROM ({COUNTED_ROWS}) AS listed
-               GROUP BY 1, 2, 3, 4
-               UNION ALL SELECT list, owner_id, kind, minute, -delta FROM counts_countdelta
+               SELECT list, owner_id, kind, at, count(*) AS rows, sum(amount) AS amount
+               FROM ({COUNTED_ROWS}) AS listed GROUP BY 1, 2, 3, 4
+               UNION ALL SELECT list, owner_id, kind, minute, -delta, -amount FROM counts_countdelta
+           ), listed AS (
+               SELECT minute.*, bucket
+               FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+               UNION ALL
+               SELECT list, mode COLLATE "C", kind, at, rows, amount, bucket
+               FROM minute JOIN merchants_merchant AS merchant ON merchant.id = owner_id,
+                   unnest(ARRAY['month', 'day', 'hour']) AS bucket
            )
            SELECT concat_ws(' ', list, owner_id, kind, bucket, date_trunc(bucket, at, 'UTC')),
-               sum(rows)::text
-           FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+               concat(sum(rows), ' rows, ', sum(amount), ' satang')
+           FROM listed
            GROUP BY list, owner_id, kind, bucket, date_trunc(bucket, at, 'UTC')
            HAVING sum(rows) <> 0""",  # noqa: S608
-        """SELECT concat_ws(' ', list, owner_id, kind, bucket, starts_at), count::text
+        """SELECT concat_ws(' ', list, owner_id, kind, bucket, starts_at),
+               concat(count, ' rows, ', amount, ' satang')
            FROM counts_listcount WHERE count <> 0""",
     ),
 ]

@@ -13,4 +13,4 @@ CREATE OR REPLACE TRIGGER payments_protect_bank BEFORE UPDATE OF bank, biller_id
     EXECUTE FUNCTION payments_protect_bank();
 
 
-SELECT counts_count_list('payments', 'payments_payment', 'status');
+SELECT counts_count_list('payments', 'payments_payment', 'status', amount => 'amount');

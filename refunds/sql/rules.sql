@@ -37,4 +37,4 @@ CREATE OR REPLACE TRIGGER refunds_check_approval BEFORE UPDATE OF status, failur
     EXECUTE FUNCTION refunds_check_approval();
 
 
-SELECT counts_count_list('refunds', 'refunds_refund', 'status');
+SELECT counts_count_list('refunds', 'refunds_refund', 'status', amount => 'amount');

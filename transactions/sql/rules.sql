@@ -1,1 +1,1 @@
-SELECT counts_count_list('transactions', 'transactions_transaction', $$type || '/' || status$$);
+SELECT counts_count_list('transactions', 'transactions_transaction', $$type || '/' || status$$, amount => 'amount');

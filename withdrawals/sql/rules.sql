@@ -54,4 +54,4 @@ CREATE OR REPLACE TRIGGER withdrawals_check_approval BEFORE UPDATE OF status ON 
     EXECUTE FUNCTION withdrawals_check_approval();
 
 
-SELECT counts_count_list('withdrawals', 'withdrawals_withdrawal', 'status');
+SELECT counts_count_list('withdrawals', 'withdrawals_withdrawal', 'status', amount => 'amount');
