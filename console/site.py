@@ -4,10 +4,12 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.template.response import TemplateResponse
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
 
 from console import navigation
+from console.home import page
 
 
 class ConsoleSite(admin.AdminSite):
@@ -15,6 +17,9 @@ class ConsoleSite(admin.AdminSite):
     index_title = _("Home")
     site_url = "/docs"
     enable_nav_sidebar = False  # templates/admin/base_site.html has its own
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        return super().index(request, page.context(request) | (extra_context or {}))
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Add the menu, which is made only if a template shows it."""

@@ -51,6 +51,14 @@ def test_menu_leads_to_tasks_and_the_current_section_is_open(admin_client: Clien
     assert menu_of(admin_client, PAYMENTS)["QR codes"] == "/admin/qrcodes/qrcode/"
 
 
+@pytest.mark.slow
+def test_every_list_is_in_the_menu_of_its_section(admin_client: Client) -> None:
+    missing = {f"/admin/{model._meta.label_lower.replace('.', '/')}/" for model in admin.site._registry}
+    for section_page in menu_of(admin_client, "/admin/").values():
+        missing -= set(menu_of(admin_client, section_page).values())
+    assert missing == set()
+
+
 def test_internals_are_in_the_last_section(admin_client: Client) -> None:
     system = menu_of(admin_client, reverse("admin:operations_heartbeat_changelist"))
     assert {"Count deltas", "Heartbeats", "Pending entries"} <= set(system)

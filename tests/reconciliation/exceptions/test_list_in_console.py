@@ -335,22 +335,24 @@ def test_view_or_resolve_permission_shows_the_list(seller: Seller, permission: s
 
 
 @pytest.mark.slow
-def test_console_index_shows_the_number_of_open_exceptions(
+def test_first_page_shows_the_number_of_open_exceptions(
     seller: Seller, viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "open exception" not in get_page(viewer, "/admin/")
+    assert "<span>Exceptions</span><strong>none</strong>" in get_page(viewer, "/admin/")
     seller.mismatch()
-    assert "1 open exception." in get_page(viewer, "/admin/")
+    assert "<strong>1 waits, the oldest for" in get_page(viewer, "/admin/")
     seller.unmatched()
-    assert f'<a href="{EXCEPTIONS_URL}">2 open exceptions.</a>' in get_page(viewer, "/admin/")
+    assert f'href="{EXCEPTIONS_URL}?money=sandbox"><span>Exceptions</span><strong>2 wait, ' in get_page(
+        viewer, "/admin/"
+    )
     monkeypatch.setattr(admin_lists, "MAX_COUNTED", 2)
-    assert "2 or more open exceptions." in get_page(viewer, "/admin/")
+    assert "<strong>2+ wait, " in get_page(viewer, "/admin/")
 
 
 def test_staff_without_permission_see_no_exceptions(seller: Seller, client: Client) -> None:
     movement = seller.mismatch()
     nobody = staff_client("nobody", "view_payment")
-    assert "open exception" not in get_page(nobody, "/admin/")
+    assert "Exceptions" not in get_page(nobody, "/admin/")
     for path in (EXCEPTIONS_URL, exception_url(movement.id)):
         assert nobody.get(path).status_code == 403
         assert client.get(path).status_code == 302

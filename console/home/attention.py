@@ -1,0 +1,168 @@
+"""What waits for staff now, with a link to where they act. Each read is bounded."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Min, Q
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from approvals.models import Approval
+from core import admin_lists, money, rows
+from ledger import services as ledger
+from merchants.models import Merchant, Mode
+from reconciliation.exceptions.actions import may_view_exceptions
+from reconciliation.exceptions.explanations import format_duration
+from reconciliation.models import InquiryAnswer, InquiryOutcome, ReconciliationException
+from transfers.models import CircuitBreaker
+from webhooks.delivery import metrics as deliveries
+from webhooks.models import Endpoint, EndpointStatus
+
+# Answers of banks that the page reads, the newest first.
+MAX_ANSWERS = 500
+_NOW = """
+SELECT sum(count)::bigint, sum(amount)::bigint FROM counts_listcount
+WHERE owner_id = %(mode)s AND list = %(list)s AND kind = ANY(%(kinds)s) AND bucket = 'month'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A line of the page: what waits, how much, and where staff act. `tone` is its colour."""
+
+    label: str | Promise
+    text: str
+    url: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class BankHealth:
+    """How a bank answered the newest inquiries."""
+
+    bank: str
+    answers: int
+    silent: int
+    average_ms: int
+    is_open: bool
+
+    @property
+    def tone(self) -> str:
+        if self.is_open or self.silent == self.answers:
+            return "bad"
+        return "wait" if self.silent else "good"
+
+
+def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]:
+    """What the user may see. Notices about nothing are calm, so that their place never changes."""
+    if may_view_exceptions(request):
+        yield _exceptions(mode, now)
+    if request.user.has_perm("approvals.view_approval"):
+        yield _approvals(mode, now)
+    if request.user.has_perm("withdrawals.view_withdrawal"):
+        yield _withdrawals(mode)
+    if request.user.has_perm("ledger.view_account"):
+        yield _debts(mode)
+    if request.user.has_perm("webhooks.view_endpoint"):
+        yield _endpoints(mode)
+        yield _deliveries(now)
+
+
+def banks(now: datetime) -> list[BankHealth]:
+    """Banks that were asked in the last day, of the newest answers, and banks that are not asked now."""
+    newest = InquiryAnswer.objects.order_by("-id").values_list("pk", flat=True)[:MAX_ANSWERS]
+    recent = InquiryAnswer.objects.filter(pk__in=list(newest), answered_at__gt=now - timedelta(days=1))
+    found: dict[str, list[tuple[str, int]]] = {}
+    for bank, outcome, milliseconds in recent.values_list(
+        "payment__merchant__bank", "outcome", "duration_ms"
+    ):
+        found.setdefault(bank, []).append((outcome, milliseconds))
+    breakers = CircuitBreaker.objects.filter(open_until__gt=now, merchant_id="", route__startswith="bank:")
+    is_open = {breaker.route.removeprefix("bank:") for breaker in breakers}
+    return [
+        BankHealth(
+            bank=bank,
+            answers=len(answers := found.get(bank, [])),
+            silent=sum(outcome == InquiryOutcome.NO_ANSWER for outcome, _ in answers),
+            average_ms=round(sum(milliseconds for _, milliseconds in answers) / max(len(answers), 1)),
+            is_open=bank in is_open,
+        )
+        for bank in sorted(found.keys() | is_open)
+    ]
+
+
+def _exceptions(mode: Mode, now: datetime) -> Notice:
+    label, url = (
+        gettext_lazy("Exceptions"),
+        reverse("admin:reconciliation_reconciliationexception_changelist"),
+    )
+    found = ReconciliationException.objects.filter(is_sandbox=mode == Mode.TEST)
+    count = found.order_by()[: admin_lists.MAX_COUNTED].count()
+    url = f"{url}?money={'sandbox' if mode == Mode.TEST else 'live'}"
+    if not count:
+        return Notice(label, _("none"), url, "good")
+    oldest = found.order_by("opened_at").values_list("opened_at", flat=True)[0]
+    text = ngettext("%(count)s waits", "%(count)s wait", count) % {"count": _bounded(count)}
+    age = _("the oldest for %(duration)s") % {"duration": format_duration(now - oldest)}
+    return Notice(label, f"{text}, {age}", url, "bad" if now - oldest > timedelta(days=1) else "wait")
+
+
+def _approvals(mode: Mode, now: datetime) -> Notice:
+    label, url = gettext_lazy("Approvals"), reverse("admin:approvals_approval_changelist")
+    # Money without a merchant is the operator's, and real.
+    of_mode = Q(merchant__mode=mode) | (Q(merchant=None) if mode == Mode.LIVE else Q(pk__in=[]))
+    waiting: dict[str, Any] = (
+        Approval.objects.waiting().filter(of_mode).aggregate(count=Count("pk"), oldest=Min("requested_at"))
+    )
+    if not waiting["count"]:
+        return Notice(label, _("none"), url, "good")
+    text = ngettext("%(count)s waits", "%(count)s wait", waiting["count"]) % {"count": waiting["count"]}
+    age = _("the oldest for %(duration)s") % {"duration": format_duration(now - waiting["oldest"])}
+    return Notice(label, f"{text}, {age}", url, "wait")
+
+
+def _withdrawals(mode: Mode) -> Notice:
+    label, url = gettext_lazy("Withdrawals under way"), reverse("admin:withdrawals_withdrawal_changelist")
+    values = {"mode": mode.value, "list": "withdrawals", "kinds": ["pending", "processing"]}
+    count, satang = rows.run(_NOW, values).fetchone()
+    text = f"{count:,}, {money.display(satang)}" if count else _("none")
+    return Notice(label, text, url, "calm" if count else "good")
+
+
+def _debts(mode: Mode) -> Notice:
+    label, url = gettext_lazy("Negative balances"), reverse("admin:ledger_account_changelist")
+    debts = ledger.debts()
+    of_mode = set(Merchant.objects.filter(pk__in=list(debts), mode=mode).values_list("pk", flat=True))
+    satang = [debt for merchant_id, debt in debts.items() if merchant_id in of_mode]
+    text = f"{len(satang):,}, {money.display(sum(satang))}" if satang else _("none")
+    return Notice(label, text, url, "bad" if satang else "good")
+
+
+def _endpoints(mode: Mode) -> Notice:
+    label, url = gettext_lazy("Webhook endpoints"), reverse("admin:webhooks_endpoint_changelist")
+    known: dict[str, int] = Endpoint.objects.filter(deleted_at=None, merchant__mode=mode).aggregate(
+        active=Count("pk", filter=Q(status=EndpointStatus.ACTIVE, health__paused_until=None)),
+        paused=Count("pk", filter=Q(status=EndpointStatus.ACTIVE, health__paused_until__isnull=False)),
+        disabled=Count("pk", filter=~Q(status=EndpointStatus.ACTIVE)),
+    )
+    text = _("%(active)s active, %(paused)s paused, %(disabled)s disabled") % known
+    return Notice(label, text, url, "wait" if known["paused"] or known["disabled"] else "good")
+
+
+def _deliveries(now: datetime) -> Notice:
+    label, url = gettext_lazy("Deliveries"), reverse("admin:webhooks_delivery_changelist")
+    backlog, seconds = deliveries.backlog(now), deliveries.oldest_due_seconds(now)
+    text = _("%(due)s due, %(paused)s wait for their endpoint") % {
+        "due": backlog.due,
+        "paused": backlog.paused,
+    }
+    return Notice(label, text, f"{url}?state__exact=pending", "bad" if seconds > 60 else "good")
+
+
+def _bounded(count: int) -> str:
+    return f"{count:,}+" if count == admin_lists.MAX_COUNTED else f"{count:,}"

@@ -1,0 +1,82 @@
+"""The first page of the console: what waits, and the figures of a period."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+
+from console.home import attention, figures
+from console.home.figures import Bar
+from console.home.period import Period, PeriodError, parse, presets
+from core import clock, money
+from merchants.models import Merchant, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBar:
+    """A bar of the chart: its time, what arrived, its height in percent, and the words below it."""
+
+    text: str
+    received: str
+    height: float
+    below: str
+
+
+def context(request: HttpRequest) -> dict[str, Any]:
+    """What `admin/index.html` shows. Figures need the right to view payments."""
+    now = clock.now()
+    today = now.astimezone(clock.BANGKOK).date()
+    mode = _mode(request)
+    try:
+        period, error = parse(request.GET, today), ""
+    except PeriodError as wrong:
+        period, error = parse({}, today), str(wrong)
+    shown: dict[str, Any] = {
+        "mode": mode,
+        "modes": [(each, _address(period, each), each == mode) for each in (Mode.LIVE, Mode.TEST)],
+        "period": period,
+        "period_error": error,
+        "presets": [(label, _address(each, mode), each == period) for label, each in presets(today)],
+        "notices": list(attention.notices(request, mode, now)),
+        "today": today,
+    }
+    if request.user.has_perm("payments.view_payment"):
+        found = figures.read(period, mode)
+        shown |= {"figures": found, "bars": _bars(found.bars, period)}
+    if request.user.has_perm("merchants.view_merchant") and request.user.has_perm("payments.view_payment"):
+        shown["merchants"] = figures.merchants(period, mode)
+    if request.user.has_perm("reconciliation.view_inquiryanswer"):
+        shown["banks"] = attention.banks(now)
+    return shown
+
+
+def _mode(request: HttpRequest) -> Mode:
+    """Live money, unless the address says `test` or there is no live merchant yet."""
+    if request.GET.get("mode") in Mode.values:
+        return Mode(request.GET["mode"])
+    return Mode.LIVE if Merchant.objects.filter(mode=Mode.LIVE).exists() else Mode.TEST
+
+
+def _address(period: Period, mode: Mode) -> str:
+    return "?" + urlencode({"from": period.first, "to": period.last, "mode": mode.value})
+
+
+def _bars(bars: list[Bar], period: Period) -> list[ShownBar]:
+    highest = max((bar.received.amount for bar in bars), default=0) or 1
+    by_hour = period.step.days == 0
+    return [
+        ShownBar(
+            text=f"{at:%Y-%m-%d %H:%M}" if by_hour else f"{at:%Y-%m-%d}",
+            received=f"{money.display(bar.received.amount)} ({bar.received.count:,})",
+            height=round(100 * bar.received.amount / highest, 2),
+            below=(f"{at:%H}" if by_hour else f"{at:%d}") if _has_label(index, len(bars)) else "",
+        )
+        for index, bar in enumerate(bars)
+        for at in [bar.at.astimezone(clock.BANGKOK)]
+    ]
+
+
+def _has_label(index: int, count: int) -> bool:
+    """About a dozen labels fit."""
+    return index % max(1, -(-count // 12)) == 0

@@ -1,0 +1,14 @@
+"""Template filters of the console."""
+
+from django import template
+
+from core import money
+
+register = template.Library()
+register.filter("baht", money.display)
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """A share from 0 to 1 as a text: 0.9812 is "98.1 %", and None "-"."""
+    return "-" if share is None else f"{100 * share:.1f} %"
