@@ -7,15 +7,16 @@ from django.http import HttpRequest, HttpResponse
 from approvals.models import Approval, PayoutAccount, PayoutPolicy
 from console import (
     lockouts,
+    payment_page,
     staff_admin,  # noqa: F401 (registers staff and roles)
 )
 from console.approval_admin import ApprovalAdmin
 from console.models import LoginThrottle
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
+from core import clock
 from core.admin import ReadOnlyAdmin
 from payments.admin import PaymentAdmin
 from payments.models import Payment
-from timeline import pages
 
 admin.site.register(Approval, ApprovalAdmin)
 admin.site.register(PayoutAccount, PayoutAccountAdmin)
@@ -40,7 +41,7 @@ class LoginThrottleAdmin(ReadOnlyAdmin):
 
 @admin.register(Payment)
 class PaymentWithTimelineAdmin(PaymentAdmin):
-    """The page of a payment with its timeline."""
+    """The page that shows all of a payment."""
 
     change_form_template = "admin/payment.html"
 
@@ -55,5 +56,5 @@ class PaymentWithTimelineAdmin(PaymentAdmin):
     ) -> HttpResponse:
         """Django has checked the permission before it calls this."""
         assert obj is not None, "payments cannot be added here"
-        context["page"] = pages.staff_page(obj, request.GET.get("from", ""))
+        context |= payment_page.context(request, obj, clock.now())
         return super().render_change_form(request, context, add, change, form_url, obj)

@@ -4,17 +4,11 @@ from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext_lazy as _
 
 from core import admin_columns, clock, money, vault
 from core.admin import ReadOnlyAdmin
 from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, PaymentStatus
-
-# The page shows these columns in another form: at the current time, in baht, or masked.
-HIDDEN_FIELDS = {
-    *("status", "client_bank_account_sealed", "payer_account_sealed"),
-    *("has_exceptions", "amount", "amount_received", "amount_refunded", "amount_refunding"),
-}
-
 
 # Statuses of exceptions whose money is still in suspense.
 SUSPENSE_STATUSES = ["open", "sending_back"]
@@ -66,12 +60,12 @@ class PaymentAdmin(ReadOnlyAdmin):
         return format_html("{}: {}", money.display(sum(each.amount for each in waiting)), pages)
 
     @admin.display(description="refunded")
-    def refunded_baht(self, payment: Payment) -> str:
-        return money.display(payment.amount_refunded)
+    def refunded_baht(self, payment: Payment) -> str | None:
+        return money.display(payment.amount_refunded) if payment.amount_refunded else None
 
     @admin.display(description="refund in progress")
-    def refunding_baht(self, payment: Payment) -> str:
-        return money.display(payment.amount_refunding)
+    def refunding_baht(self, payment: Payment) -> str | None:
+        return money.display(payment.amount_refunding) if payment.amount_refunding else None
 
     @admin.display(description="client's account")
     def client_account(self, payment: Payment) -> str | None:
@@ -81,10 +75,32 @@ class PaymentAdmin(ReadOnlyAdmin):
     def payer_account_masked(self, payment: Payment) -> str | None:
         return vault.masked(payment.payer_account)
 
-    def get_fields(self, request: Any, obj: Any = None) -> Any:
-        plain = [field.name for field in Payment._meta.concrete_fields if field.name not in HIDDEN_FIELDS]
-        amounts = ["baht", "received_baht", "suspense_baht", "refunded_baht", "refunding_baht"]
-        return ["status_now", *amounts, *plain, "client_account", "payer_account_masked"]
+    def get_fieldsets(self, request: Any, obj: Any = None) -> Any:
+        parts = {
+            _("Money"): [
+                "status_now",
+                "baht",
+                "received_baht",
+                "suspense_baht",
+                "refunded_baht",
+                "refunding_baht",
+            ],
+            _("Order"): ["merchant", "reference", "description", "metadata", "qr_code_id"],
+            _("Payer"): [
+                *("payer_name", "payer_bank_code", "payer_account_masked", "payer_differs"),
+                *("client_name", "client_bank_name", "client_account"),
+            ],
+            _("Bank"): ["bank_transaction_id", "failure_code", "card_brand", "card_last4", "authorize_uri"],
+            _("Times"): ["created_at", "expires_at", "completed_at", "updated_at"],
+        }
+        shown = {
+            title: [name for name in fields if self._has_value(obj, name)] for title, fields in parts.items()
+        }
+        return [(title, {"fields": fields}) for title, fields in shown.items() if fields]
+
+    def _has_value(self, payment: Payment, name: str) -> bool:
+        show = getattr(self, name, None)
+        return (show(payment) if show else getattr(payment, name)) not in (None, "", False)
 
 
 @admin.register(CardCharge)

@@ -58,7 +58,7 @@ class Payment(StateMachine):
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    qr_code_id = PublicId(null=True, unique=True, help_text="Null for card payments.")
+    qr_code_id = PublicId(null=True, unique=True, verbose_name="QR code", help_text="Null for card payments.")
     status = models.CharField(max_length=9, choices=PaymentStatus.choices)
     amount = models.BigIntegerField(help_text="Satang.")
     currency = models.CharField(max_length=3)

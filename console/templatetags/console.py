@@ -2,10 +2,12 @@
 
 from django import template
 
-from core import money
+from core import admin_columns, money
 
 register = template.Library()
 register.filter("baht", money.display)
+register.filter("state", admin_columns.badge)
+register.filter("copyable", admin_columns.copyable)
 
 
 @register.filter

@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             name='Payment',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('qr_code_id', core.columns.PublicId(db_collation='C', help_text='Null for card payments.', max_length=31, null=True, unique=True)),
+                ('qr_code_id', core.columns.PublicId(db_collation='C', help_text='Null for card payments.', max_length=31, null=True, unique=True, verbose_name='QR code')),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('expired', 'Expired'), ('refunded', 'Refunded')], max_length=9)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('currency', models.CharField(max_length=3)),

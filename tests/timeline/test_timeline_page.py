@@ -135,7 +135,7 @@ def test_long_timelines_are_paged(admin_client: Client, paid: str) -> None:
     assert 'href="?from=0#timeline"' in second and "payment.pending" in second
     assert "payment.pending" not in first.partition('id="timeline"')[2].partition("</fieldset>")[0]
     for nonsense in ("?from=x", "?from=-1", "?from=" + "9" * 30):
-        assert read(admin_client, paid, nonsense).count("<small>number:</small>") == 50
+        assert read(admin_client, paid, nonsense).count('<small class="quiet">number:</small>') == 50
 
 
 def test_timeline_needs_view_payment_permission(client: Client, paid: str) -> None:

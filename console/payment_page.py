@@ -1,0 +1,76 @@
+"""Everything about one payment that staff see on its page."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest
+
+from console import payment_summary
+from ledger.models import Entry
+from payments.models import Payment, PaymentStatus
+from reconciliation.models import BankTransaction
+from refunds.models import Refund
+from timeline import pages
+from webhooks.models import Delivery, DeliveryAttempt
+
+# Each table shows this many rows, the newest first. A payment rarely has more than three.
+MAX_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDelivery:
+    """A delivery of an event of the payment, and its last attempt."""
+
+    delivery: Delivery
+    attempt: DeliveryAttempt | None
+
+
+def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, Any]:
+    """What `admin/payment.html` shows. Each part needs the right to view its model."""
+    may_view = request.user.has_perm
+    is_pending = payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
+    return {
+        "page": pages.staff_page(payment, request.GET.get("from", "")),
+        "summary": payment_summary.of(payment, now),
+        "undelivered": payment_summary.undelivered(payment),
+        "picture_url": f"/v1/qr-codes/{payment.qr_code_id}/image?format=svg" if is_pending else "",
+        "bank_transactions": _bank_transactions(payment)
+        if may_view("reconciliation.view_banktransaction")
+        else None,
+        "refunds": _refunds(payment) if may_view("refunds.view_refund") else None,
+        "deliveries": _deliveries(payment) if may_view("webhooks.view_delivery") else None,
+        "entries": _entries(payment) if may_view("ledger.view_entry") else None,
+    }
+
+
+def _bank_transactions(payment: Payment) -> "QuerySet[BankTransaction]":
+    return payment.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]
+
+
+def _refunds(payment: Payment) -> "QuerySet[Refund]":
+    return payment.refunds.order_by("-id")[:MAX_ROWS]
+
+
+def _deliveries(payment: Payment) -> list[ShownDelivery]:
+    """Of the events of the payment and of its refunds."""
+    subjects = [payment.id, *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS]]
+    newest_first = DeliveryAttempt.objects.order_by("-number")
+    found = Delivery.objects.filter(event__subject_id__in=subjects).select_related("endpoint")
+    attempts = Prefetch("attempt_set", queryset=newest_first)
+    return [
+        ShownDelivery(delivery, next(iter(delivery.attempt_set.all()), None))
+        for delivery in found.prefetch_related(attempts).order_by("-created_at", "-id")[:MAX_ROWS]
+    ]
+
+
+def _entries(payment: Payment) -> "QuerySet[Entry]":
+    """Postings of the payment, its bank transactions and its refunds."""
+    subjects = [
+        payment.id,
+        *payment.bank_transactions.values_list("pk", flat=True)[:MAX_ROWS],
+        *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS],
+    ]
+    found = Entry.objects.filter(journal__subject_id__in=subjects).select_related("journal")
+    return found.order_by("journal_id", "id")[: 4 * MAX_ROWS]

@@ -1,0 +1,136 @@
+"""The page of a payment: the sentence about it, and all that belongs to it."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from html import unescape
+
+import pytest
+import time_machine
+from django.contrib.admin.utils import quote
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from tests.conftest import SandboxBankClient, Shop
+
+Story = Callable[[Shop, SandboxBankClient], dict[str, str]]
+
+
+def page_of(client: Client, code: dict[str, str]) -> str:
+    response = client.get(f"/admin/payments/payment/{quote(code['payment_id'])}/change/")
+    assert response.status_code == 200
+    return re.sub(r"\s+", " ", response.content.decode())
+
+
+def sentence(page: str) -> tuple[str, str]:
+    """The colour and the text of the sentence."""
+    found = re.search(r'<p class="lead (\w+)">(.*?)</p>', page)
+    assert found
+    return found[1], unescape(re.sub("<[^>]+>", "", found[2])).strip()
+
+
+def unpaid(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    return shop.qr_code(amount=99_900)
+
+
+def paid(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    code = unpaid(shop, bank)
+    bank.notify(code)
+    return code
+
+
+def overpaid(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    code = unpaid(shop, bank)
+    bank.notify(code, satang=199_800)
+    return code
+
+
+def paid_twice(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    code = paid(shop, bank)
+    bank.notify(code)
+    return code
+
+
+def refunded_in_part(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    code = paid(shop, bank)
+    assert shop.post("/v1/refunds", {"payment_id": code["payment_id"], "amount": 9_900}).status_code == 200
+    return code
+
+
+@pytest.mark.parametrize(
+    ("story", "tone", "text"),
+    [
+        (unpaid, "info", "Not paid yet. It expires on 2026-11-21 12:15:00."),
+        (paid, "good", "Paid: 999.00 THB on 2026-11-21 12:00:00."),
+        (
+            overpaid,
+            "bad",
+            "1,998.00 THB arrived for a code over 999.00 THB. Decide what happens to it.",
+        ),
+        (
+            paid_twice,
+            "bad",
+            "999.00 THB arrived although the payment was complete. Decide what happens to it.",
+        ),
+        (refunded_in_part, "wait", "A refund of 99.00 THB is on its way. See the refund."),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_page_begins_with_how_the_payment_stands(
+    shop: Shop,
+    bank: SandboxBankClient,
+    admin_client: Client,
+    noon: datetime,
+    story: Story,
+    tone: str,
+    text: str,
+) -> None:
+    with time_machine.travel(noon, tick=False):
+        page = page_of(admin_client, story(shop, bank))
+    assert sentence(page) == (tone, text)
+
+
+def test_expired_payment_says_when_it_expired(shop: Shop, admin_client: Client, noon: datetime) -> None:
+    with time_machine.travel(noon, tick=False) as moved:
+        code = shop.qr_code(expiry_minutes=1)
+        moved.shift(timedelta(minutes=2))
+        assert sentence(page_of(admin_client, code)) == (
+            "calm",
+            "Not paid: it expired on 2026-11-21 12:01:00.",
+        )
+
+
+def test_sentence_links_to_the_exception(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
+    page = page_of(admin_client, overpaid(shop, bank))
+    link = re.search(r'<p class="lead bad">[^<]*<a href="([^"]+)"', page)
+    assert link
+    assert "Wrong amount" in admin_client.get(link[1]).content.decode()
+
+
+def test_page_shows_the_code_bank_transactions_refunds_and_ledger(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    code = unpaid(shop, bank)
+    page = page_of(admin_client, code)
+    assert f'<img src="/v1/qr-codes/{code["qr_code_id"]}/image?format=svg"' in page
+    bank.notify(code)
+    shop.post("/v1/refunds", {"payment_id": code["payment_id"], "amount": 9_900})
+    page = page_of(admin_client, code)
+    assert "/image?format=svg" not in page, "a paid code has no picture"
+    for title in ("Bank transactions", "Refunds", "Ledger", "Timeline"):
+        assert f"<h2>{title}</h2>" in page, title
+    assert "callback ✓" in page
+    assert ">99.00 THB</a>" in page
+    assert f"available:{shop.merchant.id}"[:30] in page
+
+
+def test_page_shows_only_parts_that_the_user_may_view(shop: Shop, bank: SandboxBankClient) -> None:
+    code = paid(shop, bank)
+    person = User.objects.create_user("malee", is_staff=True)
+    person.user_permissions.add(Permission.objects.get(codename="view_payment"))
+    client = Client()
+    client.force_login(person)
+    page = page_of(client, code)
+    assert sentence(page)[0] == "good"
+    for title in ("Bank transactions", "Refunds", "Webhooks", "Ledger"):
+        assert f"<h2>{title}</h2>" not in page, title
