@@ -7,8 +7,11 @@ import itertools
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 from typing import Any
@@ -140,6 +143,21 @@ COUNT_DELTAS = f"""
     SELECT 'payments', 'mch_x', 'succeeded', date_trunc('minute', at, 'UTC'), 1
     {ROWS} LATERAL (SELECT 1) AS one
 """
+# What requests do meanwhile: a withdrawal locks the balance, and a new payment is counted.
+BESIDE_ROLL_UP = {
+    "ledger": "SELECT id FROM ledger_account WHERE id = 'available:mch_x' FOR NO KEY UPDATE",
+    "counts": """
+        INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
+        VALUES ('payments', 'mch_x', 'succeeded', now(), 1)
+    """,
+}
+BESIDE_NAMES = {"ledger": "another who locks the balance", "counts": "a new row that is counted"}
+BESIDE_PAUSE, SAMPLE_PAUSE = 0.02, 0.002
+LONGEST_TRANSACTION = """
+    SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float
+    FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+        AND application_name <> 'watch'
+"""
 
 
 def measure(stack: Stack, rows: int) -> str:
@@ -209,13 +227,16 @@ class Sweeps:
                 connection.execute(ACCOUNTS, {"rows": 0})
                 bulk.fill(connection, statement, rows, "x" * 6, what=f"backlog of {what}")
                 connection.execute("VACUUM (ANALYZE)")
-                runs = [run for run in self._run(name, f"roll_up_{what}") if run[0]]
+                with Watch.over(make_conninfo(self.url, dbname=name), BESIDE_ROLL_UP[what]) as watch:
+                    runs = [run for run in self._run(name, f"roll_up_{what}") if run[0]]
             count, seconds = (sum(each) for each in zip(*runs, strict=True))
             if count != rows:
                 raise NotMeasurable(f"{what}: {count} rows of {rows}")
             yield f"roll-up of {rows:,} {what}, rows a second", f"{count / seconds:,.0f}"
             yield "  in the first run", f"{runs[0][0] / runs[0][1]:,.0f}"
             yield "  in the last full run", f"{runs[-2][0] / runs[-2][1]:,.0f}" if runs[1:] else "-"
+            yield "  longest transaction, ms", f"{1000 * watch.longest_transaction:.0f}"
+            yield f"  longest wait of {BESIDE_NAMES[what]}, ms", f"{1000 * watch.longest_wait:.0f}"
 
     @contextmanager
     def _database(self) -> Iterator[tuple[str, psycopg.Connection[Any]]]:
@@ -240,3 +261,45 @@ class Sweeps:
     def _environ(self, name: str) -> dict[str, str]:
         address, _, _ = self.url.rpartition("/")
         return {**self.stack.environ, **self.stack.env, "DATABASE_URL": f"{address}/{name}"}
+
+
+@dataclass
+class Watch:
+    """The longest transaction of a database during a sweep, and the longest time of a statement beside it.
+
+    Seconds. Transactions are sampled, so the true value can be some milliseconds more.
+    """
+
+    longest_transaction: float = 0.0
+    longest_wait: float = 0.0
+
+    @classmethod
+    @contextmanager
+    def over(cls, url: str, beside: str) -> Iterator["Watch"]:
+        watch, end = cls(), threading.Event()
+        threads = [
+            threading.Thread(target=watch._sample, args=(url, end)),
+            threading.Thread(target=watch._wait, args=(url, beside, end)),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield watch
+        finally:
+            end.set()
+            for thread in threads:
+                thread.join()
+
+    def _sample(self, url: str, end: threading.Event) -> None:
+        with psycopg.connect(url, autocommit=True, application_name="watch") as connection:
+            while not end.wait(SAMPLE_PAUSE):
+                (seconds,) = connection.execute(LONGEST_TRANSACTION).fetchone() or (0.0,)
+                self.longest_transaction = max(self.longest_transaction, seconds)
+
+    def _wait(self, url: str, statement: str, end: threading.Event) -> None:
+        with bulk.connect(make_conninfo(url, application_name="watch")) as connection:
+            while not end.wait(BESIDE_PAUSE):
+                started = time.perf_counter()
+                with connection.transaction(force_rollback=True):
+                    connection.execute(statement)
+                self.longest_wait = max(self.longest_wait, time.perf_counter() - started)
