@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 
 import requests
 
-from bench import bulk, questions
+from bench import bulk
 from bench.lists import BANK_TRANSACTIONS, EXCEPTIONS
-from bench.questions import Measured
+from bench.questions import Measured, Questioner
 from tests.stack import Stack
 
 # For each list: its address, and its questions by name. `{tail}` is the end of the id of one row.
@@ -82,13 +82,17 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         },
     ),
 }
+STAFF_LISTS = (
+    ("bank transactions", "reconciliation_banktransaction", BANK_TRANSACTIONS),
+    ("exceptions", "reconciliation_reconciliationexception", EXCEPTIONS),
+)
 
 
 class ConsolePages:
     """The pages, read by the user of the instance."""
 
-    def __init__(self, stack: Stack) -> None:
-        self.stack = stack
+    def __init__(self, stack: Stack, questioner: Questioner) -> None:
+        self.questioner = questioner
         with requests.Session() as session:
             address = f"{stack.base_url}/admin/login/"
             session.get(address)
@@ -107,7 +111,7 @@ class ConsolePages:
         for _ in range(rounds):
             for name, path in self._paths(tail):
                 request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookies}\r\n\r\n"
-                questions.ask(self.stack.port, result, name, request.encode(), seconds)
+                self.questioner.ask(result, name, request.encode(), seconds)
         return result
 
     def _paths(self, tail: str) -> Iterator[tuple[str, str]]:
@@ -120,8 +124,7 @@ class ConsolePages:
 def write_staff_lists(stack: Stack, merchant_id: str, run: str, rows: int) -> None:
     """Write bank transactions, and a tenth as many exceptions."""
     with bulk.connect(stack.env["DATABASE_URL"]) as connection:
-        for what, statement in (("bank transactions", BANK_TRANSACTIONS), ("exceptions", EXCEPTIONS)):
-            bulk.fill(connection, statement, rows, run, what=what, merchant=merchant_id)
-        connection.execute(
-            "VACUUM (ANALYZE) reconciliation_banktransaction, reconciliation_reconciliationexception"
-        )
+        for what, table, statement in STAFF_LISTS:
+            with bulk.unindexed(connection, table, rows):
+                bulk.fill(connection, statement, rows, run, what=what, merchant=merchant_id)
+            connection.execute(f"VACUUM (ANALYZE) {table}")

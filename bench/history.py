@@ -1,6 +1,7 @@
 """Lists with few and with many rows, of two merchants of one instance, in turn; then pages of the console."""
 
 import json
+import shutil
 import statistics
 import urllib.request
 from collections.abc import Iterator
@@ -9,10 +10,10 @@ from urllib.parse import urlencode
 
 import psycopg
 
-from bench import bulk, console_pages, questions
+from bench import bulk, console_pages
 from bench.comparison import NotMeasurable
 from bench.lists import LISTS, PAYMENTS, MeasuredList
-from bench.questions import Latencies, Measured
+from bench.questions import Answers, Measured, Questioner
 from core import ids
 from core.clock import iso
 from tests.stack import Stack
@@ -20,7 +21,9 @@ from tests.stack import Stack
 SHORT_ROWS = 10_000
 LONG_ROWS = 200_000
 FAR_SHARE = 0.9
-WIDTHS = (38, 12, 9, 9, 12, 9, 9, 8, 8)
+# All lists together, with their indexes and the write-ahead log.
+BYTES_A_ROW, GB = 5_500, 1e9
+WIDTHS = (38, 12, 9, 9, 9, 13, 9, 9, 9, 8, 8)
 # Filters that find one row.
 ONE_ROW = {"reference", "qr_code_id", "payment_id"}
 ENDPOINT = """
@@ -32,14 +35,14 @@ ENDPOINT = """
 
 @dataclass
 class MerchantHistory:
-    """A merchant with its number of rows of a list, and the latencies of each query in milliseconds."""
+    """A merchant with its number of rows of a list, and the answers to each query."""
 
     list: MeasuredList
     rows: int
     run: str
     secret_key: str
     owner: str
-    latencies: Measured = field(default_factory=dict)
+    answers: Measured = field(default_factory=dict)
 
     def questions(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Names and queries: a page of 20 with the total, the total with one row, pages near the end."""
@@ -83,10 +86,10 @@ def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
 
     Raises NotMeasurable.
     """
-    pages, runs = (
-        console_pages.ConsolePages(stack),
-        {count: ids.random_text(6) for count in (SHORT_ROWS, rows)},
-    )
+    _check_space(stack, rows)
+    questioner = Questioner(stack)
+    pages = console_pages.ConsolePages(stack, questioner)
+    runs = {count: ids.random_text(6) for count in (SHORT_ROWS, rows)}
     short = {each.name: _write(stack, each, SHORT_ROWS, runs[SHORT_ROWS]) for each in LISTS}
     console_pages.write_staff_lists(stack, short[PAYMENTS.name].owner, runs[SHORT_ROWS], SHORT_ROWS)
     # Staff read all merchants in one list, so few rows are measured before many are written.
@@ -94,33 +97,55 @@ def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
     tables = []
     for each in LISTS:
         long = _write(stack, each, rows, runs[rows])
-        tables.append(_measure(stack, short[each.name], long, rounds, seconds))
+        tables.append(_measure(stack, questioner, short[each.name], long, rounds, seconds))
         bulk.tell(tables[-1])
     console_pages.write_staff_lists(stack, short[PAYMENTS.name].owner, runs[rows], rows)
     many = pages.measure(bulk.tail(runs[rows]), rounds, seconds)
     return "\n\n".join([*tables, table("pages of the console", few, many, rows)])
 
 
-def _measure(stack: Stack, short: MerchantHistory, long: MerchantHistory, rounds: int, seconds: float) -> str:
+def _check_space(stack: Stack, rows: int) -> None:
+    """Raises NotMeasurable if the disk is too small for so many rows of each list."""
+    needed, free = BYTES_A_ROW * rows, shutil.disk_usage(stack.folder).free
+    if free < needed:
+        raise NotMeasurable(
+            f"{rows:,} rows of each list need {needed / GB:.0f} GB, {free / GB:.0f} are free."
+        )
+
+
+def _measure(
+    stack: Stack,
+    questioner: Questioner,
+    short: MerchantHistory,
+    long: MerchantHistory,
+    rounds: int,
+    seconds: float,
+) -> str:
     """Query both histories of a list in turn; return the table."""
     for history in (short, long):
         _check_totals(stack, history)
     for _ in range(rounds):
         for pair in zip(short.questions(), long.questions(), strict=True):
             for history, (name, query) in zip((short, long), pair, strict=True):
-                questions.ask(stack.port, history.latencies, name, history.request(query), seconds)
-    return table(f"page and total of {short.list.name}", short.latencies, long.latencies, long.rows)
+                questioner.ask(history.answers, name, history.request(query), seconds)
+    return table(f"page and total of {short.list.name}", short.answers, long.answers, long.rows)
 
 
 def table(title: str, short: Measured, long: Measured, rows: int) -> str:
-    """Medians and 95th percentiles of all rounds, and their ratios."""
-    sizes = (f"{SHORT_ROWS:,} rows", "p50 ms", "p95 ms", f"{rows:,}", "p50 ms", "p95 ms", "times", "p95")
-    lines = [_line("", *sizes), "-" * sum(WIDTHS), "", title]
+    """Medians, 95th percentiles and blocks of all rounds, and the ratios of the times."""
+    figures = ("p50 ms", "p95 ms", "blocks")
+    lines = [_line("", f"{SHORT_ROWS:,} rows", *figures, f"{rows:,}", *figures, "times", "p95")]
+    lines += ["-" * sum(WIDTHS), "", title]
+    ratios: list[tuple[float, float]] = []
     for name, before in short.items():
-        pairs = list(zip(_figures(before), _figures(long[name]), strict=True))
-        few, many = ([f"{pair[place]:.2f}" for pair in pairs] for place in (0, 1))
-        ratios = (f"{after / before:.2f}" for before, after in pairs)
-        lines.append(_line(f"  {name}", "", *few, "", *many, *ratios))
+        few, many = _figures(before), _figures(long[name])
+        ratios.append((many[0] / few[0], many[1] / few[1]))
+        cells = ([f"{p50:.2f}", f"{p95:.2f}", f"{blocks:,.0f}"] for p50, p95, blocks in (few, many))
+        lines.append(
+            _line(f"  {name}", "", *next(cells), "", *next(cells), *map("{:.2f}".format, ratios[-1]))
+        )
+    medians = (f"{statistics.median(each):.2f}" for each in zip(*ratios, strict=True))
+    lines.append(_line("  median of these", *[""] * 8, *medians))
     return "\n".join(lines)
 
 
@@ -134,7 +159,8 @@ def _write(stack: Stack, measured: MeasuredList, rows: int, run: str) -> Merchan
             history.owner = ids.new("wh_", bulk.NEWEST)
             connection.execute(ENDPOINT, [history.owner, made["merchant_id"], bulk.NEWEST, bulk.NEWEST])
         statement = bulk.COUNTED_WRITE.format(write=measured.write, kind=measured.kind)
-        bulk.fill(connection, statement, rows, run, what=name, list=measured.name, owner=history.owner)
+        with bulk.unindexed(connection, measured.table, rows):
+            bulk.fill(connection, statement, rows, run, what=name, list=measured.name, owner=history.owner)
         # Autovacuum does this within a minute or two.
         connection.execute(f"VACUUM (ANALYZE) {measured.table}, counts_listcount, counts_countdelta")
     return history
@@ -158,9 +184,10 @@ def _check_totals(stack: Stack, history: MerchantHistory) -> None:
                 raise NotMeasurable(f"{name}: the total is {total}, counted are {counted}")
 
 
-def _figures(latencies: Latencies) -> tuple[float, float]:
-    ordered = sorted(latencies)
-    return statistics.median(ordered), ordered[int(0.95 * len(ordered))]
+def _figures(answers: Answers) -> tuple[float, float, float]:
+    """Median and 95th percentile of the latencies, and the blocks."""
+    ordered = sorted(answers.latencies)
+    return statistics.median(ordered), ordered[int(0.95 * len(ordered))], statistics.median(answers.blocks)
 
 
 def _line(*cells: str) -> str:
