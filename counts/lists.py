@@ -135,7 +135,9 @@ class ListFilter(Generic[M]):
     def _of_kind(self, kind: str) -> str:
         rule, condition = self.counted.clock_rule, self.counted.condition_of(kind)
         if rule is not None and self.moved < 0 and kind == rule.before:
-            return f"{condition} AND ({rule.condition}) IS NOT TRUE"
+            # The planner takes this for half of the rows. By the statistics of all kinds it would expect
+            # almost none, and then sort all rows of the kind instead of reading a page in order.
+            return f"{condition} AND NOT coalesce({rule.condition}, false)"
         return condition
 
 
