@@ -1,14 +1,16 @@
 """The admin site of the console: Django's, with navigation by task."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.urls import path
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
 
-from console import navigation
+from console import navigation, search
 from console.home import page
 
 
@@ -20,6 +22,10 @@ class ConsoleSite(admin.AdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         return super().index(request, page.context(request) | (extra_context or {}))
+
+    def get_urls(self) -> list[Any]:
+        found = self.admin_view(partial(search.view, self))
+        return [path("search/", found, name="search"), *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Add the menu, which is made only if a template shows it."""

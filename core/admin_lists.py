@@ -57,7 +57,7 @@ class BoundedChangeList(ChangeList):
         # A search or an indexed filter reads few rows in any case.
         names = self.get_filters_params().keys()
         if names and not self.query and names.isdisjoint(self.model_admin.indexed_filters):
-            self.root_queryset = self._newest(self.root_queryset)
+            self.root_queryset, self.is_limited = newest(self.root_queryset)
         found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         return found
 
@@ -65,8 +65,9 @@ class BoundedChangeList(ChangeList):
         """Return None for a column without sorting, because a URL can name any column."""
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
-    def _newest(self, rows: Any) -> Any:
-        keys = rows.order_by("-pk").values_list("pk", flat=True)
-        older = next(iter(keys[FILTERED_ROWS : FILTERED_ROWS + 1]), None)
-        self.is_limited = older is not None
-        return rows.filter(pk__gt=older) if self.is_limited else rows
+
+def newest(rows: Any) -> tuple[Any, bool]:
+    """The newest FILTERED_ROWS rows, and whether there are older ones."""
+    keys = rows.order_by("-pk").values_list("pk", flat=True)
+    older = next(iter(keys[FILTERED_ROWS : FILTERED_ROWS + 1]), None)
+    return (rows, False) if older is None else (rows.filter(pk__gt=older), True)

@@ -37,3 +37,11 @@ def display(satang: int) -> str:
 
 def _sign(satang: int) -> str:
     return "-" if satang < 0 else ""
+
+
+def parse(text: str) -> int | None:
+    """Satang of a text that a person wrote, such as "1,500" or "1500.00 THB"; None if it is no amount."""
+    try:
+        return satang(text.upper().removeprefix("฿").removesuffix(CURRENCY).strip().replace(",", ""))
+    except ValueError:
+        return None

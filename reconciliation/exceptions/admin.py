@@ -143,7 +143,7 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
             known.filter(pk=search_term.strip()),
             newer.filter(*(Q(search_text__contains=word) for word in words)),
         ]
-        if (amount := _parse_amount(search_term)) is not None:
+        if (amount := money.parse(search_term)) is not None:
             sources.append(known.filter(amount=amount))
         found = {key for rows in sources for key in rows.values_list("pk", flat=True)[:MAX_FOUND]}
         return queryset.filter(pk__in=found), False
@@ -294,14 +294,6 @@ def _newest_not_searched() -> datetime | None:
     """When the newest exception was opened whose text a search does not read. None if it reads all."""
     newest_first = ReconciliationException.objects.order_by("-opened_at", "-id")
     return newest_first.values_list("opened_at", flat=True)[FILTERED_ROWS : FILTERED_ROWS + 1].first()
-
-
-def _parse_amount(text: str) -> int | None:
-    """Satang of a text such as "1,500" or "1500.00 THB"; None if it is not an amount."""
-    try:
-        return money.satang(text.upper().removesuffix(money.CURRENCY).strip().replace(",", ""))
-    except ValueError:
-        return None
 
 
 def _may_resolve(request: HttpRequest) -> bool:

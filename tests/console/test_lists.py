@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from core import admin_lists
 from core.admin import ReadOnlyAdmin
-from core.admin_lists import BoundedChangeList, NewestValuesFilter
+from core.admin_lists import NewestValuesFilter
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded
 
@@ -62,10 +62,10 @@ def offers(model_admin: ReadOnlyAdmin, changes: ChangeList) -> Iterator[str]:
 def many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each list behaves as if its table had more rows than filters read."""
 
-    def newest(changes: BoundedChangeList, rows: Any) -> Any:
-        return rows.filter(pk__gt=changes.model._meta.pk.get_prep_value("5"))
+    def newest(rows: Any) -> tuple[Any, bool]:
+        return rows.filter(pk__gt=rows.model._meta.pk.get_prep_value("5")), True
 
-    monkeypatch.setattr(BoundedChangeList, "_newest", newest)
+    monkeypatch.setattr(admin_lists, "newest", newest)
 
 
 @pytest.mark.parametrize("model", LISTS, ids=lambda model: model._meta.label_lower)
