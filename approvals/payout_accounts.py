@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import transaction
 
 from approvals.models import PayoutAccount, PayoutPolicy
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import clock, ids, request_context, security_log, vault
 from core.errors import Invalid
 from core.security_log import SecurityEvent
@@ -52,14 +54,17 @@ def is_restricted(merchant_id: str) -> bool:
 @transaction.atomic
 def restrict(merchant: Merchant, is_restricted: bool, *, now: datetime) -> PayoutPolicy:
     """Switch the list on or off."""
-    policy, _ = PayoutPolicy.objects.update_or_create(
-        merchant=merchant,
-        defaults={
-            "is_restricted": is_restricted,
-            "changed_by": request_context.current().actor,
-            "changed_at": now,
-        },
-    )
+    with recorded(
+        Act.PAYOUT_LIST_SWITCHED, PayoutPolicy.objects.filter(merchant=merchant).first()
+    ) as recording:
+        recording.row = policy = PayoutPolicy.objects.update_or_create(
+            merchant=merchant,
+            defaults={
+                "is_restricted": is_restricted,
+                "changed_by": request_context.current().actor,
+                "changed_at": now,
+            },
+        )[0]
     changes = ["+is_restricted" if is_restricted else "-is_restricted"]
     security_log.record_on_commit(
         SecurityEvent.PAYOUT_LIST_SWITCHED, merchant_id=merchant.pk, changes=changes
@@ -69,7 +74,13 @@ def restrict(merchant: Merchant, is_restricted: bool, *, now: datetime) -> Payou
 
 @transaction.atomic
 def add(
-    merchant: Merchant, *, bank_code: str, bank_account: str, account_name: str, now: datetime
+    merchant: Merchant,
+    *,
+    bank_code: str,
+    bank_account: str,
+    account_name: str,
+    reason: str = "",
+    now: datetime,
 ) -> PayoutAccount:
     """Add an account, which can be used after the waiting period. Raises PayoutAccountListed."""
     # The lock lets the second of two simultaneous calls see the account of the first.
@@ -77,18 +88,19 @@ def add(
     if _find(merchant.pk, bank_code, bank_account) is not None:
         raise PayoutAccountListed
     account_id = ids.new("pac_", now)
-    account: PayoutAccount = PayoutAccount.objects.create(
-        id=account_id,
-        merchant=merchant,
-        bank_code=bank_code,
-        account_sealed=vault.seal(bank_account, context=account_id),
-        account_fingerprint=vault.fingerprints(bank_account)[0],
-        account_last4=bank_account[-4:],
-        account_name=account_name,
-        added_by=request_context.current().actor,
-        added_at=now,
-        usable_at=now + timedelta(hours=settings.PAYOUT_ACCOUNT_WAITING_HOURS),
-    )
+    with recorded(Act.PAYOUT_ACCOUNT_ADDED, reason=reason) as recording:
+        recording.row = account = PayoutAccount.objects.create(
+            id=account_id,
+            merchant=merchant,
+            bank_code=bank_code,
+            account_sealed=vault.seal(bank_account, context=account_id),
+            account_fingerprint=vault.fingerprints(bank_account)[0],
+            account_last4=bank_account[-4:],
+            account_name=account_name,
+            added_by=request_context.current().actor,
+            added_at=now,
+            usable_at=now + timedelta(hours=settings.PAYOUT_ACCOUNT_WAITING_HOURS),
+        )
     _log(SecurityEvent.PAYOUT_ACCOUNT_ADDED, account)
     return account
 
@@ -100,8 +112,9 @@ def remove(account_id: str, *, now: datetime) -> PayoutAccount:
     found: PayoutAccount | None = listed.first()
     if found is None:
         raise PayoutAccountNotFound(account_id)
-    found.removed_by, found.removed_at = request_context.current().actor, now
-    found.save(update_fields=["removed_by", "removed_at"])
+    with recorded(Act.PAYOUT_ACCOUNT_REMOVED, found):
+        found.removed_by, found.removed_at = request_context.current().actor, now
+        found.save(update_fields=["removed_by", "removed_at"])
     _log(SecurityEvent.PAYOUT_ACCOUNT_REMOVED, found)
     return found
 

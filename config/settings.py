@@ -150,6 +150,7 @@ INSTALLED_APPS = [
     "idempotency",
     "counts",
     "merchants",
+    "audit_trail.apps.AuditTrailApp",
 ]
 MIDDLEWARE = [
     "core.middleware.AccessMiddleware",

@@ -32,7 +32,6 @@ class LoginThrottleAdmin(ReadOnlyAdmin):
     def lift(self, request: HttpRequest, selected: QuerySet[LoginThrottle]) -> None:
         for row in selected:
             lockouts.lift(row.subject)
-            self.log_change(request, row, "lockout lifted")
         messages.success(request, "Lifted.")
 
     def has_lift_permission(self, request: HttpRequest) -> bool:

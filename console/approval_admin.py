@@ -15,6 +15,8 @@ from django.utils.html import format_html
 
 from approvals import services
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import clock, ids, money, request_context
 from core.admin import ReadOnlyAdmin
 from core.admin_lists import BoundedChangeList
@@ -128,12 +130,12 @@ class ApprovalAdmin(ReadOnlyAdmin):
         decide = services.reject if is_rejected else services.approve
         try:
             note = form.cleaned_data["note"]
-            done = decide(approval.id, handler_for(approval), note=note, now=clock.now())
+            with recorded(Act.REJECTED if is_rejected else Act.APPROVED, approval, reason=note):
+                done = decide(approval.id, handler_for(approval), note=note, now=clock.now())
         except services.NotDecidable as error:
             messages.warning(request, f"{error} Nothing changed.")
             return HttpResponseRedirect(reverse(PAGE_URL, args=[quote(approval.pk)]))
         text = done.get_status_display().lower()
-        self.log_change(request, done, f"{text}: {done.decision_note}" if done.decision_note else text)
         messages.success(request, f"{done.subject_id} {text}.")
         return HttpResponseRedirect(reverse(LIST_URL))
 

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from django.db.models import F
 from django.db.models.functions import Greatest
 
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from console.models import LoginThrottle
 from core import rows, security_log
 from core.security_log import SecurityEvent
@@ -98,5 +100,10 @@ def reset_after_login(subjects: Sequence[LoginSubject]) -> None:
 
 def lift(subject: str) -> bool:
     """End the lockout of a subject, such as `user:somsri`. False if no failures are counted for it."""
-    deleted, _ = LoginThrottle.objects.filter(subject=subject).delete()
+    counted = LoginThrottle.objects.filter(subject=subject)
+    row = counted.first()
+    if row is None:
+        return False
+    with recorded(Act.LOCKOUT_LIFTED, row):
+        deleted, _ = counted.delete()
     return deleted > 0

@@ -77,11 +77,10 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
         filled = form.cleaned_data
         account = {name: filled[name] for name in ACCOUNT_FIELDS}
         try:
-            made = payout_accounts.add(filled["merchant"], **account, now=clock.now())
+            made = payout_accounts.add(filled["merchant"], **account, reason=filled["note"], now=clock.now())
         except PayoutAccountListed:
             form.add_error("bank_account", "It is on this merchant's list already.")
             return self._ask(request, "Add an account", form)
-        self.log_addition(request, made, f"added: {filled['note']}")
         messages.success(request, f"{made} is added. It can be used when its waiting period is over.")
         return HttpResponseRedirect(reverse(LIST_URL))
 
@@ -92,9 +91,8 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
         if not form.is_valid():
             return self._ask(request, "Switch the list on or off", form)
         merchant, is_restricted = form.cleaned_data["merchant"], form.cleaned_data["is_restricted"]
-        policy = payout_accounts.restrict(merchant, is_restricted, now=clock.now())
+        payout_accounts.restrict(merchant, is_restricted, now=clock.now())
         text = "only to accounts on the list" if is_restricted else "to any account"
-        self.log_change(request, policy, text)
         messages.success(request, f"Money of {merchant.name} goes {text}.")
         return HttpResponseRedirect(reverse(LIST_URL))
 
@@ -106,7 +104,6 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
             except PayoutAccountNotFound:
                 messages.warning(request, f"{account} was removed before: nothing changed.")
             else:
-                self.log_change(request, account, "removed")
                 messages.success(request, f"{account} removed.")
 
     def has_remove_permission(self, request: HttpRequest) -> bool:

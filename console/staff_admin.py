@@ -7,11 +7,13 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.db import transaction
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
 
 from console.login_log import subject_of
 from core import security_log
+from core.admin import RecordedAdmin
 from core.security_log import SecurityEvent
 
 # The fields that grant rights.
@@ -19,7 +21,7 @@ FLAG_FIELDS = ("is_active", "is_staff", "is_superuser")
 GRANT_FIELDS = ("groups", "user_permissions", "permissions")
 
 
-class StaffAdmin(UserAdmin[User]):
+class StaffAdmin(RecordedAdmin, UserAdmin[User]):
     """A user name never changes, because records name staff by it."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -29,12 +31,17 @@ class StaffAdmin(UserAdmin[User]):
         fixed = ["username"] if obj is not None else []
         return [*super().get_readonly_fields(request, obj), *fixed]
 
+    @transaction.atomic
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Django's page, in one transaction with its record."""
+        return super().user_change_password(request, id, form_url)
+
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         _record(subject_of(form.instance), list(role_changes(form)) if change else ["+user"])
 
 
-class RoleAdmin(GroupAdmin):
+class RoleAdmin(RecordedAdmin, GroupAdmin):
     """Groups are the roles of staff."""
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
@@ -45,12 +52,6 @@ class RoleAdmin(GroupAdmin):
     def delete_model(self, request: HttpRequest, obj: Group) -> None:
         super().delete_model(request, obj)
         _record(_subject_of_group(obj), ["-group"])
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Group]) -> None:
-        groups = list(queryset)
-        super().delete_queryset(request, queryset)
-        for group in groups:
-            _record(_subject_of_group(group), ["-group"])
 
 
 admin.site.unregister(User)

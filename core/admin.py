@@ -10,10 +10,12 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import FieldDoesNotExist
 from django.db import DataError
 from django.db.models import BooleanField, Model
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.text import capfirst
 
-from core import admin_columns, admin_lists, money, security_log
+from core import admin_columns, admin_lists, money, security_log, staff_acts
 from core.security_log import SecurityEvent
 
 # Lookups in the address of a list at which PostgreSQL or Python may fail.
@@ -21,11 +23,40 @@ REFUSED_LOOKUPS = frozenset({"regex", "iregex", "year", "iso_year"})
 CAUSE_FIELDS = ("actor", "request_id")
 
 
-class ReadOnlyAdmin(admin.ModelAdmin[Any]):
+class RecordedAdmin(admin.ModelAdmin[Any]):
+    """Django's pages, with records in the audit trail instead of Django's own log."""
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        return staff_acts.recorder().form_changes(form)
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        staff_acts.recorder().added(obj, message)
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        staff_acts.recorder().changed(obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        for row in queryset:
+            staff_acts.recorder().deleted(row)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Without Django's action to delete many rows, which is not one transaction with its records."""
+        return {
+            name: each for name, each in super().get_actions(request).items() if name != "delete_selected"
+        }
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        query = urlencode({"q": unquote(object_id)})
+        return HttpResponseRedirect(f"{reverse('admin:audit_trail_auditrecord_changelist')}?{query}")
+
+
+class ReadOnlyAdmin(RecordedAdmin):
     """Pages that only read; services change rows."""
 
     shows_personal_data = False
-    """Whether a page shows names or messages of customers. Then the security log records each view of one."""
+    """Whether a page shows names or messages of customers. Then each view of one is recorded."""
     show_full_result_count = False
     # Counts for each value of a filter would read the whole table.
     show_facets = admin.ShowFacets.NEVER
@@ -111,7 +142,8 @@ class ReadOnlyAdmin(admin.ModelAdmin[Any]):
         return shown
 
     def record_view(self, object_id: str) -> None:
-        """Record in the security log that somebody saw personal data of this object."""
+        """Record in the audit trail and the security log that somebody saw personal data of this object."""
+        staff_acts.recorder().viewed(self.opts.label_lower, object_id)
         subject = f"{self.opts.model_name}:{object_id}"
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 

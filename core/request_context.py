@@ -11,11 +11,13 @@ class RequestContext:
     actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
     request_id: the `X-Request-Id` of a request, or the id of a task.
     address: the IP address of the client.
+    session: a digest of the key of a console session.
     """
 
     actor: str = ""
     request_id: str = ""
     address: str = ""
+    session: str = ""
 
 
 _current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (it is frozen)
@@ -40,6 +42,6 @@ def display_name(actor: str) -> str:
     return actor.removeprefix("staff:")
 
 
-def set_actor(actor: str) -> None:
+def set_actor(actor: str, *, session: str = "") -> None:
     """Set the actor after authentication."""
-    _current.set(replace(_current.get(), actor=actor))
+    _current.set(replace(_current.get(), actor=actor, session=session))

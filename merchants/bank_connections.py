@@ -14,6 +14,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 import banks
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import client_addresses, ids, vault
 from merchants.errors import CallerNotAllowed, MerchantNotFound
 from merchants.models import BankConnection, Merchant, Mode
@@ -56,16 +58,18 @@ def connect(
     with transaction.atomic():
         merchant = _lock_live_merchant(merchant_id)
         _assign_bank(merchant, config)
-        connection = BankConnection.objects.filter(merchant=merchant).first() or BankConnection(
-            merchant=merchant, created_at=now
-        )
+        known = BankConnection.objects.filter(merchant=merchant).first()
+        connection = known or BankConnection(merchant=merchant, created_at=now)
         keeps_address = connection.bank == config.bank and not renew_address
         secret = None if keeps_address else SECRET_PREFIX + ids.random_text(SECRET_LENGTH)
         if secret is not None:
             connection.address_secret_digest = _digest(secret)
         connection.bank, connection.callers, connection.updated_at = config.bank, callers, now
         connection.credentials_sealed = vault.seal(json.dumps(credentials), context=merchant.id)
-        connection.save()
+        with recorded(Act.BANK_CONNECTED, known) as recording:
+            recording.row = connection
+            recording.details["biller_id"] = merchant.biller_id
+            connection.save()
     return connection, secret
 
 

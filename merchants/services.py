@@ -6,6 +6,9 @@ from datetime import datetime, timedelta
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from audit_trail import recording, values
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import client_addresses, ids, request_context, security_log
 from core.scopes import Scope
 from core.security_log import SecurityEvent
@@ -36,11 +39,14 @@ def create_merchant(
     if mode == Mode.TEST:
         merchant.bank, merchant.biller_id = SANDBOX, ids.random_text(15, "0123456789")
     merchant.full_clean(validate_constraints=False)
-    merchant.save(force_insert=True)
+    with recorded(Act.MERCHANT_CREATED) as created:
+        merchant.save(force_insert=True)
+        created.row = merchant
     _, secret = issue_key(merchant=merchant, now=now, scopes=scopes, networks=networks)
     return merchant, secret
 
 
+@transaction.atomic
 def issue_key(
     *,
     merchant: Merchant,
@@ -66,6 +72,7 @@ def issue_key(
         networks=_validated_networks(networks),
         issued_by=request_context.current().actor,
     )
+    recording.write(Act.KEY_ISSUED, key, after=values.filled(values.of_row(key)))
     _record(SecurityEvent.KEY_ISSUED, key, [*key.scopes, *key.networks])
     return key, secret
 
@@ -83,8 +90,9 @@ def roll_key(*, key_id: str, overlap_hours: int, now: datetime) -> tuple[ApiKey,
         raise KeyNotRollable(id=key.id)
     lifetime = None if key.expires_at is None else key.expires_at - key.created_at
     until = now + timedelta(hours=overlap_hours)
-    key.expires_at = until if key.expires_at is None else min(key.expires_at, until)
-    key.save(update_fields=["expires_at"])
+    with recorded(Act.KEY_ROLLED, key):
+        key.expires_at = until if key.expires_at is None else min(key.expires_at, until)
+        key.save(update_fields=["expires_at"])
     _record(SecurityEvent.KEY_ROLLED, key)
     expires_at = None if lifetime is None else now + lifetime
     return issue_key(
@@ -97,15 +105,17 @@ def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
     """End a key at once. Revoking it again changes nothing. Raises KeyNotFound."""
     key = _lock_key(key_id)
     if key.revoked_at is None:
-        key.revoked_at, key.revoked_by = now, request_context.current().actor
-        key.save(update_fields=["revoked_at", "revoked_by"])
+        with recorded(Act.KEY_REVOKED, key):
+            key.revoked_at, key.revoked_by = now, request_context.current().actor
+            key.save(update_fields=["revoked_at", "revoked_by"])
         _record(SecurityEvent.KEY_REVOKED, key)
     return key
 
 
 def set_late_money_policy(*, merchant_id: str, late_money: LateMoneyPolicy) -> None:
     """Set what happens from now on to money that is paid after its code expired."""
-    Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
+    with recorded(Act.LATE_MONEY_CHANGED, Merchant.objects.get(pk=merchant_id)):
+        Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
 
 
 def find_merchant(merchant_id: str) -> Merchant:

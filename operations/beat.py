@@ -14,6 +14,7 @@ from typing import Any
 from celery.beat import Scheduler as CeleryScheduler
 from django.db import DatabaseError, close_old_connections
 
+from audit_trail.models import UnchainedRecord
 from core import clock
 from operations import heartbeats
 from payments.card_models import IS_OPEN
@@ -53,6 +54,7 @@ CHECKS: dict[str, Callable[[datetime], bool]] = {
     "payments.inquire_due": lambda now: CardCharge.objects.filter(IS_OPEN).exists(),
     "reconciliation.inquire_due": _has_inquiries,
     "payments.expire_due": lambda now: Payment.objects.overdue(now).exists(),
+    "audit_trail.chain_waiting": lambda now: UnchainedRecord.objects.exists(),
 }
 
 

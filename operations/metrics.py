@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from apidocs import openapi as docs
 from approvals.models import Approval, ApprovalKind
+from audit_trail.models import AuditRecord, UnchainedRecord
 from core import admin_lists, clock
 from core.api import get_or_head_only
 from ledger import accounts
@@ -64,6 +65,7 @@ class DatabaseCollector(Collector):
         yield from _exceptions()
         yield from _approvals(now)
         yield from _merchant_debts()
+        yield from _unchained_records(now)
         yield from _deliveries(now)
         yield from _delivery_attempts()
         yield _endpoints()
@@ -226,6 +228,18 @@ def _merchant_debts() -> Iterator[Metric]:
         ("withdrawals_held_satang", "Sum of held withdrawals, in satang.", held["satang"]),
     ]:
         yield GaugeMetricFamily(name, help_text, value)
+
+
+def _unchained_records(now: datetime) -> Iterator[Metric]:
+    waiting = UnchainedRecord.objects.all()
+    oldest = AuditRecord.objects.filter(pk=waiting.order_by("pk").values("pk")[:1]).values_list("created_at")
+    age = max(((now - at).total_seconds() for (at,) in oldest), default=0.0)
+    yield GaugeMetricFamily(
+        "audit_records_unchained",
+        f"Audit records without a link in the chain. Counted up to {admin_lists.MAX_COUNTED}.",
+        waiting[: admin_lists.MAX_COUNTED].count(),
+    )
+    yield GaugeMetricFamily("audit_records_oldest_unchained_seconds", "Age of the oldest.", max(age, 0.0))
 
 
 def _deliveries(now: datetime) -> Iterator[Metric]:

@@ -8,6 +8,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from banks import TransferResult
 from core import clock, vault
 from core.admin import ReadOnlyAdmin
@@ -170,11 +172,11 @@ class OutgoingTransferAdmin(TransferAdmin):
     def cancel_unsent(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
         for transfer in queryset:
             try:
-                order_completion.cancel_unsent(transfer.id, now=clock.now())
+                with recorded(Act.TRANSFER_CANCELED, transfer):
+                    order_completion.cancel_unsent(transfer.id, now=clock.now())
             except transfers.AlreadySubmitted:
                 messages.warning(request, f"{transfer.id} may have reached its bank: nothing changed.")
             else:
-                self.log_change(request, transfer, "canceled: its bank was never reached")
                 messages.success(request, f"{transfer.id} is canceled and never sent.")
 
     @admin.display(description="bank notifications", empty_value="-")
@@ -194,13 +196,14 @@ class OutgoingTransferAdmin(TransferAdmin):
     def _complete(self, request: HttpRequest, queryset: QuerySet[Transfer], result: TransferResult) -> None:
         for transfer in queryset:
             try:
-                is_over = order_completion.complete_by_staff(transfer.id, result, now=clock.now())
+                with recorded(Act.TRANSFER_COMPLETED, transfer) as recording:
+                    is_over = order_completion.complete_by_staff(transfer.id, result, now=clock.now())
+                    if not is_over:
+                        recording.act = Act.COMPLETION_REQUESTED
             except transfers.NotOverdue:
                 messages.warning(request, f"{transfer.id} is completed or not overdue: nothing changed.")
             else:
                 if is_over:
-                    self.log_change(request, transfer, f"completed manually: {result.status}")
                     messages.success(request, f"{transfer.id} {result.status}.")
                 else:
-                    self.log_change(request, transfer, "requested approval to mark it as never arrived")
                     messages.warning(request, f"{transfer.id} waits: a second person must approve it first.")

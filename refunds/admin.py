@@ -4,6 +4,8 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import clock, money, vault
 from core.admin import ReadOnlyAdmin
 from refunds import services
@@ -33,11 +35,11 @@ class RefundAdmin(ReadOnlyAdmin):
     def cancel(self, request: HttpRequest, chosen: QuerySet[Refund]) -> None:
         for refund in chosen:
             try:
-                services.cancel(merchant=refund.merchant, refund_id=refund.id, now=clock.now())
+                with recorded(Act.REFUND_CANCELED, refund):
+                    services.cancel(merchant=refund.merchant, refund_id=refund.id, now=clock.now())
             except RefundNotCancelable as refusal:
                 messages.error(request, f"{refund.id}: {refusal.text}")
             else:
-                self.log_change(request, refund, "canceled")
                 messages.success(request, f"{refund.id}: canceled.")
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:

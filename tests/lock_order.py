@@ -51,7 +51,16 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
 }
 LOCK_POSITION = {table: place for place, table in enumerate(LOCK_ORDER)}
 # Rows of these apps and models have an order of their own, or are only inserted.
-UNORDERED_APPS = {"admin", "auth", "contenttypes", "sessions", "console", "operations", "sandbox"}
+UNORDERED_APPS = {
+    "admin",
+    "audit_trail",
+    "auth",
+    "contenttypes",
+    "sessions",
+    "console",
+    "operations",
+    "sandbox",
+}
 UNORDERED_MODELS = {
     "merchants.ApiKey",
     "merchants.BankConnection",

@@ -12,6 +12,8 @@ from django.template.defaultfilters import pluralize
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import localtime
 
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import clock
 from core.admin import ReadOnlyAdmin
 from core.errors import ApiError
@@ -118,33 +120,44 @@ class EndpointAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Disable: hold its events for a replay", permissions=["manage"])
     def disable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(request, selected, "disabled", partial(endpoints.disable, reason=DisabledReason.STAFF))
+        self._for_each(
+            request,
+            selected,
+            Act.ENDPOINT_DISABLED,
+            "disabled",
+            partial(endpoints.disable, reason=DisabledReason.STAFF),
+        )
 
     @admin.action(description="Enable and reset its health", permissions=["manage"])
     def enable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(request, selected, "enabled", endpoints.enable)
+        self._for_each(request, selected, Act.ENDPOINT_ENABLED, "enabled", endpoints.enable)
 
     @admin.action(description="Skip the pause: send one delivery now", permissions=["manage"])
     def skip_pause(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(request, selected, "pause skipped", endpoints.skip_pause)
+        self._for_each(request, selected, Act.PAUSE_SKIPPED, "pause skipped", endpoints.skip_pause)
 
     @admin.action(description="Replay held deliveries", permissions=["manage"])
     def replay_held(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(request, selected, "replayed", redelivery.replay_held)
+        self._for_each(request, selected, Act.DELIVERIES_REPLAYED, "replayed", redelivery.replay_held)
 
     def has_manage_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("webhooks.change_endpoint")
 
     def _for_each(
-        self, request: HttpRequest, selected: "QuerySet[Endpoint]", done: str, service: Callable[..., Any]
+        self,
+        request: HttpRequest,
+        selected: "QuerySet[Endpoint]",
+        act: Act,
+        done: str,
+        service: Callable[..., Any],
     ) -> None:
         for endpoint in selected:
             try:
-                service(endpoint_id=endpoint.id, now=clock.now())
+                with recorded(act, endpoint):
+                    service(endpoint_id=endpoint.id, now=clock.now())
             except ApiError as refusal:
                 messages.error(request, f"{endpoint.id}: {refusal}")
             else:
-                self.log_change(request, endpoint, done)
                 messages.success(request, f"{endpoint.id}: {done}.")
 
 

@@ -6,6 +6,8 @@ from django.contrib import admin, messages
 from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest
 
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import clock, money
 from core.admin import ReadOnlyAdmin
 from ledger import services as ledger
@@ -58,11 +60,11 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     def cancel(self, request: HttpRequest, chosen: QuerySet[Withdrawal]) -> None:
         for withdrawal in chosen:
             try:
-                services.cancel(withdrawal_id=withdrawal.id, now=clock.now())
+                with recorded(Act.WITHDRAWAL_CANCELED, withdrawal):
+                    services.cancel(withdrawal_id=withdrawal.id, now=clock.now())
             except WithdrawalNotCancelable:
                 messages.warning(request, f"{withdrawal.id} cannot be canceled any more. Nothing changed.")
             else:
-                self.log_change(request, withdrawal, "canceled")
                 messages.success(request, f"{withdrawal.id} canceled.")
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:

@@ -258,7 +258,6 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
             result = action.execute(subject.pk, now=clock.now(), **values)
         except ActionNotAllowed as refusal:
             return self._refuse(request, summary, refusal)
-        self.log_change(request, subject, f"{action.resolution_type}: {values['note']}")
         url = add_preserved_filters(
             self._list_context(request), reverse(DETAIL_URL, args=[quote(subject.pk)])
         )

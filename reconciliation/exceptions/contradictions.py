@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-from django.db import transaction
-
 from payments import cards
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, PaymentStatus
@@ -27,7 +25,7 @@ def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
     return CardCharge.objects.filter(pk=contradiction.subject_id, state__in=OPEN_STATES).exists()
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.BOOKED_FAILED)
 def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
     """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
 
@@ -43,7 +41,7 @@ def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolutio
     return _resolve(contradiction_id, ResolutionType.BOOKED_FAILED, note, now)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.BOOKED_RETURNED)
 def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
     """Take back the money of an order that the bank reported as sent but never sent.
 

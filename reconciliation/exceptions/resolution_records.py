@@ -3,16 +3,38 @@
 A subject is resolved once; after it was reopened, once again. `reopen_count` tells these resolutions apart.
 """
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import IntegrityError, transaction
+from django.db.models import Model
 from django.utils import timezone
 
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import request_context
-from reconciliation.models import BankNotification, NotificationResult, Resolution, ResolutionType
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    NotificationResult,
+    Resolution,
+    ResolutionType,
+)
 from reconciliation.notifications import intake
+from refunds.models import Refund
 from transfers.models import TransferContradiction
 
+# What an exception is about, by the prefix of its id.
+SUBJECTS: dict[str, type[Model]] = {
+    "rcp": BankTransaction,
+    "ntc": BankNotification,
+    "ctr": TransferContradiction,
+    "ref": Refund,
+}
+P = ParamSpec("P")
+R = TypeVar("R")
 DISMISSIBLE_RESULTS = [*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
 
 
@@ -22,6 +44,31 @@ class ActionNotAllowed(Exception):
 
 class AlreadyResolved(ActionNotAllowed):
     """Somebody has decided already; the text says who, what and when. Nothing changed."""
+
+
+def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Run a decision of staff about a subject in one transaction with its audit record.
+
+    The service takes the id of the subject first, and its reason as `note`.
+    """
+
+    def decorate(service: Callable[P, R]) -> Callable[P, R]:
+        @wraps(service)
+        def decide(*args: P.args, **kwargs: P.kwargs) -> R:
+            subject = _find_subject(str(args[0]))
+            with recorded(Act.EXCEPTION_RESOLVED, subject, reason=str(kwargs["note"])) as recording:
+                recording.details["decision"] = type.value
+                return service(*args, **kwargs)
+
+        return decide
+
+    return decorate
+
+
+def _find_subject(subject_id: str) -> Any:
+    """None for an unknown id, which the service refuses."""
+    model = SUBJECTS.get(subject_id.partition("_")[0])
+    return model._base_manager.filter(pk=subject_id).first() if model else None
 
 
 def draft(

@@ -6,8 +6,6 @@ Lock order: payment, then bank transaction. If two people act at once, the secon
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import transaction
-
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from core import ids
@@ -69,7 +67,7 @@ def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType
     return frozenset(types)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.ACCEPTED)
 def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
     """Let late money, or money of a wrong amount, pay the payment that it names."""
     payment_id = _payment_id_of(movement_id)
@@ -85,7 +83,7 @@ def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
     return _credit(movement, payment, ResolutionType.ACCEPTED, note, now)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.ATTACHED)
 def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> BankTransaction:
     """Let the money pay another payment at the same bank. The amounts may differ."""
     try:
@@ -110,7 +108,7 @@ def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> Ba
     )
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.SENT_BACK)
 def send_back(
     movement_id: str, *, note: str, now: datetime, destination: ReturnDestination | None = None
 ) -> Return:
@@ -128,7 +126,7 @@ def send_back(
     return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK, note, now)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.SENT_BACK_BY_HAND)
 def record_manual_return(movement_id: str, *, bank_reference: str, note: str, now: datetime) -> Return:
     """Record a return that staff made at the bank, with the bank's reference."""
 
@@ -138,7 +136,7 @@ def record_manual_return(movement_id: str, *, bank_reference: str, note: str, no
     return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK_BY_HAND, note, now)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.DISMISSED)
 def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
     """Close a message, a contradiction, or a reversal of money that we never had."""
     if subject_id.startswith("rcp_"):
@@ -154,7 +152,7 @@ def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
     return resolution_records.record(subject_id, ResolutionType.DISMISSED, note, now)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.MERGED)
 def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
     """Merge the bank transaction into its probable duplicate: only that one counts."""
     unlocked = BankTransaction.objects.get(pk=movement_id)
@@ -175,7 +173,7 @@ def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
     return probable_duplicates.merge(movement, found, note=note, now=now)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.KEPT)
 def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resolution:
     """Credit the merchant with the money of a refund that the bank returned."""
     Payment.objects.locked(Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id))
@@ -199,11 +197,11 @@ def write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | App
     First, take the money that is available now. If the rest becomes available later, the write-off ends.
     """
     matching.apply(movement_id=movement_id, now=now)
-    return _write_off(movement_id, note, now)
+    return _write_off(movement_id, note=note, now=now)
 
 
-@transaction.atomic
-def _write_off(movement_id: str, note: str, now: datetime) -> Resolution | Approval:
+@resolution_records.decision(ResolutionType.WRITTEN_OFF)
+def _write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Approval:
     """Book it now, or wait for a second person."""
     reversal = _lock_open(movement_id)
     if ResolutionType.WRITTEN_OFF not in allowed_types(reversal):
@@ -242,14 +240,14 @@ def _book_write_off(reversal: BankTransaction, approval: Approval, now: datetime
 def reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
     """Open an exception again. For a reversal, the next commit takes the money that is available now."""
     if not subject_id.startswith("rcp_"):
-        return _reopen_message(subject_id, note, now)
-    resolution = _reopen_transaction(subject_id, note, now)
+        return _reopen_message(subject_id, note=note, now=now)
+    resolution = _reopen_transaction(subject_id, note=note, now=now)
     matching.apply(movement_id=subject_id, now=now)
     return resolution
 
 
-@transaction.atomic
-def _reopen_message(subject_id: str, note: str, now: datetime) -> Resolution:
+@resolution_records.decision(ResolutionType.REOPENED)
+def _reopen_message(subject_id: str, *, note: str, now: datetime) -> Resolution:
     found = resolution_records.lock_message(subject_id)
     latest = resolution_records.latest(subject_id)
     if found is None or latest is None or latest.type != ResolutionType.DISMISSED:
@@ -257,8 +255,8 @@ def _reopen_message(subject_id: str, note: str, now: datetime) -> Resolution:
     return resolution_records.record(subject_id, ResolutionType.REOPENED, note, now)
 
 
-@transaction.atomic
-def _reopen_transaction(movement_id: str, note: str, now: datetime) -> Resolution:
+@resolution_records.decision(ResolutionType.REOPENED)
+def _reopen_transaction(movement_id: str, *, note: str, now: datetime) -> Resolution:
     movement = BankTransaction.objects.locked(movement_id)
     if movement.resolution_state not in REOPENABLE:
         raise _cannot_reopen(resolution_records.latest(movement_id))

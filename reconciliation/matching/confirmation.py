@@ -7,8 +7,6 @@ the person who uploaded the statement.
 import logging
 from datetime import datetime
 
-from django.db import transaction
-
 from core import request_context
 from ledger import services as ledger
 from payments.models import Payment
@@ -40,7 +38,7 @@ def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> Non
         _confirm(movement, now)
 
 
-@transaction.atomic
+@resolution_records.decision(ResolutionType.CONFIRMED)
 def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolution:
     """Confirm that the bank has this money, as a second person. Raises ActionNotAllowed, AlreadyResolved."""
     payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)

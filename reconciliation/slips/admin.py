@@ -10,6 +10,8 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from core import clock, ids
 from core.admin import ReadOnlyAdmin
 from reconciliation.exceptions.actions import may_view_exceptions
@@ -118,7 +120,9 @@ class SlipCheckAdmin(ReadOnlyAdmin):
 
     def _ask(self, request: HttpRequest, slip_check: SlipCheck, form: AskBankForm) -> list[Finding]:
         payment_or_merchant_id = form.cleaned_data["payment_or_merchant_id"]
-        self.log_change(request, slip_check, f"Asked the bank of {payment_or_merchant_id}.")
+        # Before the question: the bank may answer after this process has died.
+        with recorded(Act.BANK_ASKED, slip_check) as recording:
+            recording.details["payment_or_merchant_id"] = payment_or_merchant_id
         self.record_view(str(slip_check.pk))
         try:
             return findings.of_bank_answer(

@@ -89,7 +89,6 @@ class StatementAdmin(ReadOnlyAdmin):
         upload = form.cleaned_data["file"]
         file = statement_file.open_file(upload.file, upload.name)
         statement, occurrences = importing.begin(file, bank=form.cleaned_data["bank"], now=clock.now())
-        self.log_addition(request, statement, "imported")
         try:
             summary = importing.run(file, statement, occurrences, clock=clock.now)
         except DatabaseError as error:

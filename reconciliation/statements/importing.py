@@ -15,6 +15,8 @@ from itertools import islice
 from django.db import OperationalError, connection
 
 import banks
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from banks.base import UnknownBank
 from core import ids, request_context, rows
 from core.vault import CannotOpen
@@ -106,15 +108,16 @@ def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, 
         if file_line.biller_id and len(biller_ids) < MAX_BILLERS:
             biller_ids.add(file_line.biller_id)
     _check_bank(file, biller_ids, bank=bank)
-    statement = Statement.objects.create(
-        id=ids.new("stm_", now),
-        bank=bank,
-        file_name=file.name[:MAX_FILE_NAME_LENGTH],
-        file_sha256=file.sha256,
-        created_at=now,
-        line_count=total,
-        **request_context.columns(),
-    )
+    with recorded(Act.STATEMENT_IMPORTED) as recording:
+        recording.row = statement = Statement.objects.create(
+            id=ids.new("stm_", now),
+            bank=bank,
+            file_name=file.name[:MAX_FILE_NAME_LENGTH],
+            file_sha256=file.sha256,
+            created_at=now,
+            line_count=total,
+            **request_context.columns(),
+        )
     return statement, occurrences
 
 

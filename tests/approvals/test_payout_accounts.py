@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.contrib.admin.models import LogEntry
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
@@ -25,6 +24,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.refunds.builders import PAYEE, RefundShop, error_of
 from tests.security_lines import security_lines
+from tests.staff_acts import acts_of_staff
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
 
@@ -250,7 +250,7 @@ def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, an
     assert "removed." in anong.post(LIST, chosen, follow=True).content.decode()
     assert "nothing changed" in anong.post(LIST, chosen, follow=True).content.decode()
     assert refused(shop) == NOT_ALLOWED
-    assert LogEntry.objects.count() == 3
+    assert acts_of_staff().count() == 3
 
 
 @pytest.mark.parametrize(

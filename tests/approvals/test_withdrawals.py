@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.db import DatabaseError, transaction
 from django.test import Client
@@ -31,6 +30,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.reconciliation.builders import Seller
 from tests.security_lines import security_lines
+from tests.staff_acts import acts_of_staff
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import (
     PATH,
@@ -154,8 +154,8 @@ def test_approved_withdrawal_is_sent_and_stores_the_approver(
     approval = approval_of(made["withdrawal_id"])
     assert (approval.status, approval.decided_by) == ("approved", "staff:malee")
     assert approval.requested_by.startswith("key:")
-    entry = LogEntry.objects.get()
-    assert (entry.user.username, entry.object_id) == ("malee", approval.id)
+    entry = acts_of_staff().get()
+    assert (entry.actor, entry.object_id) == ("staff:malee", approval.id)
     assert made["withdrawal_id"] not in listed(malee)
     assert "staff:malee" in page(malee, made["withdrawal_id"])
 
@@ -171,7 +171,7 @@ def test_second_approval_of_a_withdrawal_sends_nothing(shop: Shop, served_by: Se
     assert "Nothing changed" in click(malee, "reject", made)
     send_due_withdrawals(2)
     assert bank.sent == [made]
-    assert (approval_of(made).decided_by, LogEntry.objects.count()) == ("staff:malee", 1)
+    assert (approval_of(made).decided_by, acts_of_staff().count()) == ("staff:malee", 1)
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_staff_without_permission_cannot_approve_or_reject_withdrawals(shop: Sho
     assert 'name="approve"' not in page(intern, made)
     for how in ("approve", "reject"):
         click(intern, how, made)
-    assert (waiting(), LogEntry.objects.count()) == ([made], 0)
+    assert (waiting(), acts_of_staff().count()) == ([made], 0)
 
 
 def test_requester_cannot_decide_an_own_withdrawal_request(shop: Shop, malee: Client) -> None:
@@ -290,7 +290,7 @@ def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
     for words in ("canceled.", "Nothing changed"):
         answer = client.post("/admin/withdrawals/withdrawal/", chosen, follow=True)
         assert words in answer.content.decode()
-    assert (fetch_withdrawal(shop, made)["status"], LogEntry.objects.count()) == ("canceled", 1)
+    assert (fetch_withdrawal(shop, made)["status"], acts_of_staff().count()) == ("canceled", 1)
 
 
 @pytest.mark.django_db(transaction=True)

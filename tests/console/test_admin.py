@@ -9,7 +9,6 @@ import time_machine
 from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 from django.urls import reverse
@@ -21,11 +20,13 @@ from merchants.models import ApiKey
 from payments.models import Payment
 from reconciliation.models import BankNotification
 from tests.conftest import SandboxBankClient, Shop
+from tests.staff_acts import acts_of_staff
 from tests.withdrawals.builders import withdrawn
 
 OURS = {
-    "approvals", "console", "counts", "idempotency", "ledger", "merchants", "operations", "payments",
-    "qrcodes", "reconciliation", "refunds", "sandbox", "transactions", "transfers", "webhooks", "withdrawals",
+    "approvals", "audit_trail", "console", "counts", "idempotency", "ledger", "merchants", "operations",
+    "payments", "qrcodes", "reconciliation", "refunds", "sandbox", "transactions", "transfers", "webhooks",
+    "withdrawals",
 }  # fmt: skip
 # Staff cannot view a model without permissions.
 MODELS = [
@@ -78,7 +79,7 @@ def test_staff_issue_and_revoke_keys_with_log_entries(shop: Shop, admin_client: 
     key = ApiKey.objects.get(public_id=secret_keys.public_id(shop.secret_key))
     admin_client.post(page(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [key.pk]})
     assert shop.get("/v1/payments").status_code == 401
-    assert LogEntry.objects.count() == 2
+    assert acts_of_staff().count() == 2
 
 
 @pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/sandbox/bank", "/docs"])

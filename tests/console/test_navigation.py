@@ -44,7 +44,7 @@ def test_menu_leads_to_tasks_and_the_current_section_is_open(admin_client: Clien
     links = menu_of(admin_client, "/admin/")
     assert list(links) == [
         *("Home", "Payments", "Refunds", "Withdrawals", "Approvals", "Exceptions", "Merchants"),
-        *("Webhooks", "Statements", "Team", "System"),
+        *("Webhooks", "Statements", "Audit", "Team", "System"),
     ]
     assert all(resolve(path) for path in links.values())
     assert "QR codes" not in links

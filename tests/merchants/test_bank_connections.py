@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command, load_command_class
@@ -28,6 +27,7 @@ from merchants.models import BankConnection, LateMoneyPolicy, Merchant
 from tests.banks import fake_bbl
 from tests.conftest import Shop, open_shop
 from tests.merchants.connection_configs import BBL_CONFIG, BILLER_ID, SCB_CONFIG, SCB_CREDENTIALS, SECRET
+from tests.staff_acts import acts_of_staff
 
 
 @pytest.fixture
@@ -402,9 +402,9 @@ def test_staff_set_late_money_policy(live: Shop, action: str, kept: str) -> None
     chosen = {"action": action, "_selected_action": [live.merchant.id]}
     staff("change_merchant").post("/admin/merchants/merchant/", chosen)
     assert Merchant.objects.get(pk=live.merchant.id).late_money == kept
-    entry = LogEntry.objects.get()
-    assert (entry.user.username, entry.object_id) == ("malee", live.merchant.id)
-    assert kept in entry.change_message.lower()
+    entry = acts_of_staff().get()
+    assert (entry.actor, entry.object_id) == ("staff:malee", live.merchant.id)
+    assert (entry.before, entry.after) == ({"late_money": other}, {"late_money": kept})
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from celery.beat import ScheduleEntry
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
+from audit_trail import chain
 from config.celery import app
 from core import clock
 from operations import beat
@@ -74,6 +75,7 @@ def test_beat_waits_until_the_next_task_is_due(scheduler: Scheduler) -> None:
 
 def test_beat_asks_banks_in_each_round_while_a_payment_is_pending(scheduler: Scheduler, shop: Shop) -> None:
     shop.qr_code()
+    chain.chain_waiting()
     assert [scheduler.next_round() - ALWAYS for _ in range(2)] == [{"reconciliation.inquire_due"}] * 2
 
 
@@ -82,6 +84,7 @@ def test_beat_delivers_webhooks_in_each_round_while_a_delivery_is_pending(
 ) -> None:
     make_endpoint(shop)
     publish(shop)
+    chain.chain_waiting()
     assert [scheduler.next_round() - ALWAYS for _ in range(2)] == [{"webhooks.run_due"}] * 2
 
 

@@ -106,6 +106,8 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "refunds_returned_open": "gauge",
         "approvals_waiting": "gauge",
         "approvals_oldest_waiting_seconds": "gauge",
+        "audit_records_unchained": "gauge",
+        "audit_records_oldest_unchained_seconds": "gauge",
         "merchants_in_debt": "gauge",
         "merchant_debt_satang": "gauge",
         "withdrawals_held": "gauge",

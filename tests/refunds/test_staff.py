@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
@@ -13,6 +12,7 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from reconciliation.exceptions.order_completion import HANDLERS
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
+from tests.staff_acts import acts_of_staff
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 
@@ -47,7 +47,7 @@ def test_refund_canceled_by_staff_is_in_the_admin_log(refund_shop: RefundShop, a
     assert "canceled." in cancel(admin_client, refund)
     assert refund_shop.read(refund)["status"] == "canceled"
     assert refund_shop.balance() == (150_000, 0)
-    assert LogEntry.objects.get().object_id == refund["refund_id"]
+    assert acts_of_staff().get().object_id == refund["refund_id"]
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_staff_cannot_cancel_a_submitted_refund(
     send_due_refunds()
     assert "only a refund that was not submitted to a bank" in cancel(admin_client, refund)
     assert refund_shop.read(refund)["status"] == "pending"
-    assert not LogEntry.objects.exists()
+    assert not acts_of_staff().exists()
 
 
 def test_staff_without_permission_cannot_cancel_a_refund(refund_shop: RefundShop) -> None:

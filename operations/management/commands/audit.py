@@ -1,7 +1,10 @@
+import argparse
+import re
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from audit_trail.chain import Verification
 from core import clock
 from core.commands import ProgressBar
 from operations.audit import runner
@@ -9,18 +12,38 @@ from operations.audit import runner
 
 class Command(BaseCommand):
     help = (
-        "Prove that accounts, journals, payments, refunds, withdrawals, transfers and events agree. "
-        "Prints each difference, and fails if there is any. The service may run meanwhile."
+        "Prove that accounts, journals, payments, refunds, withdrawals, transfers and events agree, "
+        "and that nobody changed the audit trail. Prints each difference, and fails if there is any. "
+        "The service may run meanwhile."
     )
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--chain-link",
+            type=_parse_link,
+            metavar="NUMBER:HASH",
+            help="A link of the audit trail that an earlier run printed. The chain must still contain it.",
+        )
+
     def handle(self, *args: Any, **options: Any) -> str:
+        chain = Verification(options["chain_link"])
         with runner.snapshot():
-            count = self._differences()
+            count = self._differences() + self._findings(chain)
             for waiting in runner.overdue_transfers(clock.now()):
                 self.stderr.write(f"Ask the bank: {waiting}", self.style.WARNING)
         if count:
             raise CommandError(f"The books are wrong. Differences: {count}.")
-        return f"The books are right: {len(runner.RULES)} rules hold."
+        return (
+            f"The books are right: {len(runner.RULES)} rules hold.\n"
+            f"The audit trail is complete. Its newest link: {chain.number}:{chain.hash}"
+        )
+
+    def _findings(self, chain: Verification) -> int:
+        count = 0
+        for name, finding in chain.findings():
+            count += 1
+            self.stdout.write(f"audit trail: {name}: {finding}")
+        return count
 
     def _differences(self) -> int:
         count, bar = 0, ProgressBar(self.stderr, "audit", lambda: len(runner.RULES))
@@ -30,3 +53,10 @@ class Command(BaseCommand):
             self.stdout.write(str(difference))
         bar.clear()
         return count
+
+
+def _parse_link(text: str) -> tuple[int, str]:
+    found = re.fullmatch(r"(\d{1,18}):([0-9a-f]{64})", text)
+    if found is None:
+        raise argparse.ArgumentTypeError("give it as it was printed, NUMBER:HASH")
+    return int(found[1]), found[2]

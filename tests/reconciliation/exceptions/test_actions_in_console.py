@@ -7,7 +7,6 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -21,6 +20,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page, staff_client
 from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.staff_acts import acts_of_staff
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 from transfers.models import Transfer
@@ -83,8 +83,9 @@ def test_staff_accept_a_wrong_amount(seller: Seller, malee: Client) -> None:
     done = Resolution.objects.get()
     assert (done.subject_id, done.type, done.actor) == (movement.id, "accepted", "staff:malee")
     assert done.note == NOTE
-    entry = LogEntry.objects.get()
-    assert (entry.user.username, entry.object_id) == ("malee", movement.id)
+    record = acts_of_staff().get()
+    assert (record.actor, record.object_id, record.reason) == ("staff:malee", movement.id, NOTE)
+    assert (record.before["resolution_state"], record.after["decision"]) == ("", "accepted")
 
 
 def test_staff_accept_late_money(seller: Seller, malee: Client) -> None:
@@ -283,7 +284,7 @@ def test_second_click_on_an_action_changes_nothing_and_names_the_first_user(
         assert "malee" in confirm(client, movement.id, "accept")
         assert "not possible" in ask(client, movement.id, "accept")
     confirm(somsak, movement.id, "send-back")
-    assert (Resolution.objects.count(), LogEntry.objects.count(), Return.objects.count()) == (1, 1, 0)
+    assert (Resolution.objects.count(), acts_of_staff().count(), Return.objects.count()) == (1, 1, 0)
     assert seller.shop.get("/v1/balance").json() == balance
 
 
@@ -364,9 +365,7 @@ def test_two_concurrent_staff_actions_resolve_an_exception_once(db: None) -> Non
         ]
         run_concurrently(*resolutions_made)
         (done,) = Resolution.objects.filter(subject_id=movement.id)
-        assert LogEntry.objects.filter(object_id=movement.id).get().user.username == done.actor.removeprefix(
-            "staff:"
-        )
+        assert acts_of_staff().filter(object_id=movement.id).get().actor == done.actor
         paid = status(movement.payment_id)[0] == "succeeded"
         assert (paid, Return.objects.filter(movement=movement).count()) == (
             (True, 0) if done.type == "accepted" else (False, 1)

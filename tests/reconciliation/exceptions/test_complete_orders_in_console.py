@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.db import DatabaseError, transaction
 from django.db.models import F
@@ -16,6 +15,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import complete_order
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
+from tests.staff_acts import acts_of_staff
 from tests.transfers.builders import Bank
 from tests.withdrawals import builders as withdrawals
 from transfers import services as transfers
@@ -103,8 +103,8 @@ def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
     assert (ended["status"], ended["failure_code"], refund_shop.balance()) == (status, code, balance)
     assert withdrawals.events_of(made)[-1] == f"withdrawal.{status}"
     assert (Transfer.objects.get().completed_by, len(silent.sent)) == ("staff:malee", 1)
-    entry = LogEntry.objects.get()
-    assert (entry.user.username, entry.object_id) == ("malee", made["withdrawal_id"])
+    entry = acts_of_staff().get()
+    assert (entry.actor, entry.object_id) == ("staff:malee", made["withdrawal_id"])
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_second_completion_of_an_overdue_order_changes_nothing(
     for again in (first, second):
         assert "nothing changed" in run_action(somsak, again, transfer)
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made) == ended
-    assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("staff:malee", 1)
+    assert (Transfer.objects.get().completed_by, acts_of_staff().count()) == ("staff:malee", 1)
 
 
 def test_order_that_was_not_submitted_cannot_be_completed_by_staff(
@@ -183,7 +183,7 @@ def test_view_permission_does_not_allow_completing_orders(
     made = withdrawn(refund_shop)
     run_action(staff("intern", "change_transfer"), action, overdue_transfer())
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "processing"
-    assert (Transfer.objects.get().completed_by, LogEntry.objects.count()) == ("", 0)
+    assert (Transfer.objects.get().completed_by, acts_of_staff().count()) == ("", 0)
 
 
 def test_bank_answer_that_contradicts_a_manual_completion_is_an_exception(

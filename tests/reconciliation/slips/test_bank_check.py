@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
@@ -25,6 +24,7 @@ from tests.banks.fake_scb import BILLER, SLIP, FakeScb, error_response, success,
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, staff_client
 from tests.reconciliation.inquiries.builders import database_now, sweep
+from tests.staff_acts import acts_of_staff
 from tests.webhook_receiver import Reply
 
 PAGE = "/admin/reconciliation/slipcheck/check/"
@@ -266,7 +266,8 @@ def test_slip_lookup_logs_the_actor_and_no_payer_data(
     knows(bank, live.qr_code())
     with caplog.at_level(logging.DEBUG):
         shown(malee, live.merchant.id)
-    assert LogEntry.objects.get().change_message == f"Asked the bank of {live.merchant.id}."
+    record = acts_of_staff().get()
+    assert (record.act, record.after) == ("bank_asked", {"payment_or_merchant_id": live.merchant.id})
     for secret in (bank.secret, "token-1", "SUSIRINEE", BILLER):
         assert secret not in caplog.text
 
@@ -284,7 +285,7 @@ def test_slip_lookup_needs_permission_and_csrf_token(live: Shop, malee: Client, 
         malee.post("/admin/reconciliation/slipcheck/999999/ask/", {"payment_or_merchant_id": "x"}).status_code
         == 404
     )
-    assert not LogEntry.objects.exists()
+    assert not acts_of_staff().exists()
 
 
 def test_slip_lookup_reports_a_broken_bank_connection(live: Shop, bank: FakeScb, malee: Client) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
@@ -22,6 +21,7 @@ from reconciliation.models import BankTransaction, Statement
 from reconciliation.statements import importing
 from tests.conftest import Shop, new_client
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, detail, trailer
+from tests.staff_acts import acts_of_staff
 
 IMPORT = "/admin/reconciliation/statement/import/"
 SESSION = f"{settings.SESSION_COOKIE_NAME}=x"
@@ -62,7 +62,7 @@ def test_uploaded_statement_is_imported_and_the_page_shows_the_results(shop: Sho
         "1 unreadable",
     ]
     assert (statement.actor, statement.file_name, statement.bank) == ("staff:malee", "day.txt", "sandbox")
-    assert LogEntry.objects.get().object_id == statement.id
+    assert acts_of_staff().get().object_id == statement.id
 
 
 def test_statement_lines_are_listed_by_result_with_masked_numbers(shop: Shop, malee: Client) -> None:

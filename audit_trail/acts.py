@@ -1,0 +1,42 @@
+"""What staff can do: the closed list of acts in the audit trail."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Act(models.TextChoices):
+    """An act of staff, with the label that pages show. The object of a record says what it was done to."""
+
+    VIEWED = "viewed", _("Viewed personal data")
+    ADDED = "added", _("Added")
+    CHANGED = "changed", _("Changed")
+    DELETED = "deleted", _("Deleted")
+    APPROVED = "approved", _("Approved")
+    REJECTED = "rejected", _("Rejected")
+    REFUND_CANCELED = "refund_canceled", _("Canceled the refund")
+    WITHDRAWAL_CANCELED = "withdrawal_canceled", _("Canceled the withdrawal")
+    TRANSFER_CANCELED = "transfer_canceled", _("Canceled the transfer")
+    TRANSFER_COMPLETED = "transfer_completed", _("Completed the transfer")
+    COMPLETION_REQUESTED = "completion_requested", _("Requested to complete the transfer")
+    EXCEPTION_RESOLVED = "exception_resolved", _("Resolved the exception")
+    STATEMENT_IMPORTED = "statement_imported", _("Imported the statement")
+    BANK_ASKED = "bank_asked", _("Asked the bank about a slip")
+    ENDPOINT_DISABLED = "endpoint_disabled", _("Disabled the webhook")
+    ENDPOINT_ENABLED = "endpoint_enabled", _("Enabled the webhook")
+    PAUSE_SKIPPED = "pause_skipped", _("Skipped the pause of the webhook")
+    DELIVERIES_REPLAYED = "deliveries_replayed", _("Replayed held deliveries")
+    MERCHANT_CREATED = "merchant_created", _("Created the merchant")
+    BANK_CONNECTED = "bank_connected", _("Connected the bank")
+    LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")
+    KEY_ISSUED = "key_issued", _("Issued a key")
+    KEY_ROLLED = "key_rolled", _("Rolled the key")
+    KEY_REVOKED = "key_revoked", _("Revoked the key")
+    PAYOUT_ACCOUNT_ADDED = "payout_account_added", _("Added a payout account")
+    PAYOUT_ACCOUNT_REMOVED = "payout_account_removed", _("Removed the payout account")
+    PAYOUT_LIST_SWITCHED = "payout_list_switched", _("Switched the list of payout accounts")
+    LOCKOUT_LIFTED = "lockout_lifted", _("Lifted the lockout")
+
+
+def choices() -> list[tuple[str, str]]:
+    """The acts as choices of a column. A migration has the name of this function, so a new act needs none."""
+    return [(str(value), str(label)) for value, label in Act.choices]

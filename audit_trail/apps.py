@@ -1,0 +1,11 @@
+from django.apps import AppConfig
+
+
+class AuditTrailApp(AppConfig):
+    name = "audit_trail"
+
+    def ready(self) -> None:
+        from audit_trail.forms import FormRecorder
+        from core import staff_acts
+
+        staff_acts.connect(FormRecorder())

@@ -1,0 +1,129 @@
+from pathlib import Path
+
+import audit_trail.acts
+import core.triggers
+import django.db.models.deletion
+import django.db.models.functions.datetime
+import pgtrigger.compiler
+import pgtrigger.migrations
+from django.db import migrations, models
+
+
+SQL = Path(__file__).parents[1] / "sql"
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    dependencies = [
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='AuditRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='time')),
+                ('act', models.CharField(choices=audit_trail.acts.choices, max_length=40, verbose_name='act')),
+                ('object_type', models.CharField(help_text='The model, such as refunds.refund.', max_length=80)),
+                ('object_id', models.CharField(db_collation='C', max_length=200)),
+                ('merchant_id', models.CharField(blank=True, default='', max_length=31)),
+                ('before', models.JSONField(default=dict)),
+                ('after', models.JSONField(default=dict)),
+                ('reason', models.TextField(blank=True, default='', verbose_name='reason')),
+                ('address', models.CharField(blank=True, default='', help_text="The client's IP address.", max_length=64)),
+                ('session', models.CharField(blank=True, default='', help_text='A digest that tells sessions apart.', max_length=16)),
+            ],
+            options={
+                'verbose_name': 'audit record',
+                'verbose_name_plural': 'audit records',
+                'permissions': [('view_personal_data', 'Can see names, accounts and messages of customers')],
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.CreateModel(
+            name='ChainLink',
+            fields=[
+                ('number', models.BigIntegerField(primary_key=True, serialize=False)),
+                ('previous_hash', models.CharField(max_length=64)),
+                ('hash', models.CharField(max_length=64)),
+            ],
+            options={
+                'verbose_name': 'chain link',
+                'verbose_name_plural': 'chain links',
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='UnchainedRecord',
+            fields=[
+                ('record', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='+', serialize=False, to='audit_trail.auditrecord')),
+            ],
+            options={
+                'verbose_name': 'unchained audit record',
+                'verbose_name_plural': 'unchained audit records',
+                'default_permissions': (),
+            },
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(fields=['object_id', 'id'], name='auditrecord_of_object'),
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(condition=models.Q(('act', 'viewed'), _negated=True), fields=['object_id', 'object_type', 'id'], name='auditrecord_changes'),
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(fields=['object_type', 'id'], name='auditrecord_of_type'),
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(fields=['actor', 'id'], name='auditrecord_of_actor'),
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(fields=['act', 'id'], name='auditrecord_of_act'),
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(fields=['request_id'], name='auditrecord_of_request'),
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(fields=['merchant_id', 'id'], name='auditrecord_of_merchant'),
+        ),
+        migrations.AddIndex(
+            model_name='auditrecord',
+            index=models.Index(fields=['created_at'], name='auditrecord_created'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='auditrecord',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the audit trail is append-only' USING ERRCODE = 'insufficient_privilege';", hash='fd1ef65232d0c71f23b6644629f78faa68e20b43', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_980de', table='audit_trail_auditrecord', when='BEFORE')),
+        ),
+        migrations.AddField(
+            model_name='chainlink',
+            name='record',
+            field=models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='link', to='audit_trail.auditrecord'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='unchainedrecord',
+            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'unchained records wait for their link' USING ERRCODE = 'insufficient_privilege';", hash='2ded64edbc55b8747236130899ffcb971669d8e3', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_5c259', table='audit_trail_unchainedrecord', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='chainlink',
+            constraint=models.UniqueConstraint(fields=('previous_hash',), name='chainlink_one_successor'),
+        ),
+        migrations.AddConstraint(
+            model_name='chainlink',
+            constraint=models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='chainlink_number_positive'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='chainlink',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the chain of the audit trail is append-only' USING ERRCODE = 'insufficient_privilege';", hash='96270f876193957707832ad76af23300d26e98e9', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_dff2c', table='audit_trail_chainlink', when='BEFORE')),
+        ),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
+    ]

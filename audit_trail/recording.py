@@ -1,0 +1,107 @@
+"""Record what staff do, in the transaction in which they do it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Model
+
+from audit_trail import values
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
+from audit_trail.values import Values
+from core import request_context
+
+
+class NotInTransaction(Exception):
+    """An act and its record must be rolled back together, so both need one transaction."""
+
+
+class Recording:
+    """An act that happens now. Its record is written at the end of the `recorded` block.
+
+    The block may set `act` and `row` when it knows them, and add `details` to the values after the act.
+    """
+
+    def __init__(self, act: Act, row: Model | None, reason: str) -> None:
+        self.act, self.row, self.reason = act, row, reason
+        self.details: Values = {}
+        self._before = None if row is None else _stored_values(row)
+
+    def write(self) -> AuditRecord:
+        assert self.row is not None, "a recorded act names its object"
+        after = _stored_values(self.row)
+        if self._before is None:
+            before: Values = {}
+            after = values.filled(after)
+        else:
+            before, after = values.changes(self._before, after)
+        after |= values.stored("", self.details)
+        return write(self.act, self.row, before=before, after=after, reason=self.reason)
+
+
+@contextmanager
+def recorded(act: Act, row: Model | None = None, *, reason: str = "") -> Iterator[Recording]:
+    """Run an act and write its record in one transaction. An error in the block rolls back both.
+
+    row: what the act is about, as it is before. An act that creates a row sets it inside the block.
+    """
+    with transaction.atomic():
+        recording = Recording(act, row, reason)
+        yield recording
+        recording.write()
+
+
+def write(
+    act: Act, row: Model, *, before: Values | None = None, after: Values | None = None, reason: str = ""
+) -> AuditRecord:
+    """Write the record of an act. Raises NotInTransaction outside of the transaction of the act."""
+    # pytest-django runs each test in a transaction of its own, which does not count.
+    if all(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
+        raise NotInTransaction
+    return _insert(
+        act, row._meta.label_lower, str(row.pk), _merchant_of(row), before=before, after=after, reason=reason
+    )
+
+
+def write_view(object_type: str, object_id: str) -> AuditRecord:
+    """Record that somebody saw personal data of an object. It locks nothing that another page waits for."""
+    return _insert(Act.VIEWED, object_type, object_id, "")
+
+
+def _insert(
+    act: Act,
+    object_type: str,
+    object_id: str,
+    merchant_id: str,
+    *,
+    before: Values | None = None,
+    after: Values | None = None,
+    reason: str = "",
+) -> AuditRecord:
+    now = request_context.current()
+    return AuditRecord.objects.create(
+        **request_context.columns(),
+        act=act,
+        object_type=object_type,
+        object_id=object_id,
+        merchant_id=merchant_id,
+        before=before or {},
+        after=after or {},
+        reason=reason.strip(),
+        address=now.address,
+        session=now.session,
+    )
+
+
+def _stored_values(row: Model) -> Values:
+    """The values of the row in the database: the given instance may be older. Empty if it is gone."""
+    found = type(row)._base_manager.filter(pk=row.pk).first()
+    return {} if found is None else values.of_row(found)
+
+
+def _merchant_of(row: Any) -> str:
+    if row._meta.label_lower == "merchants.merchant":
+        return str(row.pk)
+    return getattr(row, "merchant_id", None) or ""
