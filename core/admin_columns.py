@@ -44,15 +44,19 @@ TONES = {
 TONE_BY_VALUE = {value: tone for tone, values in TONES.items() for value in values}
 # The prefix and the last characters identify a row among the ones that staff look at.
 SHOWN_CHARACTERS = 6
+LONGEST_WHOLE_ID = 16
+ID_FIELDS = frozenset({"bank_transaction_id", "charge_id", "bank_reference", "request_id", "transaction_id"})
 
 Column = str | Callable[[Any], Any]
 
 
 def short_id(value: str) -> str:
-    """The prefix and the end of an id: `pay_…Tw5kcE`. Other texts stay as they are."""
+    """The prefix and the end of a long id, such as `pay_…Tw5kcE`. Other texts stay as they are."""
     prefix, underscore, body = value.partition("_")
-    is_long = underscore and len(body) > 2 * SHOWN_CHARACTERS
-    return f"{prefix}_…{body[-SHOWN_CHARACTERS:]}" if is_long else value
+    if not underscore or " " in value:
+        prefix, body = "", value
+    is_long = len(body) > LONGEST_WHOLE_ID and " " not in value
+    return f"{prefix}{underscore and '_'}…{body[-SHOWN_CHARACTERS:]}" if is_long else value
 
 
 def badge(value: str, label: Any) -> SafeString:
@@ -98,7 +102,7 @@ def _form_of(field: Any) -> Callable[[Any], Any] | None:
         return lambda row: _related(field, row)
     if field.primary_key:
         return lambda row: copyable(str(row.pk))
-    if isinstance(field, PublicId):
+    if isinstance(field, PublicId) or field.name in ID_FIELDS:
         return lambda row: copyable(value) if (value := getattr(row, field.attname)) else None
     if field.name in STATE_FIELDS:
         return lambda row: badge(str(getattr(row, field.attname)), _label(field, row))
@@ -116,5 +120,6 @@ def _related(field: Any, row: Any) -> Any:
     key = getattr(row, field.attname)
     if key is None:
         return None
-    label = short_id(str(getattr(row, field.name) if field.is_cached(row) else key))
+    name = str(getattr(row, field.name) if field.is_cached(row) else key)
+    label = copyable(name) if name == str(key) else name
     return link_to(field.related_model, key, label)

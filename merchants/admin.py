@@ -93,7 +93,7 @@ class BankConnectionAdmin(ReadOnlyAdmin):
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
     list_display = [
-        "id", "public_id", "merchant", "scopes", "issued_by", "created_at", "expires_at", "revoked_at",
+        "id", "public_id", "merchant", "scopes", "created_at", "expires_at", "revoked_at",
         "last_used_at",
     ]  # fmt: skip
     list_select_related = ["merchant"]
