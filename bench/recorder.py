@@ -35,6 +35,7 @@ from core import clock  # noqa: E402
 from merchants.models import ApiKey  # noqa: E402
 from webhooks.delivery import attempt_log, dispatcher, queue  # noqa: E402
 from webhooks.delivery.queue import ClaimLimits, Lease  # noqa: E402
+from webhooks.http import event_loop  # noqa: E402
 
 # Before the recorded life: the webhook is verified, and the use of the key stored for this minute.
 EARLIER_LIVES = 2
@@ -135,7 +136,7 @@ def _live(shop: Shop, recording: Recording) -> tuple[list[str], Lease]:
         notification = bank.notification(code["qr_data"], clock.now())
         _ask(notification)
         lease = _claim(shop)
-        attempt_log.record([dispatcher.post_delivery(lease, clock.now)])
+        attempt_log.record([event_loop.run(dispatcher.post_delivery(lease, clock.now))])
         _ask(shop.poll(code["payment_id"]))
     reported = json.loads(notification.body)
     names = [reported["reference1"], reported["slip_reference"], creation.headers["Idempotency-Key"]]

@@ -12,7 +12,7 @@ from core.rate_limits import RateLimit
 from merchants.errors import RateLimitExceeded
 from webhooks import events, sending
 from webhooks.errors import InvalidUrl
-from webhooks.http import client, url_check
+from webhooks.http import client, event_loop, url_check
 from webhooks.models import Endpoint
 from webhooks.sending import url_policy
 
@@ -53,7 +53,7 @@ def _probe(endpoint: Endpoint, now: datetime) -> int | None:
         _check_url(endpoint)
         return None
     ping = events.build_ping(endpoint, now)
-    result = sending.send(
+    work = sending.send(
         endpoint,
         message_id=ping.id,
         body=bytes(ping.body),
@@ -61,6 +61,7 @@ def _probe(endpoint: Endpoint, now: datetime) -> int | None:
         now=now,
         timeouts=TIMEOUTS,
     )
+    result = event_loop.run(work)
     if result.status is None or (settings.WEBHOOK_PROBE == "2xx" and result.error):
         raise InvalidUrl(param="url")
     return result.status

@@ -13,7 +13,7 @@ from webhooks.models import Endpoint
 USER_AGENT = "ThaiQR-Webhooks/1"
 
 
-def send(
+async def send(
     endpoint: Endpoint,
     *,
     message_id: str,
@@ -22,14 +22,17 @@ def send(
     now: datetime,
     timeouts: client.Timeouts,
 ) -> client.PostResult:
-    """Post `body` with a signature of this attempt. Never raises for URL or network."""
+    """Post `body` with a signature of this attempt. Never raises for URL or network.
+
+    Runs in the loop of `webhooks.http.event_loop`.
+    """
     signed = signing.headers(
         secrets=endpoint.signing_secrets(now),
         message_id=message_id,
         timestamp=int(now.timestamp()),
         body=body,
     )
-    return client.post(
+    return await client.post(
         endpoint.url,
         body=body,
         headers={"content-type": "application/json", "user-agent": USER_AGENT, **signed},

@@ -6,7 +6,7 @@ from typing import Any
 from tests.webhook_receiver import Receiver, Script
 from tests.webhooks.hostile_urls import resolving
 from tests.webhooks.misbehaving_receivers import listening
-from webhooks.http import client
+from webhooks.http import client, event_loop
 from webhooks.http.client import PostResult, Timeouts
 from webhooks.http.url_check import UrlPolicy
 
@@ -24,7 +24,12 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 def post(url: str, **options: Any) -> PostResult:
     """Post a small body. By default loopback is allowed and every name resolves to it."""
     options = {"policy": LOOPBACK, "timeouts": LONG_TIMEOUTS, "resolver": resolving("127.0.0.1")} | options
-    return client.post(url, body=b'{"a":1}', headers={"webhook-id": "evt_1"}, **options)
+    return post_bytes(url, b'{"a":1}', headers={"webhook-id": "evt_1"}, **options)
+
+
+def post_bytes(url: str, body: bytes, **options: Any) -> PostResult:
+    """Post this body, and wait for the result."""
+    return event_loop.run(client.post(url, body=body, **options))
 
 
 def post_to(script: Script, **options: Any) -> tuple[PostResult, Receiver]:

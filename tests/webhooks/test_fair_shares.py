@@ -183,7 +183,7 @@ def test_pooled_connections_of_a_merchant_do_not_close_those_of_other_merchants(
 ) -> None:
     monkeypatch.setattr(connection_pool, "MAX_IDLE_PER_MERCHANT", 2)
     monkeypatch.setattr(connection_pool, "MAX_IDLE", 4)
-    client.IDLE_CONNECTIONS.clear()
+    monkeypatch.setattr(client, "IDLE_CONNECTIONS", connection_pool.ConnectionPool())
     with listening(replies(OK)) as kept:
         assert post(kept.url(), merchant_id="other").error == ""
         for _ in range(6):

@@ -25,9 +25,9 @@ from tests.webhooks.post_calls import (
     OK,
     SHORT_TIMEOUTS,
     post,
+    post_bytes,
     post_to,
 )
-from webhooks.http import client
 from webhooks.http.client import PostResult
 
 ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -169,7 +169,7 @@ def test_received_part_of_slow_body_is_kept(endless: EndlessResults) -> None:
 def test_post_to_a_receiver_that_never_reads_ends_at_the_deadline() -> None:
     with listening(lambda line: line.wait(), reads=False) as receiver:
         url, big = receiver.url(), bytes(50_000_000)
-        answer = client.post(url, body=big, headers={}, policy=LOOPBACK, timeouts=SHORT_TIMEOUTS)
+        answer = post_bytes(url, big, headers={}, policy=LOOPBACK, timeouts=SHORT_TIMEOUTS)
     assert answer.error == "timeout"
     assert answer.duration_ms < SHORT_TIMEOUTS.total * 1000 + MARGIN_MS
 
@@ -181,7 +181,5 @@ def test_response_sent_before_the_request_was_read_counts() -> None:
         line.wait()
 
     with listening(refuses_early, reads=False) as receiver:
-        answer = client.post(
-            receiver.url(), body=b"x" * 100, headers={}, policy=LOOPBACK, timeouts=LONG_TIMEOUTS
-        )
+        answer = post_bytes(receiver.url(), b"x" * 100, headers={}, policy=LOOPBACK, timeouts=LONG_TIMEOUTS)
     assert answer.status == 413

@@ -1,8 +1,9 @@
+import socket
 import ssl
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -19,8 +20,16 @@ from tests.webhooks.misbehaving_receivers import (
     then_stalls,
     unused_port,
 )
-from tests.webhooks.post_calls import LONG_TIMEOUTS, MARGIN_MS, MEDIUM_TIMEOUTS, OK, post
-from webhooks.http import client
+from tests.webhooks.post_calls import (
+    LONG_TIMEOUTS,
+    LOOPBACK,
+    MARGIN_MS,
+    MEDIUM_TIMEOUTS,
+    OK,
+    post,
+    post_bytes,
+)
+from tests.webhooks.test_dns import dead_resolver
 from webhooks.http.client import PostResult, Timeouts
 
 
@@ -196,14 +205,6 @@ def test_idle_connections_are_few_and_short_lived(
     assert receiver.connections == 2
 
 
-def test_cleared_pool_has_no_connections() -> None:
-    with listening(replies(OK)) as receiver:
-        post(receiver.url())
-        client.IDLE_CONNECTIONS.clear()
-        post(receiver.url())
-    assert receiver.connections == 2
-
-
 def test_many_threads_can_post_concurrently() -> None:
     answers: list[PostResult] = []
     with listening(replies(OK)) as receiver:
@@ -213,3 +214,111 @@ def test_many_threads_can_post_concurrently() -> None:
         for thread in threads:
             thread.join()
     assert [answer.error for answer in answers] == [""] * 32
+
+
+@pytest.mark.parametrize("surplus", [OK, b"x", b"\r\n"])
+def test_connection_with_unrequested_bytes_is_not_used_again(surplus: bytes) -> None:
+    """A second response could be taken for that of the next post."""
+    with listening(replies(OK + surplus)) as receiver:
+        assert [post(receiver.url()).error for _ in range(3)] == ["", "", ""]
+    assert receiver.connections == 3
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 2\r\nContent-Length: 2",
+        b"Content-Length: +2",
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked, identity",
+        b"Transfer-Encoding: xchunked",
+    ],
+)
+def test_connection_with_ambiguous_body_length_is_not_used_again(framing: bytes) -> None:
+    answer = b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+    with listening(then_closes(answer)) as receiver:
+        assert [post(receiver.url()).error for _ in range(2)] == ["", ""]
+    assert (receiver.connections, len(receiver.heads)) == (2, 2)
+
+
+def test_response_before_a_reset_counts() -> None:
+    def refuses_and_resets(line: ReceiverConnection) -> None:
+        line.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        line.reset()
+
+    with listening(refuses_and_resets) as receiver:
+        assert [post(receiver.url()).status for _ in range(20)] == [413] * 20
+
+
+def test_hanging_lookup_does_not_delay_other_posts() -> None:
+    calls: list[str] = []
+    answers: list[PostResult] = []
+    with dead_resolver(calls) as dead, listening(replies(OK)) as receiver:
+        waiting = [
+            threading.Thread(
+                target=lambda url=f"http://name{number}.test:{receiver.port}/": answers.append(
+                    post(url, resolver=dead, timeouts=Timeouts(connect=60, total=60), merchant_id="greedy")
+                )
+            )
+            for number in range(4)
+        ]
+        for thread in waiting:
+            thread.start()
+        assert post(receiver.url(host="shop.test"), merchant_id="other").error == ""
+        assert answers == []
+    for thread in waiting:
+        thread.join()
+    assert [each.error for each in answers] == ["blocked"] * 4
+
+
+def test_head_of_a_post_cannot_contain_a_line_break() -> None:
+    with listening(replies(OK)) as receiver, pytest.raises(ValueError, match="not allowed"):
+        post_bytes(receiver.url(), b"", headers={"webhook-id": "a\r\nHost: b"}, policy=LOOPBACK)
+    assert receiver.heads == []
+
+
+@contextmanager
+def flooding(tls: ssl.SSLContext) -> Iterator[tuple[int, threading.Event]]:
+    """A port that sends prepared session tickets after the handshake.
+
+    The event is set when it starts to send them.
+    """
+    started = threading.Event()
+    accepted: list[socket.socket] = []
+
+    def run() -> None:
+        sock, _ = server.accept()
+        accepted.append(sock)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = tls.wrap_bio(incoming, outgoing, server_side=True)
+        with sock:
+            while True:
+                try:
+                    session.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    sock.sendall(outgoing.read())
+                    incoming.write(sock.recv(65536))
+            started.set()
+            with suppress(OSError):
+                sock.sendall(outgoing.read())
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield server.getsockname()[1], started
+        with suppress(OSError):
+            accepted[0].shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.slow
+def test_flood_of_tls_session_tickets_ends_at_deadline(authority: Authority, tls: ssl.SSLContext) -> None:
+    server = authority.server("hooks.shop.test")
+    server.num_tickets = 100_000
+    with flooding(server) as (port, started):
+        url = f"https://hooks.shop.test:{port}/"
+        answer = post(url, tls=tls, timeouts=Timeouts(connect=60, total=MEDIUM_TIMEOUTS.total))
+        assert started.wait(60)
+    assert (answer.status, answer.error) == (None, "timeout")
+    assert answer.duration_ms < MEDIUM_TIMEOUTS.total * 1000 + MARGIN_MS

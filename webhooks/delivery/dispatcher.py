@@ -1,18 +1,16 @@
-"""Deliver events: claim due deliveries, post them from many threads, record the results.
+"""Deliver events: claim due deliveries, post them from an event loop, record the results.
 
-One thread of a process claims and records in batches, over one database connection. The other threads only
-post. So a slow receiver costs a thread, but no connection and no lock.
+One thread of a process claims and records in batches, over one database connection. The thread of the event
+loop only posts. So a slow receiver costs a socket, but no thread, no database connection and no lock.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from queue import Empty, SimpleQueue
 from uuid import UUID
 
@@ -24,7 +22,7 @@ from webhooks import sending
 from webhooks.delivery import attempt_log, wakeup
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.queue import ClaimLimits, Lease, Quota, RoundRobinClaimer
-from webhooks.http import client
+from webhooks.http import client, event_loop
 
 log = logging.getLogger("webhooks.delivery.dispatcher")
 CONNECT_SECONDS = 3.0
@@ -40,7 +38,6 @@ class Dispatcher:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="post")
         self._claimer = RoundRobinClaimer()
         self._run_lock = threading.Lock()
         # A post that ended, or None to look for due deliveries again.
@@ -74,8 +71,7 @@ class Dispatcher:
         while True:
             # Claim first: the results are recorded while the new posts are under way.
             claimed = self._claim(now())
-            for lease in claimed:
-                self._start(lease, now)
+            self._start(claimed, now)
             started += len(claimed)
             has_recorded = self._record()
             if self._in_flight or not self._signals.empty():
@@ -113,19 +109,18 @@ class Dispatcher:
     def _remaining(self, quota: Quota, limit: int) -> int:
         return max(0, limit - sum(lease.quota is quota for lease in self._in_flight.values()))
 
-    def _start(self, lease: Lease, now: Clock) -> None:
-        self._in_flight[lease.lease_id] = lease
-        try:
-            # In the request context of the task that starts the post.
-            self._pool.submit(copy_context().run, self._post, lease, now)
-        except RuntimeError:  # no thread is free: the lease expires
-            del self._in_flight[lease.lease_id]
-            raise
+    def _start(self, leases: list[Lease], now: Clock) -> None:
+        if not leases:
+            return
+        # With the request context of the task that starts the posts. If no thread is free for them, their
+        # leases expire.
+        event_loop.start(partial(self._post, lease, now) for lease in leases)
+        self._in_flight |= {lease.lease_id: lease for lease in leases}
 
-    def _post(self, lease: Lease, now: Clock) -> None:
+    async def _post(self, lease: Lease, now: Clock) -> None:
         result = None
         try:
-            result = post_delivery(lease, now)
+            result = await post_delivery(lease, now)
         except Exception as error:
             # The lease expires, and the attempt is recorded then. Other deliveries go on.
             log.error(
@@ -175,10 +170,10 @@ class Dispatcher:
             self._record()
 
 
-def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
+async def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
     """Post a claimed delivery, without using the database."""
     started_at = now()
-    post_result = sending.send(
+    post_result = await sending.send(
         lease.endpoint,
         message_id=lease.event_id,
         body=lease.body,

@@ -1,24 +1,24 @@
 """Post a webhook to a URL that a merchant chose: only to public addresses, in bounded time and size."""
 
-import atexit
-import http.client
+import asyncio
 import socket
 import ssl
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import certifi
 
-from core.deadlines import Deadline, Watchdog
-from webhooks.http import connections, url_check
+from core.deadlines import Deadline
+from webhooks.http import url_check
 from webhooks.http.connection_pool import ConnectionPool
 from webhooks.http.connections import Connection, PeerNotAllowed, Route
-from webhooks.http.dns import Resolver
+from webhooks.http.dns import MAX_LOOKUPS, Resolver
 from webhooks.http.public_networks import Address
-from webhooks.http.response_reader import read_body
-from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
+from webhooks.http.response_reader import ProtocolError, Response
+from webhooks.http.url_check import RejectionReason, Target, UrlPolicy, UrlRejected
 
 MAX_EXCERPT_BYTES = 4 * 1024
 ERROR_BY_STATUS_CLASS = {2: "", 3: "http_3xx", 4: "http_4xx", 5: "http_5xx"}
@@ -37,7 +37,7 @@ EXCHANGE_ERRORS = (
     (ssl.SSLEOFError, "reset"),
     (ssl.SSLError, "tls_handshake"),  # TLS 1.3 reports a failed handshake with the first read
     (OSError, "reset"),
-    (http.client.HTTPException, "protocol"),
+    (ProtocolError, "protocol"),
 )
 
 
@@ -75,11 +75,11 @@ class PostFailed(Exception):
 
 DEFAULT_TIMEOUTS = Timeouts()
 IDLE_CONNECTIONS = ConnectionPool()
-_watchdog = Watchdog()
-atexit.register(IDLE_CONNECTIONS.clear)
+# A look-up may wait for a slot of its merchant, which would stop the event loop. Threads start when needed.
+_lookups = ThreadPoolExecutor(MAX_LOOKUPS, thread_name_prefix="resolve")
 
 
-def post(
+async def post(
     url: str,
     *,
     body: bytes,
@@ -92,22 +92,23 @@ def post(
 ) -> PostResult:
     """Check the URL and post the bytes once, without following redirects. Never raises for URL or network.
 
-    Look-ups and idle connections count against the limits of `merchant_id`.
+    Runs in the loop of `event_loop`. Look-ups and idle connections count against the limits of `merchant_id`.
     """
     started = time.monotonic()
     try:
-        route = _route(url, policy, timeouts, resolver, tls or tls_context(), merchant_id)
-        connection, response, content = _send(route, body, {**headers, "Accept-Encoding": "identity"})
+        route = await _route(url, policy, timeouts, resolver, tls or tls_context(), merchant_id)
+        connection, response = await _send(route, body, headers)
     except PostFailed as failure:
         peer = str(failure.peer) if failure.peer else None
         return PostResult(None, failure.error, "", _elapsed_ms(started), peer, retry_after=None)
+    assert response.status is not None, "its head is complete"
     return PostResult(
         status=response.status,
         error=ERROR_BY_STATUS_CLASS.get(response.status // 100, "protocol"),
-        excerpt=_excerpt(content),
+        excerpt=_excerpt(bytes(response.body)),
         duration_ms=_elapsed_ms(started),
         peer=str(connection.peer),
-        retry_after=response.headers.get("Retry-After"),
+        retry_after=response.retry_after,
     )
 
 
@@ -123,14 +124,14 @@ def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
     return context
 
 
-def _route(
+async def _route(
     url: str, policy: UrlPolicy, timeouts: Timeouts, resolver: Resolver, tls: ssl.SSLContext, merchant_id: str
 ) -> Route:
     answer_by = Deadline.after(timeouts.total)
     lookup_seconds = min(url_check.LOOKUP_SECONDS, timeouts.total)
     try:
         target = url_check.parse_target(url, policy)
-        addresses = url_check.resolve(target, policy, resolver, lookup_seconds, merchant_id=merchant_id)
+        addresses = await _resolve(target, policy, resolver, lookup_seconds, merchant_id)
     except UrlRejected as rejection:
         error = "dns" if rejection.reason is RejectionReason.DNS else "blocked"
         raise PostFailed(error) from rejection
@@ -145,48 +146,58 @@ def _route(
     )
 
 
-Exchanged = tuple[Connection, http.client.HTTPResponse, bytes]
+async def _resolve(
+    target: Target, policy: UrlPolicy, resolver: Resolver, seconds: float, merchant_id: str
+) -> list[Address]:
+    work = partial(url_check.resolve, target, policy, resolver, seconds, merchant_id=merchant_id)
+    if target.address is not None:
+        return work()
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_lookups, work)
+    except RuntimeError:  # no thread is free
+        raise UrlRejected(RejectionReason.DNS) from None
 
 
-def _send(route: Route, body: bytes, headers: Mapping[str, str]) -> Exchanged:
+async def _send(route: Route, body: bytes, headers: Mapping[str, str]) -> tuple[Connection, Response]:
     """Post on an idle connection, or on a new one."""
     idle = IDLE_CONNECTIONS.take(route)
     if idle is not None:
         try:
-            return _exchange(idle, route, body, headers)
+            return idle, await _exchange(idle, route, body, headers)
         except PostFailed as failure:
             # If the receiver closed the idle connection, it did not read this post: send it again.
             if failure.error != "reset" or idle.was_answered:
                 raise
-    return _exchange(_connect(route), route, body, headers)
+    connection = await _connect(route)
+    return connection, await _exchange(connection, route, body, headers)
 
 
-def _connect(route: Route) -> Connection:
-    connection = connections.new(route)
+async def _connect(route: Route) -> Connection:
+    connection = Connection(route)
     try:
-        connection.connect()
+        await connection.connect()
     except (OSError, PeerNotAllowed) as error:
-        connection.close()
         raise PostFailed(_error_name(error, CONNECT_ERRORS), connection.peer) from error
     return connection
 
 
-def _exchange(connection: Connection, route: Route, body: bytes, headers: Mapping[str, str]) -> Exchanged:
+async def _exchange(
+    connection: Connection, route: Route, body: bytes, headers: Mapping[str, str]
+) -> Response:
+    connection.route, response = route, Response()
     try:
-        with _watchdog.watch(connection.sock, route.answer_by):
-            response = connection.exchange(route, body=body, headers=headers)
-            content, is_reusable = read_body(response)
-    except (OSError, http.client.HTTPException) as error:
-        connection.close()
-        # The watchdog may have shut the socket down, which looks like another error.
-        name = "timeout" if route.answer_by.is_past else _error_name(error, EXCHANGE_ERRORS)
-        raise PostFailed(name, connection.peer) from error
-    response.close()
-    if is_reusable:
+        async with asyncio.timeout(route.answer_by.left()):
+            await connection.exchange(body=body, headers=headers, response=response)
+    except (OSError, ProtocolError) as error:
+        # After a complete head, only the body was late.
+        if response.status is None:
+            raise PostFailed(_error_name(error, EXCHANGE_ERRORS), connection.peer) from error
+    finally:
+        if not response.is_reusable:
+            connection.close()
+    if response.is_reusable:
         IDLE_CONNECTIONS.put(connection)
-    else:
-        connection.close()
-    return connection, response, content
+    return response
 
 
 def _error_name(error: Exception, names: tuple[tuple[type[Exception], str], ...]) -> str:

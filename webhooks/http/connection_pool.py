@@ -1,8 +1,7 @@
-"""Idle connections for later posts: shared by all threads, few per merchant, for at most a minute."""
+"""Idle connections for later posts: few per merchant, for at most a minute. Used by the event loop only."""
 
 import time
 from collections import deque
-from threading import Lock
 
 from webhooks.http.connections import Connection, Route
 
@@ -17,12 +16,11 @@ class ConnectionPool:
 
     def __init__(self) -> None:
         self._oldest_first: deque[Connection] = deque()
-        self._lock = Lock()
 
     def take(self, route: Route) -> Connection | None:
         """Take an open connection to the same origin whose peer is among the checked addresses."""
         while (connection := self._find(route)) is not None:
-            if connection.is_connected:
+            if connection.is_open_and_quiet:
                 return connection
             connection.close()
         return None
@@ -30,24 +28,16 @@ class ConnectionPool:
     def put(self, connection: Connection) -> None:
         """Keep a connection whose last response was read completely."""
         connection.idle_since = time.monotonic()
-        with self._lock:
-            self._oldest_first.append(connection)
-            self._drop_excess_of_merchant(connection.route.merchant_id)
-            self._drop_stale()
-
-    def clear(self) -> None:
-        """Close all of them."""
-        with self._lock:
-            while self._oldest_first:
-                self._oldest_first.popleft().close()
+        self._oldest_first.append(connection)
+        self._drop_excess_of_merchant(connection.route.merchant_id)
+        self._drop_stale()
 
     def _find(self, route: Route) -> Connection | None:
-        with self._lock:
-            self._drop_stale()
-            for connection in reversed(self._oldest_first):
-                if _matches(connection, route):
-                    self._oldest_first.remove(connection)
-                    return connection
+        self._drop_stale()
+        for connection in reversed(self._oldest_first):
+            if _matches(connection, route):
+                self._oldest_first.remove(connection)
+                return connection
         return None
 
     def _drop_excess_of_merchant(self, merchant_id: str) -> None:

@@ -1,26 +1,23 @@
 """Connections to checked addresses only. The certificate must match the host name of the URL."""
 
-import contextlib
-import http.client
+import asyncio
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any
 
-from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.util import wait_for_read
 
 from core.deadlines import Deadline
 from webhooks.http import url_check
 from webhooks.http.public_networks import Address, unwrap
-from webhooks.http.response_reader import ResponseSocket
+from webhooks.http.response_reader import Response, ResponseReader
 from webhooks.http.url_check import Target, UrlPolicy
 
 # The time to connect is divided among at most this many addresses of a name.
 MAX_DIALS = 4
-# One TLS record, so that each record has its own timeout.
-SEND_CHUNK_BYTES = 16 * 1024
 
 
 class PeerNotAllowed(Exception):
@@ -40,82 +37,91 @@ class Route:
     answer_by: Deadline
 
 
-class Connection(HTTPConnection):
-    """A urllib3 connection that dials only the addresses of its route and keeps its deadlines."""
+class Connection:
+    """A connection that dials only the addresses of its route."""
 
-    route: Route
-    peer: Address | None = None
-    incoming: ResponseSocket | None = None
     idle_since = 0.0
-    _unsent = b""
 
-    def exchange(self, route: Route, *, body: bytes, headers: Mapping[str, str]) -> http.client.HTTPResponse:
-        """Send a post and read the head of the response. Raises OSError and HTTPException."""
-        self.route, self.incoming = route, None
-        self.timeout = route.answer_by.left()
-        self.request("POST", route.target.path_and_query, body=body, headers=headers)
-        # A receiver may answer and close before it has read the whole post. The response can still be read.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._flush()
-        # The method of urllib3 logs malformed headers, with which a receiver could fill our log.
-        return http.client.HTTPConnection.getresponse(self)
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.peer: Address | None = None
+        self._reader = ResponseReader()
+        self._transport: asyncio.Transport | None = None
+
+    async def connect(self) -> None:
+        """Connect within the deadline of the route. Raises OSError and PeerNotAllowed."""
+        loop, target = asyncio.get_running_loop(), self.route.target
+        is_secure = target.scheme == "https"
+        with ExitStack() as closing_on_failure:
+            sock = closing_on_failure.enter_context(await self._dial_one())
+            async with asyncio.timeout(self.route.connect_by.left()):
+                self._transport, _ = await loop.create_connection(
+                    lambda: self._reader,
+                    sock=sock,
+                    ssl=self.route.tls if is_secure else None,
+                    server_hostname=target.host if is_secure else None,
+                )
+            closing_on_failure.pop_all()
+
+    async def exchange(self, *, body: bytes, headers: Mapping[str, str], response: Response) -> None:
+        """Send a post and read its response. Raises OSError and ProtocolError without a complete head."""
+        assert self._transport is not None, "connected"
+        self._reader.begin()
+        # Head and body leave together. The receiver may answer before it has read all.
+        self._transport.write(_request_head(self.route.target, len(body), headers) + body)
+        await self._reader.read(response)
 
     @property
     def was_answered(self) -> bool:
         """Whether at least one byte arrived since the last post was sent."""
-        return self.incoming is not None and self.incoming.received > 0
+        return self._reader.was_answered
 
-    def send(self, data: Any) -> None:
-        """Collect head and body, for which http.client calls this, so that they leave as one packet."""
-        self._unsent += data
+    @property
+    def is_open_and_quiet(self) -> bool:
+        """Whether an idle connection is still open, and the receiver sent nothing that nobody asked for."""
+        if self._transport is None or self._transport.is_closing() or not self._reader.is_quiet:
+            return False
+        return not wait_for_read(self._transport.get_extra_info("socket"), timeout=0)
 
-    def _flush(self) -> None:
-        """Send in pieces, each within the time that is left."""
-        data, self._unsent = self._unsent, b""
-        for start in range(0, len(data), SEND_CHUNK_BYTES):
-            self.sock.settimeout(self.route.answer_by.left())
-            super().send(data[start : start + SEND_CHUNK_BYTES])
+    def close(self) -> None:
+        """Close at once, whatever is under way."""
+        if self._transport is not None:
+            self._transport.abort()
 
-    def response_class(self, sock: socket.socket, method: str) -> http.client.HTTPResponse:  # type: ignore[override]
-        """Make the response for http.client."""
-        self.incoming = ResponseSocket(sock, self.route.answer_by)
-        return http.client.HTTPResponse(self.incoming, method=method)  # type: ignore[arg-type]
-
-    def _new_conn(self) -> socket.socket:
+    async def _dial_one(self) -> socket.socket:
         error: OSError = ConnectionRefusedError()
         candidates = self.route.addresses[:MAX_DIALS]
         for tried, address in enumerate(candidates):
             try:
-                return self._dial(address, self.route.connect_by.left() / (len(candidates) - tried))
+                async with asyncio.timeout(self.route.connect_by.left() / (len(candidates) - tried)):
+                    return await self._dial(address)
             except OSError as latest:
                 error = latest
         raise error
 
-    def _dial(self, address: Address, seconds: float) -> socket.socket:
+    async def _dial(self, address: Address) -> socket.socket:
         family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-        with contextlib.ExitStack() as closing_on_failure:
+        with ExitStack() as closing_on_failure:
             sock = closing_on_failure.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.settimeout(seconds)
-            sock.connect((str(address), self.route.target.port))
+            await asyncio.get_running_loop().sock_connect(sock, (str(address), self.route.target.port))
             self.peer = unwrap(ip_address(sock.getpeername()[0]))
             if not url_check.is_allowed(self.peer, self.route.target, self.route.policy):
                 raise PeerNotAllowed(str(self.peer))
-            sock.settimeout(self.route.connect_by.left())
             closing_on_failure.pop_all()
         return sock
 
 
-class SecureConnection(Connection, HTTPSConnection):
-    """A connection with TLS."""
-
-
-def new(route: Route) -> Connection:
-    """Build a connection for this route. It is not connected yet."""
-    host, port = route.target.host, route.target.port
-    if route.target.scheme == "https":
-        connection: Connection = SecureConnection(host, port, ssl_context=route.tls)
-    else:
-        connection = Connection(host, port)
-    connection.route = route
-    return connection
+def _request_head(target: Target, length: int, headers: Mapping[str, str]) -> bytes:
+    lines = [
+        f"POST {target.path_and_query} HTTP/1.1",
+        f"Host: {target.host_and_port}",
+        "Accept-Encoding: identity",
+        f"Content-Length: {length}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    # A line break would begin another header or another request. The check of the URL refuses it, too.
+    if not all(map(str.isprintable, lines)) or " " in target.path_and_query:
+        raise ValueError("The head of a post has a character that is not allowed.")
+    return "\r\n".join([*lines, "", ""]).encode("ascii")

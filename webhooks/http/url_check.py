@@ -74,9 +74,13 @@ class Target:
     @property
     def url(self) -> str:
         """The normal form of the URL, without a default port."""
+        return f"{self.scheme}://{self.host_and_port}{self.path_and_query}"
+
+    @cached_property
+    def host_and_port(self) -> str:
+        """The host as in a URL, with its port unless it is the default one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}{self.path_and_query}"
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:
