@@ -6,10 +6,12 @@ from typing import Any
 
 from django.db.models import BinaryField, Model, QuerySet
 
+from core import personal_data
+
 # Fields with these parts in their names are secrets or encrypted, or contain other fields again.
 HIDDEN_PARTS = ("_sealed", "_fingerprint", "password", "secret", "digest", "search_text")
 # Fields with names of people.
-NAME_FIELDS = frozenset({"payer_name", "client_name", "account_name", "first_name", "last_name"})
+NAME_FIELDS = personal_data.NAME_FIELDS | {"first_name", "last_name"}
 HIDDEN = "***"
 Values = dict[str, Any]
 
@@ -42,7 +44,7 @@ def filled(values: Values) -> Values:
 def stored(name: str, value: Any) -> Any:
     """A value as JSON stores it."""
     if isinstance(value, str) and name in NAME_FIELDS:
-        return masked_name(value)
+        return personal_data.masked_name(value)
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
@@ -52,11 +54,6 @@ def stored(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): stored(str(key), each) for key, each in value.items()}
     return value if isinstance(value, bool | int | float | None) else str(value)
-
-
-def masked_name(name: str) -> str:
-    """The first letter of each word: `S*** J***`."""
-    return " ".join(f"{word[0]}***" for word in name.split())
 
 
 def _is_hidden(name: str) -> bool:

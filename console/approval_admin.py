@@ -17,7 +17,7 @@ from approvals import services
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import clock, ids, money, request_context
+from core import clock, ids, money, personal_data, request_context
 from core.admin import ReadOnlyAdmin
 from core.admin_lists import BoundedChangeList
 from ledger import services as ledger
@@ -207,14 +207,15 @@ def _details(approval: Approval) -> list[tuple[str, Any]]:
 
 
 def _destination(approval: Approval) -> str:
-    name = f"{approval.account_name}, " if approval.account_last4 else ""
+    name = f"{personal_data.name(approval.account_name)}, " if approval.account_last4 else ""
     return name + _account(approval)
 
 
 def _account(approval: Approval) -> str:
     if not approval.account_last4:
         return "none" if approval.kind == ApprovalKind.WRITE_OFF else "see the bank"
-    return f"...{approval.account_last4} at {bank_label(approval.bank_code)}"
+    last4 = personal_data.MASK * 4 if personal_data.is_hidden() else approval.account_last4
+    return f"...{last4} at {bank_label(approval.bank_code)}"
 
 
 def _debt(balance: Balance) -> str:

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.text import capfirst
 
-from core import admin_columns, admin_lists, money, security_log, staff_acts
+from core import admin_columns, admin_lists, money, personal_data, security_log, staff_acts
 from core.security_log import SecurityEvent
 
 # Lookups in the address of a list at which PostgreSQL or Python may fail.
@@ -56,7 +56,10 @@ class ReadOnlyAdmin(RecordedAdmin):
     """Pages that only read; services change rows."""
 
     shows_personal_data = False
-    """Whether a page shows names or messages of customers. Then each view of one is recorded."""
+    """Whether a page shows names or messages of customers. Then each view of one is recorded.
+
+    `core.personal_data` masks them for staff without the permission.
+    """
     show_full_result_count = False
     # Counts for each value of a filter would read the whole table.
     show_facets = admin.ShowFacets.NEVER
@@ -143,6 +146,8 @@ class ReadOnlyAdmin(RecordedAdmin):
 
     def record_view(self, object_id: str) -> None:
         """Record in the audit trail and the security log that somebody saw personal data of this object."""
+        if personal_data.is_hidden():
+            return
         staff_acts.recorder().viewed(self.opts.label_lower, object_id)
         subject = f"{self.opts.model_name}:{object_id}"
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
@@ -171,4 +176,5 @@ class ReadOnlyAdmin(RecordedAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """None also for an id with U+0000, which PostgreSQL refuses."""
-        return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+        found = None if "\0" in object_id else super().get_object(request, object_id, from_field)
+        return personal_data.conceal(found)

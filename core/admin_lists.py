@@ -13,6 +13,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
+from core import personal_data
+
 # Rows that a filter looks at.
 FILTERED_ROWS = 20_000
 # Newest rows whose values a filter offers.
@@ -60,6 +62,11 @@ class BoundedChangeList(ChangeList):
             self.root_queryset, self.is_limited = newest(self.root_queryset)
         found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         return found
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        for row in self.result_list:
+            personal_data.conceal(row)
 
     def get_ordering_field(self, field_name: Any) -> Any:
         """Return None for a column without sorting, because a URL can name any column."""

@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 
-from core import client_addresses, errors, http, request_context, security_log, uploads
+from core import client_addresses, errors, http, personal_data, request_context, security_log, uploads
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -145,7 +145,9 @@ class BrowserUsers(_BrowserOnly, AuthenticationMiddleware):
         # Admin pages load the user in any case; other browser pages need no query.
         if request.path_info.startswith("/admin") and request.user.is_authenticated:
             request_context.set_actor(
-                f"staff:{request.user.get_username()}", session=_session_digest(request.session.session_key)
+                f"staff:{request.user.get_username()}",
+                session=_session_digest(request.session.session_key),
+                hides_personal_data=not request.user.has_perm(personal_data.PERMISSION),
             )
 
 

@@ -12,12 +12,14 @@ class RequestContext:
     request_id: the `X-Request-Id` of a request, or the id of a task.
     address: the IP address of the client.
     session: a digest of the key of a console session.
+    hides_personal_data: whether a page must not show names, accounts and messages of customers.
     """
 
     actor: str = ""
     request_id: str = ""
     address: str = ""
     session: str = ""
+    hides_personal_data: bool = False
 
 
 _current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (it is frozen)
@@ -42,6 +44,7 @@ def display_name(actor: str) -> str:
     return actor.removeprefix("staff:")
 
 
-def set_actor(actor: str, *, session: str = "") -> None:
+def set_actor(actor: str, *, session: str = "", hides_personal_data: bool = False) -> None:
     """Set the actor after authentication."""
-    _current.set(replace(_current.get(), actor=actor, session=session))
+    known = _current.get()
+    _current.set(replace(known, actor=actor, session=session, hides_personal_data=hides_personal_data))

@@ -6,7 +6,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_columns, clock, money, vault
+from core import admin_columns, clock, money, personal_data
 from core.admin import ReadOnlyAdmin
 from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, PaymentStatus
 
@@ -69,11 +69,11 @@ class PaymentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="client's account")
     def client_account(self, payment: Payment) -> str | None:
-        return vault.masked(payment.client_bank_account)
+        return personal_data.account(payment.client_bank_account)
 
     @admin.display(description="payer's account")
     def payer_account_masked(self, payment: Payment) -> str | None:
-        return vault.masked(payment.payer_account)
+        return personal_data.account(payment.payer_account)
 
     def get_fieldsets(self, request: Any, obj: Any = None) -> Any:
         parts = {

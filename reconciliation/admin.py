@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from banks import TransferResult
-from core import clock, vault
+from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
 from reconciliation.exceptions import detail_page, order_completion
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
@@ -65,7 +65,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="payer's account")
     def payer_account_masked(self, movement: BankTransaction) -> str | None:
-        return vault.masked(movement.payer_account or None)
+        return personal_data.account(movement.payer_account or None)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         hidden = {"amount", "payer_account_sealed"}

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import clock, money, vault
+from core import clock, money, personal_data
 from core.admin import ReadOnlyAdmin
 from refunds import services
 from refunds.errors import RefundNotCancelable
@@ -29,7 +29,7 @@ class RefundAdmin(ReadOnlyAdmin):
         order = Transfer.objects.filter(pk=refund.id).first()
         if order is None:
             return None
-        return f"{order.bank_code} {vault.masked(order.account)}" if order.account else "the card"
+        return f"{order.bank_code} {personal_data.account(order.account)}" if order.account else "the card"
 
     @admin.action(description="Cancel refunds that are not submitted", permissions=["cancel"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Refund]) -> None:

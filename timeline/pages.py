@@ -14,7 +14,7 @@ from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
 from django.utils.timezone import localtime
 
-from core import clock, money
+from core import clock, money, personal_data
 from payments.models import Payment
 from reconciliation.matching import deduplication
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, ReportSource
@@ -115,7 +115,9 @@ def _detail_rows(entry: TimelineEntry) -> Iterator[tuple[str, str]]:
     for name, value in (entry.details | entry.internal).items():
         if value in (None, ""):
             continue
-        if name == "amount":
+        if name == "payer_account" and personal_data.is_hidden():
+            yield name, personal_data.MASK * len(value)
+        elif name == "amount":
             yield name, money.display(value)
         elif name.endswith("_at"):
             yield name, f"{localtime(datetime.fromisoformat(value)):%Y-%m-%d %H:%M:%S}"

@@ -6,7 +6,7 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import localtime
 
-from core import clock, vault
+from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
 from transfers.models import OPEN_STATES, CircuitBreaker, Transfer, TransferEvent
 from transfers.schedule import OVERDUE_AFTER
@@ -42,7 +42,7 @@ class TransferAdmin(ReadOnlyAdmin):
 
     @admin.display(description="account")
     def account_masked(self, transfer: Transfer) -> str | None:
-        return vault.masked(transfer.account or None)
+        return personal_data.account(transfer.account or None)
 
     @admin.display(description="history")
     def history(self, transfer: Transfer) -> SafeString:

@@ -14,7 +14,7 @@ from django.utils.timezone import localtime
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import clock
+from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
 from core.errors import ApiError
 from webhooks import endpoints, redelivery
@@ -205,7 +205,7 @@ class EventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Body")
     def body_text(self, event: Event) -> str:
-        return bytes(event.body).decode()
+        return personal_data.message(bytes(event.body).decode())
 
 
 class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core import ids, money, request_context, vault
+from core import ids, money, personal_data, request_context
 from payments.models import Payment
 from reconciliation.exceptions import resolutions, returns
 from reconciliation.exceptions.detail_page import bank_label
@@ -56,11 +56,9 @@ def send_back(summary: ExceptionSummary, values: FormValues) -> str:
             f"{bank_label(movement.bank)} voids the payment. This is possible until the end of the "
             "bank's day."
         )
-    account = f"{vault.masked(destination.account)} at {bank_label(destination.bank_code)}"
-    return (
-        f"{money.display(movement.amount)} is sent back to the payer, {destination.account_name}, "
-        f"account {account}."
-    )
+    account = f"{personal_data.account(destination.account)} at {bank_label(destination.bank_code)}"
+    name = personal_data.name(destination.account_name)
+    return f"{money.display(movement.amount)} is sent back to the payer, {name}, account {account}."
 
 
 def send_to(summary: ExceptionSummary, values: FormValues) -> str:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.timezone import localtime
 
-from core import clock, money, request_context, thaibanks, vault
+from core import clock, money, personal_data, request_context, thaibanks
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
@@ -56,7 +56,7 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
 
 def redacted_message(notification: BankNotification) -> str:
     """The raw message; long numbers are cut to four digits, and secrets removed."""
-    return redact(notification.body.decode("utf-8", "backslashreplace"))
+    return personal_data.message(redact(notification.body.decode("utf-8", "backslashreplace")))
 
 
 def order_link(notification: BankNotification) -> str | None:
@@ -104,7 +104,8 @@ def _destination(order: Transfer | None) -> str:
         return "sent manually"
     if not order.account:
         return "the payer, by voiding the payment"
-    return f"{order.account_name}, {vault.masked(order.account)} at {bank_label(order.bank_code)}"
+    name, account = personal_data.name(order.account_name), personal_data.account(order.account)
+    return f"{name}, {account} at {bank_label(order.bank_code)}"
 
 
 def _details(summary: ExceptionSummary) -> Details:
@@ -155,9 +156,9 @@ def _transaction_details(movement: BankTransaction) -> Details:
         ("Payment", payment and link_to(payment)),
         ("Merchant's reference", payment and payment.reference),
         ("Payment status", payment and payment.status_at(clock.now()).label.lower()),
-        ("Payer", movement.payer_name),
+        ("Payer", personal_data.name(movement.payer_name)),
         ("Payer's bank", movement.payer_bank_code and bank_label(movement.payer_bank_code)),
-        ("Payer's account", vault.masked(movement.payer_account or None)),
+        ("Payer's account", personal_data.account(movement.payer_account or None)),
         ("Slip reference", movement.slip_reference),
     ]
 

@@ -19,7 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from core import clock, uploads
+from core import clock, personal_data, uploads
 from core.admin import ReadOnlyAdmin
 from core.logs import redact
 from merchants.models import Merchant
@@ -149,4 +149,4 @@ class StatementLineAdmin(ReadOnlyAdmin):
 
     @admin.display(description="line")
     def text(self, line: StatementLine) -> str:
-        return redact(statement_file.decode_line(line.line))
+        return personal_data.message(redact(statement_file.decode_line(line.line)))

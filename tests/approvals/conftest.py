@@ -9,4 +9,4 @@ __all__ = ["served_by"]
 
 @pytest.fixture
 def malee(db: None) -> Client:
-    return staff("malee", "decide_approval")
+    return staff("malee", "decide_approval", "view_personal_data")

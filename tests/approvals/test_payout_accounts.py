@@ -225,7 +225,7 @@ def test_concurrently_added_payout_account_is_listed_once(shop: Shop) -> None:
 
 @pytest.fixture
 def anong(db: None) -> Client:
-    granted = ["add_payoutaccount", "delete_payoutaccount", "change_payoutpolicy"]
+    granted = ["add_payoutaccount", "delete_payoutaccount", "change_payoutpolicy", "view_personal_data"]
     return staff("anong", "view_payoutaccount", "view_payoutpolicy", *granted)
 
 

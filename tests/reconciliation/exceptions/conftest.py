@@ -6,9 +6,9 @@ from tests.reconciliation.builders import staff_client
 
 @pytest.fixture
 def malee(db: None) -> Client:
-    return staff_client("malee", "view_banktransaction", "resolve_exception")
+    return staff_client("malee", "view_banktransaction", "resolve_exception", "view_personal_data")
 
 
 @pytest.fixture
 def viewer(db: None) -> Client:
-    return staff_client("onlooker", "view_banktransaction")
+    return staff_client("onlooker", "view_banktransaction", "view_personal_data")

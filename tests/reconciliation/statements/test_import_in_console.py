@@ -40,7 +40,7 @@ def staff(*permissions: str) -> Client:
 
 @pytest.fixture
 def malee(db: None) -> Client:
-    return staff("import_statement")
+    return staff("import_statement", "view_personal_data")
 
 
 def upload(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:

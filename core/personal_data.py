@@ -1,0 +1,50 @@
+"""Names, accounts and messages of customers on pages of the console.
+
+Staff with the permission `audit_trail.view_personal_data` see names, messages and the end of account numbers.
+Others see initials and no digits. Outside of the console nothing is hidden.
+"""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from core import request_context, vault
+
+PERMISSION = "audit_trail.view_personal_data"
+NAME_FIELDS = frozenset({"payer_name", "client_name", "account_name"})
+"""Columns with names of customers."""
+ACCOUNT_FIELDS = frozenset({"account_last4"})
+MASK = "x"
+
+
+def is_hidden() -> bool:
+    return request_context.current().hides_personal_data
+
+
+def masked_name(name: str) -> str:
+    """The first letter of each word: `S*** J***`."""
+    return " ".join(f"{word[0]}***" for word in name.split())
+
+
+def name(text: str) -> str:
+    return masked_name(text) if is_hidden() else text
+
+
+def account(number: str | None) -> str | None:
+    """The end of an account number, or no digit of it."""
+    return MASK * len(number) if number and is_hidden() else vault.masked(number)
+
+
+def message(text: str) -> str:
+    """A message that may name a customer."""
+    return _("(hidden: you may not see personal data)") if is_hidden() else text
+
+
+def conceal(row: Any) -> Any:
+    """Mask the columns of a row for a page that only shows it. Never save the row after that."""
+    if row is not None and is_hidden():
+        for field in NAME_FIELDS.intersection(row.__dict__):
+            setattr(row, field, masked_name(getattr(row, field) or ""))
+        for field in ACCOUNT_FIELDS.intersection(row.__dict__):
+            setattr(row, field, MASK * len(getattr(row, field) or ""))
+    return row

@@ -1,0 +1,104 @@
+"""Pages of the console show names, accounts and messages of customers only with the permission."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from approvals.models import Approval
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
+from core import personal_data
+from payments.models import Payment
+from reconciliation.models import BankNotification, BankTransaction, ReconciliationException
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import staff_client
+from tests.withdrawals.builders import withdrawn
+from transfers.models import Transfer
+from webhooks.models import Event
+from withdrawals.models import Withdrawal
+
+NAME, ACCOUNT = "Malee Srisuk", "4051234567"
+SEES = "view_personal_data"
+
+
+def view_permissions() -> list[str]:
+    return [f"view_{model._meta.model_name}" for model in admin.site._registry]
+
+
+@pytest.fixture
+def clerk(db: None) -> Client:
+    """Sees all pages, and no personal data."""
+    return staff_client("somsri", *view_permissions())
+
+
+@pytest.fixture
+def manager(db: None) -> Client:
+    return staff_client("malee", *view_permissions(), SEES)
+
+
+@pytest.fixture
+def rows(shop: Shop, bank: SandboxBankClient, settings: Settings) -> Callable[[Any], Any]:
+    """The newest row of a model, in a shop with personal data in all tables that have some."""
+    settings.APPROVAL_ITEM_LIMIT = 100
+    code = shop.qr_code(client_name=NAME, client_bank_account=ACCOUNT)
+    bank.notify(code, payer_name=NAME, payer_account=ACCOUNT)
+    bank.notify(shop.qr_code(), reference1="NOBODYKNOWSTHIS00000", payer_name=NAME, payer_account=ACCOUNT)
+    withdrawn(shop, amount=101, account_name=NAME, bank_account=ACCOUNT)
+    return lambda model: model._default_manager.latest("pk")
+
+
+def page_of(row: Any) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
+
+
+MODELS = [
+    Payment, BankTransaction, BankNotification, ReconciliationException, Withdrawal, Transfer, Approval,
+    Event,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+@pytest.mark.slow
+def test_page_hides_personal_data_without_the_permission(
+    rows: Callable[[Any], Any], clerk: Client, manager: Client, model: Any
+) -> None:
+    shown = [page_of(row) for row in model._default_manager.all()]
+    texts = [client.get(page).content.decode() for client in (clerk, manager) for page in shown]
+    hidden, whole = "".join(texts[: len(shown)]), "".join(texts[len(shown) :])
+    assert NAME in whole or ACCOUNT[-4:] in whole, model
+    assert NAME not in hidden
+    assert not re.search(rf"x+{ACCOUNT[-4:]}|\.\.\.{ACCOUNT[-4:]}", hidden)
+    viewers = AuditRecord.objects.filter(act=Act.VIEWED).values_list("actor", flat=True)
+    assert set(viewers) == {"staff:malee"}
+
+
+@pytest.mark.parametrize("model", [Withdrawal, Approval, Payment], ids=lambda model: model.__name__)
+def test_list_hides_the_end_of_accounts_without_the_permission(
+    rows: Callable[[Any], Any], clerk: Client, manager: Client, model: Any
+) -> None:
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    assert f">{ACCOUNT[-4:]}<" not in clerk.get(url).content.decode()
+    assert f"...{ACCOUNT[-4:]}" not in clerk.get(url).content.decode()
+
+
+def test_search_of_all_lists_hides_the_end_of_accounts(
+    rows: Callable[[Any], Any], clerk: Client, manager: Client
+) -> None:
+    for client, is_shown in ((clerk, False), (manager, True)):
+        text = client.get("/admin/search/", {"q": "1.01"}, follow=True).content.decode()
+        assert (ACCOUNT[-4:] in text) == is_shown
+
+
+def test_concealed_row_keeps_other_columns(shop: Shop) -> None:
+    code = shop.qr_code(client_name=NAME)
+    payment = Payment.objects.get(pk=code["payment_id"])
+    assert personal_data.conceal(payment).client_name == NAME
+    assert personal_data.masked_name("  สมชาย  ใจดี ") == "ส*** ใ***"
+    assert personal_data.account(ACCOUNT) == "xxxxxx4567"
