@@ -8,6 +8,8 @@ from django.db import connection, transaction
 # Tables that tasks and logins write at any time, whatever the request does.
 UNCOUNTED_APPS = {"admin", "contenttypes", "sessions", "console", "operations"}
 UNCOUNTED_MODELS = {
+    "audit_trail.ChainLink",
+    "audit_trail.UnchainedRecord",
     "reconciliation.Backoff",
     "reconciliation.BankRateLimit",
     "reconciliation.Inquiry",
