@@ -24,18 +24,31 @@ LATERAL (
     SELECT %(run)s || lpad(n::text, 21, '0'), %(newest)s::timestamptz - n * %(step)s::interval
 ) AS row (tail, at),
 """
-# Adds the written rows to the counts in the commit that writes them, as triggers would.
+LISTS_WITH_AMOUNTS = {"payments", "transactions", "refunds", "withdrawals"}
+# Adds the written rows to the counts of their owner and of all merchants, as triggers would.
 COUNTED_WRITE = """
-    WITH written AS ({write} RETURNING {kind} AS kind, created_at),
+    WITH written AS ({write} RETURNING {kind} AS kind, {amount} AS amount, created_at),
     minute AS (
-        SELECT kind, date_trunc('minute', created_at, 'UTC') AS at, count(*) AS rows
+        SELECT kind, date_trunc('minute', created_at, 'UTC') AS at, count(*) AS rows, sum(amount) AS amount
         FROM written GROUP BY 1, 2
     )
-    INSERT INTO counts_listcount AS known (list, owner_id, kind, bucket, starts_at, count)
-    SELECT %(list)s, %(owner)s, kind, bucket, date_trunc(bucket, at, 'UTC'), sum(rows)
-    FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket GROUP BY 3, 4, 5
-    ON CONFLICT (owner_id, list, bucket, starts_at, kind) DO UPDATE SET count = known.count + EXCLUDED.count
+    INSERT INTO counts_listcount AS known (list, owner_id, kind, bucket, starts_at, count, amount)
+    SELECT %(list)s, owner_id, kind, bucket, date_trunc(bucket, at, 'UTC'), sum(rows), sum(amount)
+    FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket,
+    LATERAL (
+        SELECT %(owner)s::text AS owner_id UNION ALL
+        SELECT mode FROM merchants_merchant WHERE id = %(owner)s::text AND bucket <> 'minute'
+    ) AS owner
+    GROUP BY 2, 3, 4, 5
+    ON CONFLICT (owner_id, list, bucket, starts_at, kind)
+        DO UPDATE SET count = known.count + EXCLUDED.count, amount = known.amount + EXCLUDED.amount
 """
+
+
+def counted_write(list_name: str, write: str, kind: str) -> str:
+    """A statement that writes rows of a list by `write` and counts them in the same commit."""
+    amount = "amount" if list_name in LISTS_WITH_AMOUNTS else "0"
+    return COUNTED_WRITE.format(write=write, kind=kind, amount=amount)
 
 
 def tail(run: str, number: int = SOUGHT) -> str:

@@ -158,7 +158,7 @@ def _write(stack: Stack, measured: MeasuredList, rows: int, run: str) -> Merchan
         if measured.owner == "endpoint_id":
             history.owner = ids.new("wh_", bulk.NEWEST)
             connection.execute(ENDPOINT, [history.owner, made["merchant_id"], bulk.NEWEST, bulk.NEWEST])
-        statement = bulk.COUNTED_WRITE.format(write=measured.write, kind=measured.kind)
+        statement = bulk.counted_write(measured.name, measured.write, measured.kind)
         with bulk.unindexed(connection, measured.table, rows):
             bulk.fill(connection, statement, rows, run, what=name, list=measured.name, owner=history.owner)
         # Autovacuum does this within a minute or two.

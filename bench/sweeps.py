@@ -209,7 +209,7 @@ class Sweeps:
         with self._database() as (name, connection):
             connection.execute(ACCOUNTS, {"rows": rows})
             for listed, kind, statement in SUCCEEDED:
-                counted = bulk.COUNTED_WRITE.format(write=statement, kind=kind) if listed else statement
+                counted = bulk.counted_write(listed, statement, kind) if listed else statement
                 what = f"audited {listed or 'bank transactions and entries'}"
                 bulk.fill(connection, counted, rows, "x" * 6, what=what, list=listed, owner="mch_x")
             connection.execute("VACUUM (ANALYZE)")
