@@ -115,6 +115,8 @@ SETTING_RULES = [
         "A host and a port that the sandbox bank may listen on, such as http://127.0.0.1:8100, or none."),
     SettingRule(20, "OMISE_API_URL", lambda url: re.fullmatch(r"https://[^/\s?#@]+", url), "is malformed",
         "https://api.omise.co, or leave it out."),
+    SettingRule(92, "CLOSE_SIGNING_KEY", lambda key: not key or vault.is_key(key), "is malformed",
+        "32 random bytes in URL-safe base64 (44 characters), or none."),
     SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
         "90 by default; at least 1, ten years at most."),
     SettingRule(22, "PROXY_HOPS", lambda n: 0 <= n <= MAX_PROXY_HOPS, "is out of range",

@@ -75,6 +75,7 @@ PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.
 ALLOW_PLAINTEXT_BACKENDS = read_variable("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
 MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
+CLOSE_SIGNING_KEY = env.str("CLOSE_SIGNING_KEY", "")  # of daily closes; empty: days cannot be closed
 LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
 LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 

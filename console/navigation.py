@@ -84,7 +84,7 @@ SECTIONS = (
         _("Statements"),
         ("reconciliation.statement", "reconciliation.banknotification"),
     ),
-    Section("audit", _("Audit"), ("audit_trail.auditrecord",)),
+    Section("audit", _("Audit"), ("audit_trail.auditrecord", "operations.dailyclose")),
     Section("team", _("Team"), ("auth.user", "auth.group", "console.loginthrottle")),
 )
 NAMED = {label for section in SECTIONS for label in section.models}

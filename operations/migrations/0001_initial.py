@@ -1,3 +1,6 @@
+import core.triggers
+import pgtrigger.compiler
+import pgtrigger.migrations
 from django.db import migrations, models
 
 
@@ -26,5 +29,27 @@ class Migration(migrations.Migration):
                 'default_permissions': (),
                 'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='encryption_key_check_single_row')],
             },
+        ),
+        migrations.CreateModel(
+            name='DailyClose',
+            fields=[
+                ('number', models.BigIntegerField(primary_key=True, serialize=False)),
+                ('day', models.DateField(unique=True, verbose_name='day')),
+                ('body', models.TextField(help_text='The JSON that is signed, byte by byte.')),
+                ('hash', models.CharField(max_length=64)),
+                ('previous_hash', models.CharField(blank=True, max_length=64)),
+                ('signature', models.CharField(help_text='Ed25519, in base64.', max_length=88)),
+                ('public_key', models.CharField(max_length=44)),
+            ],
+            options={
+                'verbose_name': 'daily close',
+                'verbose_name_plural': 'daily closes',
+                'default_permissions': ('view',),
+                'constraints': [models.UniqueConstraint(fields=('previous_hash',), name='dailyclose_one_successor'), models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='dailyclose_number_positive')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='dailyclose',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a daily close is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b214f4996264f2306d5e8654aa32dda224fafd91', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a82b6', table='operations_dailyclose', when='BEFORE')),
         ),
     ]

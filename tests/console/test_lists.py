@@ -20,12 +20,13 @@ from core.admin_lists import NewestValuesFilter
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded
 
-# These grow with merchants, staff, banks or exceptions, not with payments.
+# These grow with merchants, staff, banks, days or exceptions, not with payments.
 SMALL = frozenset({
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
     "webhooks_endpointaction", "webhooks_endpointhealth", "webhooks_deliverycounter", "operations_heartbeat",
-    "console_loginthrottle", "reconciliation_bankratelimit", "reconciliation_backoff",
-    "reconciliation_scancursor", "reconciliation_statement", "reconciliation_reconciliationexception",
+    "operations_dailyclose", "console_loginthrottle", "reconciliation_bankratelimit",
+    "reconciliation_backoff", "reconciliation_scancursor", "reconciliation_statement",
+    "reconciliation_reconciliationexception",
     "ledger_account", "counts_listcount", "transfers_circuitbreaker",
     "transfers_transfercontradiction", "approvals_payoutaccount", "approvals_payoutpolicy",
 })  # fmt: skip

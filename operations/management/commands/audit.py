@@ -1,5 +1,6 @@
 import argparse
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -8,13 +9,14 @@ from audit_trail.chain import Verification
 from core import clock
 from core.commands import ProgressBar
 from operations.audit import runner
+from operations.daily_close import closing
 
 
 class Command(BaseCommand):
     help = (
         "Prove that accounts, journals, payments, refunds, withdrawals, transfers and events agree, "
-        "and that nobody changed the audit trail. Prints each difference, and fails if there is any. "
-        "The service may run meanwhile."
+        "and that nobody changed the audit trail or a daily close. Prints each difference, and fails if "
+        "there is any. The service may run meanwhile."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,7 +30,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> str:
         chain = Verification(options["chain_link"])
         with runner.snapshot():
-            count = self._differences() + self._findings(chain)
+            count = self._differences()
+            count += self._write("audit trail", chain.findings())
+            count += self._write("daily closes", closing.findings())
             for waiting in runner.overdue_transfers(clock.now()):
                 self.stderr.write(f"Ask the bank: {waiting}", self.style.WARNING)
         if count:
@@ -38,11 +42,11 @@ class Command(BaseCommand):
             f"The audit trail is complete. Its newest link: {chain.number}:{chain.hash}"
         )
 
-    def _findings(self, chain: Verification) -> int:
+    def _write(self, part: str, findings: Iterable[tuple[str, str]]) -> int:
         count = 0
-        for name, finding in chain.findings():
+        for name, finding in findings:
             count += 1
-            self.stdout.write(f"audit trail: {name}: {finding}")
+            self.stdout.write(f"{part}: {name}: {finding}")
         return count
 
     def _differences(self) -> int:

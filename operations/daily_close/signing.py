@@ -1,0 +1,36 @@
+"""Ed25519 signatures (RFC 8032) of daily closes, with the key of the setting CLOSE_SIGNING_KEY."""
+
+import base64
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from django.conf import settings
+
+
+class NoSigningKey(Exception):
+    """The setting CLOSE_SIGNING_KEY is empty."""
+
+
+def sign(text: str) -> str:
+    """The signature in base64. Raises NoSigningKey."""
+    return base64.b64encode(_key().sign(text.encode())).decode()
+
+
+def public_key() -> str:
+    """The public key of the setting, as 32 bytes in base64. Raises NoSigningKey."""
+    return base64.b64encode(_key().public_key().public_bytes_raw()).decode()
+
+
+def is_valid(text: str, signature: str, public_key: str) -> bool:
+    try:
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))
+        key.verify(base64.b64decode(signature, validate=True), text.encode())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _key() -> Ed25519PrivateKey:
+    if not settings.CLOSE_SIGNING_KEY:
+        raise NoSigningKey("Set CLOSE_SIGNING_KEY: 32 random bytes in URL-safe base64.")
+    return Ed25519PrivateKey.from_private_bytes(base64.urlsafe_b64decode(settings.CLOSE_SIGNING_KEY))

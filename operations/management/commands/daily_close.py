@@ -1,0 +1,59 @@
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from core import clock
+from operations.daily_close import closing, signing
+from operations.daily_close.closing import NotClosable
+from operations.daily_close.signing import NoSigningKey
+
+
+class Command(BaseCommand):
+    help = (
+        "Close all days, in Bangkok time, that have ended since the newest close: write down their totals, "
+        "signed. Run it every night. --check verifies a downloaded file without the database."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--first", type=date.fromisoformat, metavar="DATE", help="The first day; yesterday unless given."
+        )
+        parser.add_argument("--public-key", action="store_true", help="Print the key that verifies closes.")
+        parser.add_argument("--check", metavar="FILE", help="Verify a file. Needs --key.")
+        parser.add_argument("--key", help="The public key, from a safe source and not from the file.")
+
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        try:
+            if options["check"]:
+                return _check(options["check"], options["key"])
+            if options["public_key"]:
+                return signing.public_key()
+            self._close_all(options["first"])
+        except (NotClosable, NoSigningKey) as error:
+            raise CommandError(str(error)) from None
+        return None
+
+    def _close_all(self, first: date | None) -> None:
+        now = clock.now()
+        day = first or closing.next_day(now)
+        while day <= closing.last_closable_day(now):
+            made = closing.close(day, now=clock.now())
+            self.stdout.write(f"{day}: close {made.number}, hash {made.hash}")
+            day += timedelta(days=1)
+
+
+def _check(path: str, key: str | None) -> str:
+    if not key:
+        raise CommandError("--check needs --key: the public key that `daily_close --public-key` printed.")
+    try:
+        given = json.loads(Path(path).read_text())
+        body, signature = given["body"], given["signature"]
+        day = json.loads(body)["day"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CommandError(f"{path} is not a file of a daily close.") from None
+    if not signing.is_valid(body, signature, key):
+        raise CommandError(f"{path} was changed, or is signed with another key.")
+    return f"{day}: the signature is right. The hash is {closing.hash_of(body)}."
