@@ -12,6 +12,8 @@ from audit_trail.acts import Act
 from core.columns import CausedRow
 from core.triggers import append_only, no_truncate
 
+FORM_CONSTRAINT = "auditrecord_once_per_form"
+
 
 class AuditRecord(CausedRow):
     """One act of a member of staff, or of a command that does what staff do.
@@ -34,6 +36,10 @@ class AuditRecord(CausedRow):
         max_length=16, blank=True, default="", help_text=_("A digest that tells sessions apart.")
     )
 
+    form_token = models.UUIDField(
+        null=True, editable=False, help_text=_("Of the form that staff sent: a second click records nothing.")
+    )
+
     class Meta:
         verbose_name, verbose_name_plural = _("audit record"), _("audit records")
         default_permissions = ("view",)
@@ -53,6 +59,7 @@ class AuditRecord(CausedRow):
             models.Index(fields=["merchant_id", "id"], name="auditrecord_of_merchant"),
             models.Index(fields=["created_at"], name="auditrecord_created"),
         ]
+        constraints = [models.UniqueConstraint(fields=["form_token"], name=FORM_CONSTRAINT)]
         triggers = [append_only("the audit trail is append-only")]
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Model
@@ -24,8 +25,8 @@ class Recording:
     The block may set `act` and `row` when it knows them, and add `details` to the values after the act.
     """
 
-    def __init__(self, act: Act, row: Model | None, reason: str) -> None:
-        self.act, self.row, self.reason = act, row, reason
+    def __init__(self, act: Act, row: Model | None, reason: str, form_token: UUID | None) -> None:
+        self.act, self.row, self.reason, self.form_token = act, row, reason, form_token
         self.details: Values = {}
         self._before = None if row is None else _stored_values(row)
 
@@ -38,30 +39,48 @@ class Recording:
         else:
             before, after = values.changes(self._before, after)
         after |= values.stored("", self.details)
-        return write(self.act, self.row, before=before, after=after, reason=self.reason)
+        return write(
+            self.act, self.row, before=before, after=after, reason=self.reason, form_token=self.form_token
+        )
 
 
 @contextmanager
-def recorded(act: Act, row: Model | None = None, *, reason: str = "") -> Iterator[Recording]:
+def recorded(
+    act: Act, row: Model | None = None, *, reason: str = "", form_token: UUID | None = None
+) -> Iterator[Recording]:
     """Run an act and write its record in one transaction. An error in the block rolls back both.
 
     row: what the act is about, as it is before. An act that creates a row sets it inside the block.
+    form_token: of the form that asked for the act. A second record with it raises IntegrityError.
     """
     with transaction.atomic():
-        recording = Recording(act, row, reason)
+        recording = Recording(act, row, reason, form_token)
         yield recording
         recording.write()
 
 
 def write(
-    act: Act, row: Model, *, before: Values | None = None, after: Values | None = None, reason: str = ""
+    act: Act,
+    row: Model,
+    *,
+    before: Values | None = None,
+    after: Values | None = None,
+    reason: str = "",
+    form_token: UUID | None = None,
 ) -> AuditRecord:
     """Write the record of an act. Raises NotInTransaction outside of the transaction of the act."""
     # pytest-django runs each test in a transaction of its own, which does not count.
     if all(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
         raise NotInTransaction
     return _insert(
-        act, row._meta.label_lower, str(row.pk), _merchant_of(row), before=before, after=after, reason=reason
+        act,
+        row._meta.label_lower,
+        str(row.pk),
+        _merchant_of(row),
+        before=before,
+        after=after,
+        reason=reason,
+        form_token=form_token,
     )
 
 
@@ -79,6 +98,7 @@ def _insert(
     before: Values | None = None,
     after: Values | None = None,
     reason: str = "",
+    form_token: UUID | None = None,
 ) -> AuditRecord:
     now = request_context.current()
     return AuditRecord.objects.create(
@@ -92,6 +112,7 @@ def _insert(
         reason=reason.strip(),
         address=now.address,
         session=now.session,
+        form_token=form_token,
     )
 
 

@@ -12,6 +12,7 @@ from console import (
 )
 from console.approval_admin import ApprovalAdmin
 from console.models import LoginThrottle
+from console.payment_acts import PAYMENT_ACTS
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from core import clock
 from core.admin import ReadOnlyAdmin
@@ -43,6 +44,7 @@ class PaymentWithTimelineAdmin(PaymentAdmin):
     """The page that shows all of a payment."""
 
     change_form_template = "admin/payment.html"
+    object_acts = PAYMENT_ACTS
 
     def render_change_form(
         self,
@@ -56,4 +58,6 @@ class PaymentWithTimelineAdmin(PaymentAdmin):
         """Django has checked the permission before it calls this."""
         assert obj is not None, "payments cannot be added here"
         context |= payment_page.context(request, obj, clock.now())
-        return super().render_change_form(request, context, add, change, form_url, obj)
+        return super().render_change_form(
+            request, context, add=add, change=change, form_url=form_url, obj=obj
+        )

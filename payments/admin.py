@@ -6,6 +6,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail.act_pages import ActingAdmin
 from core import admin_columns, clock, money, personal_data
 from core.admin import ReadOnlyAdmin
 from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, PaymentStatus
@@ -30,7 +31,7 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset.with_status(self.value(), clock.now()) if self.value() else queryset
 
 
-class PaymentAdmin(ReadOnlyAdmin):
+class PaymentAdmin(ActingAdmin):
     """The page of a payment. `console` registers a subclass with the timeline."""
 
     shows_personal_data = True

@@ -35,6 +35,7 @@ class QrCode(models.Model):
 
     class Meta:
         verbose_name, verbose_name_plural = "QR code", "QR codes"
+        permissions = [("expire_qrcode", "Can expire QR codes")]
         constraints = [models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique")]
 
     def __str__(self) -> str:

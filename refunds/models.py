@@ -124,6 +124,7 @@ class Refund(StateMachine, CausedRow):
     objects = RefundQuerySet.as_manager()
 
     class Meta:
+        permissions = [("create_refund", "Can refund payments")]
         triggers = [
             triggers.keep_rows("a refund is never deleted"),
             triggers.Refuse(

@@ -11,13 +11,16 @@ from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import localtime
+from django.utils.translation import gettext_lazy as _
 
+from audit_trail.act_pages import ActingAdmin
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
 from core.errors import ApiError
 from webhooks import endpoints, redelivery
+from webhooks.delivery_acts import DELIVERY_ACTS
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -215,22 +218,20 @@ class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(ReadOnlyAdmin):
-    list_display = [
-        "id",
-        "event",
-        "endpoint",
-        "state",
-        "manual_number",
-        "actor",
-        "attempt_count",
-        "due_at",
-        "finished_at",
-    ]
+class DeliveryAdmin(ActingAdmin):
+    shows_personal_data = True
+    object_acts = DELIVERY_ACTS
+    list_display = ["id", "event_type", "endpoint", "state", "attempt_count", "due_at", "finished_at"]
+    readonly_fields = ["request_body"]
     list_filter = ["state"]
     list_select_related = ["event", "endpoint"]
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]
     inlines = [DeliveryAttemptInline]
+
+    @admin.display(description=_("request"))
+    def request_body(self, delivery: Delivery) -> str:
+        """The bytes that each attempt sends."""
+        return personal_data.message(bytes(delivery.event.body).decode())
 
 
 @admin.register(DeliveryAttempt)

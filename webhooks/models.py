@@ -289,6 +289,7 @@ class Delivery(CausedRow):
 
     class Meta:
         verbose_name, verbose_name_plural = "delivery", "deliveries"
+        permissions = [("resend_delivery", "Can send events again")]
         indexes = [
             models.Index(fields=["endpoint", "due_at"], condition=Q(state="pending"), name="delivery_due"),
             models.Index(

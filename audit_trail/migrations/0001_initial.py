@@ -36,6 +36,7 @@ class Migration(migrations.Migration):
                 ('reason', models.TextField(blank=True, default='', verbose_name='reason')),
                 ('address', models.CharField(blank=True, default='', help_text="The client's IP address.", max_length=64)),
                 ('session', models.CharField(blank=True, default='', help_text='A digest that tells sessions apart.', max_length=16)),
+                ('form_token', models.UUIDField(editable=False, help_text='Of the form that staff sent: a second click records nothing.', null=True)),
             ],
             options={
                 'verbose_name': 'audit record',
@@ -67,6 +68,10 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'unchained audit records',
                 'default_permissions': (),
             },
+        ),
+        migrations.AddConstraint(
+            model_name='auditrecord',
+            constraint=models.UniqueConstraint(fields=('form_token',), name='auditrecord_once_per_form'),
         ),
         migrations.AddIndex(
             model_name='auditrecord',

@@ -29,6 +29,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'QR code',
                 'verbose_name_plural': 'QR codes',
+                'permissions': [('expire_qrcode', 'Can expire QR codes')],
                 'constraints': [models.UniqueConstraint(fields=('reference1',), name='qr_code_reference_unique')],
             },
         ),

@@ -60,6 +60,9 @@ class Migration(migrations.Migration):
                 ('transaction', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='transactions.transaction')),
                 ('reversal', models.ForeignKey(help_text='Set if the refund only shows a reversal by the bank.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='refunds.refundreversal')),
             ],
+            options={
+                'permissions': [('create_refund', 'Can refund payments')],
+            },
         ),
         migrations.AddConstraint(
             model_name='refundreversal',

@@ -43,6 +43,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'delivery',
                 'verbose_name_plural': 'deliveries',
+                'permissions': [('resend_delivery', 'Can send events again')],
             },
         ),
         migrations.CreateModel(

@@ -1,0 +1,175 @@
+"""Acts of staff on one object: a page that says what will happen, asks for a reason, and acts once.
+
+The page of the object links to the acts that are possible now. The record in the audit trail has the token of
+the form, which is unique. So a second click, or the same page sent again, changes nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.functional import Promise
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.acts import Act
+from audit_trail.models import FORM_CONSTRAINT, AuditRecord
+from audit_trail.recording import recorded
+from core import clock
+from core.admin import ReadOnlyAdmin
+from core.errors import ApiError
+
+
+class ReasonForm(forms.Form):
+    """What each act asks for. Subclasses add fields before the reason."""
+
+    reason = forms.CharField(
+        label=gettext_lazy("Reason"),
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=gettext_lazy("Colleagues read it in the audit trail."),
+    )
+    token = forms.UUIDField(widget=forms.HiddenInput)
+
+    def __init__(self, row: Any, data: Any = None) -> None:
+        super().__init__(data, initial={"token": uuid4()})
+        self.row = row
+        self.order_fields([*(name for name in self.fields if name != "reason"), "reason"])
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectAct:
+    """Something that staff may do to a row.
+
+    explain: what will happen, in words of staff.
+    run: does it by the service that the API calls, and returns the row that it made, if any. It gets the row,
+        the valid values of the form, and the time.
+    is_possible: whether the page of the row offers it now. The service decides in the end.
+    """
+
+    slug: str
+    label: Promise
+    act: Act
+    permission: str
+    explain: Callable[[Any], str]
+    run: Callable[[Any, dict[str, Any], datetime], Model | None]
+    is_possible: Callable[[Any, datetime], bool]
+    form: type[ReasonForm] = ReasonForm
+    is_dangerous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActLink:
+    """A button on the page of an object."""
+
+    label: Promise
+    url: str
+    is_dangerous: bool
+
+
+class ActingAdmin(ReadOnlyAdmin):
+    """Pages of rows that staff can act on."""
+
+    object_acts: tuple[ObjectAct, ...] = ()
+
+    def get_urls(self) -> list[URLPattern]:
+        act = self.admin_site.admin_view(self.act_view)
+        return [path("<str:object_id>/do/<slug:slug>/", act, name=f"{self._page}_act"), *super().get_urls()]
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        row = kwargs.get("obj")
+        if row is not None:
+            context["act_links"] = self.act_links(request, row)
+        shown: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return shown
+
+    def act_links(self, request: HttpRequest, row: Model) -> list[ActLink]:
+        """The acts that this user may do to the row now."""
+        now = clock.now()
+        return [
+            ActLink(each.label, self._act_url(row, each), each.is_dangerous)
+            for each in self.object_acts
+            if request.user.has_perm(each.permission) and each.is_possible(row, now)
+        ]
+
+    def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
+        """Explain an act, or do it once. Raises Http404 and PermissionDenied."""
+        found = next((each for each in self.object_acts if each.slug == slug), None)
+        row = self.get_object(request, unquote(object_id))
+        if found is None or row is None:
+            raise Http404
+        if not (self.has_view_permission(request, row) and request.user.has_perm(found.permission)):
+            raise PermissionDenied
+        if request.method != "POST":
+            if not found.is_possible(row, clock.now()):
+                messages.warning(request, _("This is not possible now."))
+                return HttpResponseRedirect(self._row_url(row))
+            return self._act_page(request, row, found, found.form(row))
+        form = found.form(row, request.POST)
+        if not form.is_valid():
+            if "token" in form.errors:
+                messages.error(request, _("Open the page again."))
+            return self._act_page(request, row, found, form)
+        return self._do(request, row, found, form)
+
+    def _do(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
+        values: dict[str, Any] = form.cleaned_data
+        token: UUID = values["token"]
+        if (earlier := AuditRecord.objects.filter(form_token=token).first()) is not None:
+            return self._done_before(request, row, earlier)
+        try:
+            with recorded(found.act, row, reason=values["reason"], form_token=token) as recording:
+                made = found.run(row, values, clock.now())
+                if made is not None:
+                    recording.details[str(made._meta.model_name)] = str(made.pk)
+        except ApiError as refusal:
+            form.add_error(None, str(refusal))
+            return self._act_page(request, row, found, form)
+        except IntegrityError as error:
+            if FORM_CONSTRAINT not in str(error):
+                raise
+            return self._done_before(request, row, AuditRecord.objects.get(form_token=token))
+        messages.success(request, _("%(act)s: done.") % {"act": found.label})
+        return HttpResponseRedirect(self._row_url(row))
+
+    def _done_before(self, request: HttpRequest, row: Model, earlier: AuditRecord) -> HttpResponse:
+        at = f"{localtime(earlier.created_at):%Y-%m-%d %H:%M:%S}"
+        messages.info(request, _("This was done already, at %(at)s. Nothing changed.") % {"at": at})
+        return HttpResponseRedirect(self._row_url(row))
+
+    def _act_page(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "original": row,
+            "title": found.label,
+            "object_act": found,
+            "explanation": found.explain(row),
+            "form": form,
+            "row_url": self._row_url(row),
+        }
+        return TemplateResponse(request, "admin/act.html", context)
+
+    @property
+    def _page(self) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}"
+
+    def _row_url(self, row: Model) -> str:
+        return reverse(f"admin:{self._page}_change", args=[quote(row.pk)])
+
+    def _act_url(self, row: Model, found: ObjectAct) -> str:
+        return reverse(f"admin:{self._page}_act", args=[quote(row.pk), found.slug])

@@ -1,0 +1,102 @@
+"""What staff can do to a payment."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.act_pages import ObjectAct, ReasonForm
+from audit_trail.acts import Act
+from core import money
+from payments.models import Payment, PaymentStatus
+from qrcodes import services as qr_codes
+from refunds import services as refunds
+from refunds.models import Refund, RefundReason
+
+
+class RefundForm(ReasonForm):
+    """The amount of a refund in baht, and its reason for the merchant."""
+
+    amount = forms.CharField(label=gettext_lazy("Amount in baht"), max_length=20)
+    kind = forms.ChoiceField(label=gettext_lazy("Kind"), choices=RefundReason.choices)
+
+    def __init__(self, row: Payment, data: Any = None) -> None:
+        super().__init__(row, data)
+        self.fields["amount"].initial = money.baht(row.refundable_amount)
+
+    def clean_amount(self) -> int:
+        """Satang, at most what is left."""
+        satang = money.parse(self.cleaned_data["amount"])
+        if satang is None or satang < 1:
+            raise forms.ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
+        if satang > self.row.refundable_amount:
+            left = money.display(self.row.refundable_amount)
+            raise forms.ValidationError(_("At most %(left)s can be refunded.") % {"left": left})
+        return satang
+
+
+def _explain_refund(payment: Payment) -> str:
+    values = {"left": money.display(payment.refundable_amount), "received": money.display(payment.received)}
+    return (
+        _(
+            "Up to %(left)s of %(received)s goes back to the payer, and leaves the merchant's balance. "
+            "A refund that the bank has got cannot be canceled. "
+            "Above the limit a second person must approve it."
+        )
+        % values
+    )
+
+
+def _refund(payment: Payment, values: dict[str, Any], now: datetime) -> Refund:
+    return refunds.create(
+        merchant=payment.merchant,
+        payment_id=payment.id,
+        amount=values["amount"],
+        reason=values["kind"],
+        note=values["reason"][:255],
+        now=now,
+    )
+
+
+def _is_refundable(payment: Payment, now: datetime) -> bool:
+    return payment.status == PaymentStatus.SUCCEEDED and payment.refundable_amount > 0
+
+
+def _explain_expiry(payment: Payment) -> str:
+    return _("The code can no longer be paid, and the merchant gets payment.expired. Nothing can undo this.")
+
+
+def _expire(payment: Payment, values: dict[str, Any], now: datetime) -> None:
+    assert payment.qr_code_id is not None, "only payments with a code are offered"
+    qr_codes.expire(merchant=payment.merchant, qr_code_id=payment.qr_code_id, now=now)
+
+
+def _is_expirable(payment: Payment, now: datetime) -> bool:
+    return payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
+
+
+PAYMENT_ACTS = (
+    ObjectAct(
+        slug="refund",
+        label=gettext_lazy("Refund"),
+        act=Act.REFUND_CREATED,
+        permission="refunds.create_refund",
+        explain=_explain_refund,
+        run=_refund,
+        is_possible=_is_refundable,
+        form=RefundForm,
+        is_dangerous=True,
+    ),
+    ObjectAct(
+        slug="expire",
+        label=gettext_lazy("Expire the code"),
+        act=Act.CODE_EXPIRED,
+        permission="qrcodes.expire_qrcode",
+        explain=_explain_expiry,
+        run=_expire,
+        is_possible=_is_expirable,
+        is_dangerous=True,
+    ),
+)
