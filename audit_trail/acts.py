@@ -38,6 +38,7 @@ class Act(models.TextChoices):
     PAYOUT_ACCOUNT_ADDED = "payout_account_added", _("Added a payout account")
     PAYOUT_ACCOUNT_REMOVED = "payout_account_removed", _("Removed the payout account")
     PAYOUT_LIST_SWITCHED = "payout_list_switched", _("Switched the list of payout accounts")
+    PASSWORD_CHANGED = "password_changed", _("Changed the own password")
     LOCKOUT_LIFTED = "lockout_lifted", _("Lifted the lockout")
 
 

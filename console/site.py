@@ -4,12 +4,15 @@ from functools import partial
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail import recording
+from audit_trail.acts import Act
 from console import navigation, search
 from console.home import page
 
@@ -22,6 +25,16 @@ class ConsoleSite(admin.AdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         return super().index(request, page.context(request) | (extra_context or {}))
+
+    @transaction.atomic
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Django's page, in one transaction with its record."""
+        user: Any = request.user
+        before = user.password
+        response = super().password_change(request, extra_context)
+        if user.password != before:
+            recording.write(Act.PASSWORD_CHANGED, user)
+        return response
 
     def get_urls(self) -> list[Any]:
         found = self.admin_view(partial(search.view, self))

@@ -155,6 +155,18 @@ def test_forms_of_staff_and_groups_are_recorded_with_changes(admin_client: Clien
     assert PASSWORD not in str([added.after, password.after])
 
 
+def test_change_of_the_own_password_is_recorded(db: None) -> None:
+    clerk, client = User.objects.create_user("somsri", password=PASSWORD, is_staff=True), Client()
+    client.force_login(clerk)
+    form = {"old_password": PASSWORD, "new_password1": "mangosteen-53", "new_password2": "mangosteen-54"}
+    assert client.post("/admin/password_change/", form).status_code == 200
+    assert not acts_of_staff().exists()
+    form["new_password2"] = form["new_password1"]
+    assert client.post("/admin/password_change/", form).status_code == 302
+    record = acts_of_staff().get()
+    assert (record.act, record.actor, record.after) == (Act.PASSWORD_CHANGED, "staff:somsri", {})
+
+
 def test_groups_are_deleted_one_by_one_so_that_each_has_its_record(admin_client: Client) -> None:
     group = Group.objects.create(name="Cashiers")
     chosen = {"action": "delete_selected", "_selected_action": [group.pk], "post": "yes"}
