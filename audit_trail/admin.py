@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail import presentation
@@ -85,7 +86,8 @@ class AuditRecordAdmin(ReadOnlyAdmin):
     @admin.display(description=_("changes"))
     def changed(self, record: AuditRecord) -> str:
         lines = ((str(each),) for each in presentation.changes(record))
-        return format_html_join("", "<div>{}</div>", lines)
+        joined = format_html_join(mark_safe("<br>"), "{}", lines)
+        return format_html("<span>{}</span>", joined) if joined else ""
 
     @admin.display(description=_("link in the chain"))
     def chain_link(self, record: AuditRecord) -> str:

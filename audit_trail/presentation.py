@@ -39,7 +39,8 @@ class Change:
 
 
 def changes(record: AuditRecord) -> list[Change]:
-    """The changed fields of a record, in the order of their names."""
+    """The changed fields of a record, in the order of their names. A new row does not repeat its ids."""
+    known = (record.object_id, record.merchant_id)
     return [
         Change(
             _label(record.object_type, name),
@@ -47,6 +48,7 @@ def changes(record: AuditRecord) -> list[Change]:
             _text(name, record.after.get(name)),
         )
         for name in sorted(record.before | record.after)
+        if name in record.before or record.after[name] not in known
     ]
 
 

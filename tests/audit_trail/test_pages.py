@@ -55,6 +55,14 @@ def test_changes_are_readable(payment: Payment) -> None:
     ]
 
 
+def test_record_of_a_new_row_does_not_repeat_its_ids(shop: Shop) -> None:
+    issued = AuditRecord.objects.get(act=Act.KEY_ISSUED)
+    assert (issued.after["id"], issued.after["merchant"]) == (issued.object_id, shop.merchant.id)
+    labels = {change.label for change in presentation.changes(issued)}
+    assert {"Id", "Merchant"}.isdisjoint(labels)
+    assert "Scopes" in labels
+
+
 def test_audit_page_is_searched_and_filtered(payment: Payment, shop: Shop, admin_client: Client) -> None:
     first = act(payment)
     second = act(shop.merchant, actor="staff:malee")
