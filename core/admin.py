@@ -176,5 +176,18 @@ class ReadOnlyAdmin(RecordedAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """None also for an id with U+0000, which PostgreSQL refuses."""
-        found = None if "\0" in object_id else super().get_object(request, object_id, from_field)
-        return personal_data.conceal(found)
+        return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        """Only here, because services may get the row of `get_object`, with whole names."""
+        personal_data.conceal(obj)
+        shown: HttpResponse = super().render_change_form(request, context, add, change, form_url, obj)
+        return shown

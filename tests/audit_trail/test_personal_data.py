@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.admin.utils import quote
-from django.test import Client
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
 from django.urls import reverse
 from pytest_django import Settings
 
 from approvals.models import Approval
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
-from core import personal_data
+from core import personal_data, request_context
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException
 from tests.conftest import SandboxBankClient, Shop
@@ -94,6 +95,18 @@ def test_search_of_all_lists_hides_the_end_of_accounts(
     for client, is_shown in ((clerk, False), (manager, True)):
         text = client.get("/admin/search/", {"q": "1.01"}, follow=True).content.decode()
         assert (ACCOUNT[-4:] in text) == is_shown
+
+
+def test_acts_get_whole_names_also_from_staff_who_may_not_see_them(shop: Shop, admin_user: User) -> None:
+    code = shop.qr_code(client_name=NAME)
+    payments: Any = admin.site._registry[Payment]
+    request = RequestFactory().get("/")
+    request.user = admin_user
+    request_context.set_actor("staff:somsri", hides_personal_data=True)
+    payment = payments.get_object(request, code["payment_id"])
+    assert payment.client_name == NAME
+    assert personal_data.conceal(payment).client_name == "M*** S***"
+    request_context.begin()
 
 
 def test_concealed_row_keeps_other_columns(shop: Shop) -> None:
