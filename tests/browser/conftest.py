@@ -1,0 +1,87 @@
+"""A whole instance and a real browser that works in its console."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Playwright, ViewportSize, sync_playwright
+
+from tests import webhook_receiver
+from tests.flows.conftest import ShopClient
+from tests.stack import Stack, wait_until
+from tests.webhook_receiver import Receiver
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="package")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder: Path = tmp_path_factory.mktemp("instance") / "data"
+    with Stack.on_shared_server(folder, RATE_LIMIT="0") as running:
+        wait_until(running.is_ready, 180)
+        yield running
+
+
+@pytest.fixture(scope="package")
+def playwright_driver() -> Iterator[Playwright]:
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="package")
+def browser(playwright_driver: Playwright) -> Iterator[Browser]:
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip("There is no Chromium here. On Debian and Ubuntu: apt install chromium")
+    # Without its sandbox, because root, which CI is, cannot use it. It opens pages of this instance only.
+    with playwright_driver.chromium.launch(executable_path=program, args=["--no-sandbox"]) as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def login_state(stack: Stack, browser: Browser) -> Any:
+    """The cookies of the demo's admin after the login."""
+    with browser.new_context(base_url=stack.base_url) as context:
+        page = context.new_page()
+        log_in(page, stack.demo["admin_user"], stack.demo["admin_password"])
+        return context.storage_state()
+
+
+@pytest.fixture
+def page(stack: Stack, browser: Browser, login_state: Any) -> Iterator[Page]:
+    """A page of a logged-in admin. Errors of scripts and refused resources fail the test."""
+    with browser.new_context(
+        base_url=stack.base_url,
+        viewport=DESKTOP,
+        storage_state=login_state,
+        permissions=["clipboard-read", "clipboard-write"],
+    ) as context:
+        opened = context.new_page()
+        errors: list[str] = []
+        opened.on("pageerror", lambda error: errors.append(str(error)))
+        opened.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        yield opened
+        assert errors == []
+
+
+@pytest.fixture
+def shop_client(stack: Stack) -> ShopClient:
+    return ShopClient(stack.base_url, stack.secret_key)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Receiver]:
+    with webhook_receiver.running_receiver() as listening:
+        yield listening
+
+
+def log_in(page: Page, name: str, password: str) -> None:
+    page.goto("/admin/")
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/admin/")
