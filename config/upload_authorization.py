@@ -79,11 +79,11 @@ def find_uploader(environ: Environ) -> str | None:
         connections.close_all()
 
 
-def _permitted_user_id(request: HttpRequest, session_key: str, permissions: frozenset[str]) -> str | None:
+def _permitted_user_id(request: HttpRequest, session_key: str, permission: str) -> str | None:
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     # Django renews a session that an older SECRET_KEY signed. Only the page can send the new cookie.
     with transaction.atomic():
         user = get_user(request)
         transaction.set_rollback(True)
-    is_permitted = user.is_active and user.is_staff and any(user.has_perm(each) for each in permissions)
+    is_permitted = user.is_active and user.is_staff and user.has_perm(permission)
     return str(user.pk) if is_permitted else None

@@ -9,16 +9,10 @@ from django.http import parse_cookie
 
 from core.http import MAX_BODY
 
-# Users with one of these permissions may upload to the path.
+# Users with the permission of the page may upload to the path.
 UPLOAD_PERMISSIONS = {
-    "/admin/reconciliation/statement/import/": frozenset({"reconciliation.import_statement"}),
-    "/admin/reconciliation/slipcheck/check/": frozenset(
-        {
-            "reconciliation.view_banktransaction",
-            "reconciliation.resolve_exception",
-            "reconciliation.confirm_banktransaction",
-        }
-    ),
+    "/admin/reconciliation/statement/import/": "reconciliation.import_statement",
+    "/admin/reconciliation/slipcheck/check/": "reconciliation.check_slip",
 }
 MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file. Larger files are imported by a command."""

@@ -59,10 +59,10 @@ class MerchantAdmin(ReadOnlyAdmin):
         messages.success(request, "Done.")
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("merchants.change_merchant")
+        return request.user.has_perm("merchants.set_late_money")
 
     def has_issue_key_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("merchants.add_apikey")
+        return request.user.has_perm("merchants.issue_key")
 
 
 @admin.register(BankConnection)
@@ -111,7 +111,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         messages.success(request, "Revoked.")
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("merchants.delete_apikey")
+        return request.user.has_perm("merchants.revoke_key")
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("merchant")

@@ -52,6 +52,7 @@ class Merchant(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        permissions = [("set_late_money", "Can decide what happens to payments after expiry")]
         constraints = [
             models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="merchant_mode_known"),
             models.CheckConstraint(
@@ -155,7 +156,11 @@ class ApiKey(models.Model):
             ),
         ]
         verbose_name, verbose_name_plural = "API key", "API keys"
-        permissions = [("issue_withdrawal_key", "Can issue API keys that can withdraw")]
+        permissions = [
+            ("issue_key", "Can issue API keys"),
+            ("issue_withdrawal_key", "Can issue API keys that can withdraw"),
+            ("revoke_key", "Can revoke API keys"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique"),
             models.CheckConstraint(

@@ -159,16 +159,16 @@ class OutgoingTransferAdmin(TransferAdmin):
     actions = ["never_arrived", "arrived", "cancel_unsent"]
 
     @admin.action(
-        description="Mark as never arrived: the money returns to the merchant", permissions=["settle"]
+        description="Mark as never arrived: the money returns to the merchant", permissions=["complete"]
     )
     def never_arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
         self._complete(request, queryset, transfers.NEVER_ARRIVED)
 
-    @admin.action(description="Mark as arrived", permissions=["settle"])
+    @admin.action(description="Mark as arrived", permissions=["complete"])
     def arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
         self._complete(request, queryset, transfers.ARRIVED)
 
-    @admin.action(description="Cancel: the bank was never reached", permissions=["settle"])
+    @admin.action(description="Cancel: the bank was never reached", permissions=["cancel"])
     def cancel_unsent(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
         for transfer in queryset:
             try:
@@ -190,8 +190,11 @@ class OutgoingTransferAdmin(TransferAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [*super().get_fields(request, obj), "notifications"]
 
-    def has_settle_permission(self, request: HttpRequest) -> bool:
+    def has_complete_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("transfers.complete_transfer")
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("transfers.cancel_transfer")
 
     def _complete(self, request: HttpRequest, queryset: QuerySet[Transfer], result: TransferResult) -> None:
         for transfer in queryset:

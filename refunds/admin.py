@@ -43,7 +43,7 @@ class RefundAdmin(ReadOnlyAdmin):
                 messages.success(request, f"{refund.id}: canceled.")
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("refunds.change_refund")
+        return request.user.has_perm("refunds.cancel_refund")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [*super().get_fields(request, obj), "pending_reason", "destination"]

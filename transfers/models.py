@@ -141,7 +141,10 @@ class Transfer(StateMachine):
                 "AND (OLD.state, NEW.state) NOT IN (('submitted', 'succeeded'), ('submitted', 'failed'))",
             ),
         ]
-        permissions = [("complete_transfer", "Can end transfers on which the bank is silent")]
+        permissions = [
+            ("complete_transfer", "Can end transfers on which the bank is silent"),
+            ("cancel_transfer", "Can cancel transfers that never reached their bank"),
+        ]
         indexes = [
             models.Index(
                 fields=["purpose", "route", "due_at"], condition=IS_OPEN, name="transfer_due_by_route"

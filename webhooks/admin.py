@@ -121,7 +121,7 @@ class EndpointAdmin(ReadOnlyAdmin):
             for each in failures[:MAX_SHOWN]
         )
 
-    @admin.action(description="Disable: hold its events for a replay", permissions=["manage"])
+    @admin.action(description="Disable: hold its events for a replay", permissions=["disable"])
     def disable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(
             request,
@@ -131,20 +131,29 @@ class EndpointAdmin(ReadOnlyAdmin):
             partial(endpoints.disable, reason=DisabledReason.STAFF),
         )
 
-    @admin.action(description="Enable and reset its health", permissions=["manage"])
+    @admin.action(description="Enable and reset its health", permissions=["enable"])
     def enable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(request, selected, Act.ENDPOINT_ENABLED, "enabled", endpoints.enable)
 
-    @admin.action(description="Skip the pause: send one delivery now", permissions=["manage"])
+    @admin.action(description="Skip the pause: send one delivery now", permissions=["skip_pause"])
     def skip_pause(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(request, selected, Act.PAUSE_SKIPPED, "pause skipped", endpoints.skip_pause)
 
-    @admin.action(description="Replay held deliveries", permissions=["manage"])
+    @admin.action(description="Replay held deliveries", permissions=["replay"])
     def replay_held(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(request, selected, Act.DELIVERIES_REPLAYED, "replayed", redelivery.replay_held)
 
-    def has_manage_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("webhooks.change_endpoint")
+    def has_disable_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("webhooks.disable_endpoint")
+
+    def has_enable_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("webhooks.enable_endpoint")
+
+    def has_skip_pause_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("webhooks.skip_pause")
+
+    def has_replay_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("webhooks.replay_deliveries")
 
     def _for_each(
         self,

@@ -57,6 +57,12 @@ class Endpoint(models.Model):
     objects = EndpointQuerySet.as_manager()
 
     class Meta:
+        permissions = [
+            ("disable_endpoint", "Can disable endpoints"),
+            ("enable_endpoint", "Can enable endpoints"),
+            ("skip_pause", "Can skip the pause of endpoints"),
+            ("replay_deliveries", "Can replay held deliveries"),
+        ]
         indexes = [models.Index(fields=["merchant", "-created_at", "-id"], name="endpoint_newest_first")]
         constraints = [
             models.CheckConstraint(

@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'API key',
                 'verbose_name_plural': 'API keys',
-                'permissions': [('issue_withdrawal_key', 'Can issue API keys that can withdraw')],
+                'permissions': [('issue_key', 'Can issue API keys'), ('issue_withdrawal_key', 'Can issue API keys that can withdraw'), ('revoke_key', 'Can revoke API keys')],
             },
         ),
         migrations.CreateModel(
@@ -51,6 +51,9 @@ class Migration(migrations.Migration):
                 ('late_money', models.CharField(choices=[('review', 'review'), ('accept', 'Accept')], default='review', help_text='Whether a payment after the expiry of its code succeeds.', max_length=6, verbose_name='paid after expiry')),
                 ('created_at', models.DateTimeField()),
             ],
+            options={
+                'permissions': [('set_late_money', 'Can decide what happens to payments after expiry')],
+            },
         ),
         migrations.CreateModel(
             name='BankConnection',

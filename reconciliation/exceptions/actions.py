@@ -17,8 +17,7 @@ from reconciliation.models import BankNotification, BankTransaction, ResolutionT
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
-RESOLVE, CONFIRM = "reconciliation.resolve_exception", "reconciliation.confirm_banktransaction"
-VIEW_PERMISSIONS = ("reconciliation.view_banktransaction", RESOLVE, CONFIRM)
+VIEW_PERMISSION = "reconciliation.view_banktransaction"
 DISMISSIBLE_SUBJECTS = (BankTransaction, BankNotification, TransferContradiction)
 
 
@@ -40,7 +39,13 @@ class Action:
     form: type[NoteForm] = NoteForm
     subjects: tuple[type[Model], ...] = (BankTransaction,)
     needs_second_step: bool = False
-    permission: str = RESOLVE
+
+    @property
+    def permission(self) -> str:
+        """Each action has its own, such as `reconciliation.send_back_exception`."""
+        if self.slug == "confirm":
+            return "reconciliation.confirm_banktransaction"
+        return f"reconciliation.{self.slug.replace('-', '_')}_exception"
 
 
 def _send_to(
@@ -84,7 +89,7 @@ ACTIONS = [
     ),
     Action(
         "confirm", "Confirm this transaction", "Confirmed", _T.CONFIRMED,
-        descriptions.confirm, confirmation.confirm_manually, permission=CONFIRM,
+        descriptions.confirm, confirmation.confirm_manually,
     ),
     Action(
         "returned", "Mark as returned", "Marked as returned", _T.BOOKED_RETURNED,
@@ -103,8 +108,8 @@ ACTIONS_BY_SLUG = {action.slug: action for action in ACTIONS}
 
 
 def may_view_exceptions(request: HttpRequest) -> bool:
-    """Whether this member of staff may see, resolve or confirm bank transactions."""
-    return any(request.user.has_perm(permission) for permission in VIEW_PERMISSIONS)
+    """Whether this member of staff may see exceptions. The actions need permissions of their own."""
+    return request.user.has_perm(VIEW_PERMISSION)
 
 
 def find(slug: str, summary: ExceptionSummary) -> Action | None:

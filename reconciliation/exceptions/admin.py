@@ -214,13 +214,12 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
         }
 
     def action_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
-        if not _may_resolve(request):
+        asked = actions.ACTIONS_BY_SLUG.get(slug)
+        if not (request.user.has_perm(asked.permission) if asked else _may_resolve(request)):
             raise PermissionDenied
         summary = _summary_or_404(object_id)
         if (action := actions.find(slug, summary)) is None:
             raise Http404
-        if not request.user.has_perm(action.permission):
-            raise PermissionDenied
         if request.method != "POST":
             return self._ask(request, summary, action, _initial_form(action, request))
         form = action.form(request.POST)
@@ -296,7 +295,7 @@ def _newest_not_searched() -> datetime | None:
 
 
 def _may_resolve(request: HttpRequest) -> bool:
-    return any(request.user.has_perm(permission) for permission in (actions.RESOLVE, actions.CONFIRM))
+    return any(request.user.has_perm(action.permission) for action in actions.ACTIONS)
 
 
 def _summary_or_404(subject_id: str) -> ExceptionSummary:

@@ -243,7 +243,18 @@ class BankTransaction(StateMachine):
             ),
         ]
         permissions = [
-            ("resolve_exception", "Can resolve exceptions"),
+            ("accept_exception", "Can accept money for its payment"),
+            ("attach_exception", "Can attach money to another payment"),
+            ("send_back_exception", "Can send money back to the payer"),
+            ("send_to_exception", "Can send money back to another account"),
+            ("manual_return_exception", "Can record money that was sent back at the bank"),
+            ("merge_exception", "Can merge bank transactions that are one"),
+            ("dismiss_exception", "Can dismiss exceptions about no money of ours"),
+            ("write_off_exception", "Can write off money that a bank took back"),
+            ("credit_exception", "Can credit merchants with refunds that came back"),
+            ("returned_exception", "Can book transfers as returned"),
+            ("failed_exception", "Can book transfers and card payments as failed"),
+            ("reopen_exception", "Can reopen resolved exceptions"),
             ("confirm_banktransaction", "Can confirm money that only a statement reports"),
         ]
         indexes = [

@@ -66,6 +66,9 @@ class Migration(migrations.Migration):
                 ('claimed_payment_id', core.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if staff entered one.', max_length=31, null=True)),
                 ('checked_at', models.DateTimeField()),
             ],
+            options={
+                'permissions': [('check_slip', 'Can check slips'), ('ask_bank', 'Can ask banks about slips')],
+            },
         ),
         migrations.CreateModel(
             name='Statement',
@@ -145,7 +148,7 @@ class Migration(migrations.Migration):
                 ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
             ],
             options={
-                'permissions': [('resolve_exception', 'Can resolve exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
+                'permissions': [('accept_exception', 'Can accept money for its payment'), ('attach_exception', 'Can attach money to another payment'), ('send_back_exception', 'Can send money back to the payer'), ('send_to_exception', 'Can send money back to another account'), ('manual_return_exception', 'Can record money that was sent back at the bank'), ('merge_exception', 'Can merge bank transactions that are one'), ('dismiss_exception', 'Can dismiss exceptions about no money of ours'), ('write_off_exception', 'Can write off money that a bank took back'), ('credit_exception', 'Can credit merchants with refunds that came back'), ('returned_exception', 'Can book transfers as returned'), ('failed_exception', 'Can book transfers and card payments as failed'), ('reopen_exception', 'Can reopen resolved exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
             },
         ),
         migrations.CreateModel(

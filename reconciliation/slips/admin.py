@@ -14,12 +14,13 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import clock, ids
 from core.admin import ReadOnlyAdmin
-from reconciliation.exceptions.actions import may_view_exceptions
 from reconciliation.models import SlipCheck
 from reconciliation.slips import bank_check, checking, findings, pictures
 from reconciliation.slips.bank_check import BankCheckFailed
 from reconciliation.slips.checking import InvalidSlip, SlipCheckResult
 from reconciliation.slips.findings import Finding
+
+CHECK_PERMISSION, ASK_PERMISSION = "reconciliation.check_slip", "reconciliation.ask_bank"
 
 
 class SlipForm(forms.Form):
@@ -88,7 +89,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         ]
 
     def check_view(self, request: HttpRequest) -> HttpResponse:
-        if not may_view_exceptions(request):
+        if not request.user.has_perm(CHECK_PERMISSION):
             raise PermissionDenied
         form = SlipForm(request.POST or None, request.FILES or None, initial=request.GET.dict())
         result = self._check(request, form) if form.is_bound and form.is_valid() else None
@@ -101,12 +102,12 @@ class SlipCheckAdmin(ReadOnlyAdmin):
             findings=findings.of_check(result),
             movement=result.movement,
             slip_check_id=result.id,
-            ask_form=_ask_form(result),
+            ask_form=_ask_form(result) if request.user.has_perm(ASK_PERMISSION) else None,
         )
 
     def ask_view(self, request: HttpRequest, slip_check_id: int) -> HttpResponse:
         """Ask a bank about a slip that was checked."""
-        if not may_view_exceptions(request):
+        if not request.user.has_perm(ASK_PERMISSION):
             raise PermissionDenied
         slip_check, form = get_object_or_404(SlipCheck, pk=slip_check_id), AskBankForm(request.POST or None)
         found = self._ask(request, slip_check, form) if form.is_valid() else []

@@ -21,6 +21,10 @@ class SlipCheck(CausedRow):
 
     class Meta:
         triggers = [triggers.append_only("a slip check is never changed")]
+        permissions = [
+            ("check_slip", "Can check slips"),
+            ("ask_bank", "Can ask banks about slips"),
+        ]
         indexes = [
             models.Index(
                 fields=["claimed_payment_id"],

@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                 ('reversal', models.ForeignKey(help_text='Set if the refund only shows a reversal by the bank.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='refunds.refundreversal')),
             ],
             options={
-                'permissions': [('create_refund', 'Can refund payments')],
+                'permissions': [('create_refund', 'Can refund payments'), ('cancel_refund', 'Can cancel refunds')],
             },
         ),
         migrations.AddConstraint(

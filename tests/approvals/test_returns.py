@@ -17,6 +17,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
+    RESOLVES,
     Seller,
     decide,
     exception_url,
@@ -270,7 +271,7 @@ def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
 @pytest.mark.slow
 def test_exception_page_shows_that_a_second_person_must_approve(seller: Seller) -> None:
     reversal = too_much_taken(seller)
-    person = staff_client("somsri", "resolve_exception", "view_banktransaction")
+    person = staff_client("somsri", *RESOLVES)
     url = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
     answer = person.post(url, {"note": "The bank insists.", "sure": "yes"}, follow=True)
     assert "a second person must approve it" in answer.content.decode()

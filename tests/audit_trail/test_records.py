@@ -90,7 +90,7 @@ def test_record_outside_of_a_transaction_is_refused(shop: Shop) -> None:
 
 
 def test_record_has_who_what_before_after_and_from_where(shop: Shop) -> None:
-    client = staff_client("somsri", "view_merchant", "change_merchant")
+    client = staff_client("somsri", "view_merchant", "set_late_money")
     action = {"action": "accept_late_money", "_selected_action": [shop.merchant.pk]}
     client.post(MERCHANTS, action, REMOTE_ADDR="203.0.113.7", headers={"X-Request-Id": "req-1"})
     found = acts_of_staff().get()

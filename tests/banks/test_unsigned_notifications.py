@@ -21,7 +21,7 @@ from reconciliation.models import (
 from tests.banks import fake_scb
 from tests.banks.fake_scb import CONFIRMATION, FakeScb, confirmation, success, transaction
 from tests.conftest import new_client, open_shop
-from tests.reconciliation.builders import decide, exception_url, get_page, staff_client
+from tests.reconciliation.builders import RESOLVES, decide, exception_url, get_page, staff_client
 from tests.reconciliation.inquiries.builders import sweep
 from tests.reconciliation.statements.statement_files import confirm_all_transactions, csv_file, import_file
 from tests.webhook_receiver import Reply
@@ -147,7 +147,7 @@ def test_notification_unconfirmed_for_five_minutes_is_an_exception(shop: ScbShop
     listed = ReconciliationException.objects.get()
     assert (listed.reason, listed.amount) == ("unconfirmed", 150_000)
     assert listed.payment_id == shop.code["payment_id"]
-    malee = staff_client("malee", "resolve_exception")
+    malee = staff_client("malee", *RESOLVES)
     assert "Not confirmed by the bank" in get_page(malee, "/admin/reconciliation/reconciliationexception/")
     counted = new_client().get("/metrics").content.decode()
     assert 'notification_exceptions{money="live"} 1.0' in counted

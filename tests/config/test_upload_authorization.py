@@ -16,7 +16,7 @@ from config import upload_authorization
 from config.concurrency import OverloadedError
 from core import clock, uploads
 from core.rate_limits import RateLimit
-from reconciliation.exceptions.actions import VIEW_PERMISSIONS
+from reconciliation.slips.admin import CHECK_PERMISSION
 from tests.concurrency import without_database
 
 pytestmark = pytest.mark.django_db
@@ -57,20 +57,18 @@ def uploader(session: str, path: str = IMPORT, **changes: str) -> str | None:
 
 
 @pytest.mark.parametrize("path", [IMPORT, CHECK])
-def test_user_with_one_of_the_permissions_may_upload(path: str) -> None:
-    for number, permission in enumerate(uploads.UPLOAD_PERMISSIONS[path]):
-        user = User.objects.create_user(f"staff{number}", is_staff=True)
-        user.user_permissions.add(Permission.objects.get(codename=permission.partition(".")[2]))
-        assert uploader(session_of(user), path) == str(user.pk)
+def test_user_with_the_permission_may_upload(path: str) -> None:
+    user = staff(uploads.UPLOAD_PERMISSIONS[path])
+    assert uploader(session_of(user), path) == str(user.pk)
 
 
 def test_upload_permissions_equal_the_page_permissions() -> None:
-    assert uploads.UPLOAD_PERMISSIONS[CHECK] == set(VIEW_PERMISSIONS)
-    assert "reconciliation.import_statement" in uploads.UPLOAD_PERMISSIONS[IMPORT]
+    assert uploads.UPLOAD_PERMISSIONS[CHECK] == CHECK_PERMISSION
+    assert uploads.UPLOAD_PERMISSIONS[IMPORT] == "reconciliation.import_statement"
 
 
 def test_user_without_the_permission_may_not_upload() -> None:
-    session = session_of(staff("reconciliation.view_banktransaction"))
+    session = session_of(staff("reconciliation.check_slip"))
     assert (uploader(session, IMPORT), uploader(session, CHECK) is None) == (None, False)
 
 

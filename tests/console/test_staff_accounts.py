@@ -27,7 +27,7 @@ def form_of(user: User, **changes: Any) -> dict[str, Any]:
 
 def issuer(shop: Shop) -> User:
     """A user who issued a key."""
-    client = staff_client("somsri", "view_merchant", "add_apikey")
+    client = staff_client("somsri", "view_merchant", "issue_key")
     action = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
     client.post("/admin/merchants/merchant/", action | {"scopes": ["payments:read"]})
     return User.objects.get(username="somsri")

@@ -400,7 +400,7 @@ def test_staff_set_late_money_policy(live: Shop, action: str, kept: str) -> None
     other = LateMoneyPolicy.REVIEW if kept == "accept" else LateMoneyPolicy.ACCEPT
     Merchant.objects.update(late_money=other)
     chosen = {"action": action, "_selected_action": [live.merchant.id]}
-    staff("change_merchant").post("/admin/merchants/merchant/", chosen)
+    staff("set_late_money").post("/admin/merchants/merchant/", chosen)
     assert Merchant.objects.get(pk=live.merchant.id).late_money == kept
     entry = acts_of_staff().get()
     assert (entry.actor, entry.object_id) == ("staff:malee", live.merchant.id)

@@ -17,7 +17,7 @@ SAFE = [scope.value for scope in Scope if scope != Scope.WITHDRAWALS_WRITE]
 
 @pytest.fixture
 def clerk(db: None) -> Client:
-    return member("somsri", "view_merchant", "add_apikey")
+    return member("somsri", "view_merchant", "issue_key")
 
 
 def member(name: str, *permissions: str) -> Client:
@@ -64,7 +64,7 @@ def test_issuing_a_key_with_withdrawal_scope_needs_a_separate_permission(shop: S
     assert "withdrawals:write is not one of the available choices" in page
     assert ApiKey.objects.count() == 1
     issue(
-        member("malee", "view_merchant", "add_apikey", "issue_withdrawal_key"),
+        member("malee", "view_merchant", "issue_key", "issue_withdrawal_key"),
         shop,
         issue="1",
         scopes=Scope.values,

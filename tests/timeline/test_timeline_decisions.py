@@ -94,11 +94,15 @@ def test_late_money_policy_is_actor_of_acceptance(shop: Shop, bank: SandboxBankC
 
 def test_slip_check_entry_has_actor(shop: Shop, bank: SandboxBankClient) -> None:
     code, slip = shop.qr_code(), slip_id()
-    check(staff_client("malee", "view_banktransaction"), mini_qr(slip), claimed_payment_id=code["payment_id"])
+    check(
+        staff_client("malee", "view_banktransaction", "check_slip"),
+        mini_qr(slip),
+        claimed_payment_id=code["payment_id"],
+    )
     early = only_entry(shop, code["payment_id"], "staff.slip_checked")
     assert early["summary"] == "Staff checked a slip for this payment that no bank has reported."
     movement = report(shop, bank, slip, code=code)
-    check(staff_client("nok", "view_banktransaction"), mini_qr(slip))
+    check(staff_client("nok", "view_banktransaction", "check_slip"), mini_qr(slip))
     known = entries(shop, code["payment_id"])[-1]
     assert (known["type"], known["actor"]) == ("staff.slip_checked", "staff")
     assert known["summary"] == "Staff checked a slip of this payment's money."
@@ -110,7 +114,11 @@ def test_slip_of_other_merchants_money_shows_no_details(
 ) -> None:
     other, ours, slip = other_shop.qr_code(), shop.qr_code(), slip_id()
     report(other_shop, bank, slip, code=other)
-    check(staff_client("malee", "view_banktransaction"), mini_qr(slip), claimed_payment_id=ours["payment_id"])
+    check(
+        staff_client("malee", "view_banktransaction", "check_slip"),
+        mini_qr(slip),
+        claimed_payment_id=ours["payment_id"],
+    )
     entry = only_entry(shop, ours["payment_id"], "staff.slip_checked")
     assert (entry["summary"], entry["details"]) == (
         "Staff checked a slip for this payment that belongs to other money.",

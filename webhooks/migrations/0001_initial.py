@@ -63,6 +63,9 @@ class Migration(migrations.Migration):
                 ('deleted_at', models.DateTimeField(null=True)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
+            options={
+                'permissions': [('disable_endpoint', 'Can disable endpoints'), ('enable_endpoint', 'Can enable endpoints'), ('skip_pause', 'Can skip the pause of endpoints'), ('replay_deliveries', 'Can replay held deliveries')],
+            },
         ),
         migrations.CreateModel(
             name='DeliveryAttempt',

@@ -1,12 +1,12 @@
 import pytest
 from django.test import Client
 
-from tests.reconciliation.builders import staff_client
+from tests.reconciliation.builders import RESOLVES, staff_client
 
 
 @pytest.fixture
 def malee(db: None) -> Client:
-    return staff_client("malee", "view_banktransaction", "resolve_exception", "view_personal_data")
+    return staff_client("malee", *RESOLVES, "view_personal_data")
 
 
 @pytest.fixture

@@ -18,7 +18,14 @@ from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
-from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page, staff_client
+from tests.reconciliation.builders import (
+    EXCEPTIONS_URL,
+    RESOLVES,
+    Seller,
+    exception_url,
+    get_page,
+    staff_client,
+)
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.staff_acts import acts_of_staff
 from tests.transfers.builders import Bank
@@ -279,7 +286,7 @@ def test_second_click_on_an_action_changes_nothing_and_names_the_first_user(
     movement = seller.mismatch()
     confirm(malee, movement.id, "accept")
     balance = seller.shop.get("/v1/balance").json()
-    somsak = staff_client("somsak", "view_banktransaction", "resolve_exception")
+    somsak = staff_client("somsak", *RESOLVES)
     for client in (malee, somsak):
         assert "malee" in confirm(client, movement.id, "accept")
         assert "not possible" in ask(client, movement.id, "accept")
@@ -337,7 +344,8 @@ def test_unknown_exception_or_action_is_not_found(
     assert malee.post(path, {"note": NOTE}).status_code == 404
 
 
-def test_action_for_another_kind_of_exception_is_not_found(seller: Seller, malee: Client) -> None:
+def test_action_for_another_kind_of_exception_is_not_found(seller: Seller) -> None:
+    malee = staff_client("malee", *RESOLVES, "confirm_banktransaction")
     seller.bank.post(b"garbage")
     message, money = BankNotification.objects.get().id, seller.mismatch().id
     wrong = [
@@ -354,9 +362,7 @@ def test_action_for_another_kind_of_exception_is_not_found(seller: Seller, malee
 @pytest.mark.django_db(transaction=True)
 def test_two_concurrent_staff_actions_resolve_an_exception_once(db: None) -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(Client()))
-    clients = [
-        staff_client(name, "view_banktransaction", "resolve_exception") for name in ("malee", "somsak")
-    ]
+    clients = [staff_client(name, *RESOLVES) for name in ("malee", "somsak")]
     for _ in range(3):
         movement = seller.mismatch()
         resolutions_made: list[Callable[[], str]] = [

@@ -21,6 +21,7 @@ from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
     NOTE,
+    RESOLVES,
     Seller,
     decide,
     exception_url,
@@ -184,7 +185,7 @@ def test_partial_write_off_leaves_the_remaining_amount_open(seller: Seller, serv
 
 def test_staff_write_off_in_the_console_with_a_note(seller: Seller, served_by: Serving) -> None:
     _, reversal = taken_twice(seller, served_by)
-    malee: Client = staff_client("malee", "resolve_exception")
+    malee: Client = staff_client("malee", *RESOLVES)
     assert "Write off" in get_page(malee, exception_url(reversal.id))
     resolution = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
     assert "1,500.00 THB left our account at sandbox a second time" in get_page(malee, resolution)

@@ -30,6 +30,7 @@ from reconciliation.notifications import intake
 from tests.banks.fake_scb import BILLER, REFERENCE, FakeScb, confirmation, success, transaction
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
+    RESOLVES,
     Seller,
     apply_inquiry_answer,
     decide,
@@ -236,7 +237,7 @@ def test_console_shows_probable_duplicate_without_return_button(seller: Seller) 
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
     held = seller.report(code, paid_at=NOON)
-    client = staff_client("malee", "view_banktransaction", "resolve_exception")
+    client = staff_client("malee", *RESOLVES)
     assert "Probable duplicate of" in get_page(client, EXCEPTIONS_URL)
     page = get_page(client, exception_url(held.id))
     assert "Probable duplicate of" in page and BankTransaction.objects.get(source="statement").id in page

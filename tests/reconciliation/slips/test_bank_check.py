@@ -47,7 +47,7 @@ def live(db: None, bank: FakeScb, noon: datetime) -> Iterator[Shop]:
 
 @pytest.fixture
 def malee(db: None) -> Client:
-    return staff_client("malee", "view_banktransaction")
+    return staff_client("malee", "view_banktransaction", "check_slip", "ask_bank")
 
 
 def check(client: Client, slip: str = SLIP["transRef"], **fields: Any) -> str:
@@ -276,7 +276,12 @@ def test_slip_lookup_needs_permission_and_csrf_token(live: Shop, malee: Client, 
     check(malee)
     url = f"/admin/reconciliation/slipcheck/{SlipCheck.objects.get().pk}/ask/"
     assert client.post(url, {"payment_or_merchant_id": live.merchant.id}).status_code == 302
-    assert staff_client("nobody").post(url, {"payment_or_merchant_id": live.merchant.id}).status_code == 403
+    assert (
+        staff_client("nobody", "check_slip")
+        .post(url, {"payment_or_merchant_id": live.merchant.id})
+        .status_code
+        == 403
+    )
     guarded = Client(enforce_csrf_checks=True)
     guarded.force_login(User.objects.get(username="malee"))
     assert guarded.post(url, {"payment_or_merchant_id": live.merchant.id}).status_code == 403

@@ -19,6 +19,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
     NOTE,
+    RESOLVES,
     decide,
     exception_url,
     get_page,
@@ -189,7 +190,7 @@ def test_lines_credited_in_a_batch_are_unconfirmed(shop: Shop) -> None:
 def test_console_shows_unconfirmed_money_and_a_second_person_confirms(shop: Shop) -> None:
     movement = uploaded(shop)
     uploader = staff_client("malee", "view_banktransaction", "confirm_banktransaction")
-    reader = staff_client("anong", "view_banktransaction", "resolve_exception")
+    reader = staff_client("anong", *RESOLVES)
     second = staff_client("somsri", "view_banktransaction", "confirm_banktransaction")
     listed = get_page(second, "/admin/reconciliation/banktransaction/", is_confirmed__exact=0)
     assert movement.id in listed
