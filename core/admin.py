@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import FieldDoesNotExist
+from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db import DataError
 from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -46,6 +46,13 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         return {
             name: each for name, each in super().get_actions(request).items() if name != "delete_selected"
         }
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Refuse an action that the user may not run. Django shows the list as if nothing was asked."""
+        asked = set(request.POST.getlist("action")) - {""}
+        if asked and self.has_view_or_change_permission(request) and asked - set(self.get_actions(request)):
+            raise PermissionDenied
+        return super().changelist_view(request, extra_context)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         query = urlencode({"q": unquote(object_id)})

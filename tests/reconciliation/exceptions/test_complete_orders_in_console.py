@@ -181,7 +181,10 @@ def test_view_permission_does_not_allow_completing_orders(
     refund_shop: RefundShop, silent: Bank, action: str
 ) -> None:
     made = withdrawn(refund_shop)
-    run_action(staff("intern", "change_transfer"), action, overdue_transfer())
+    chosen = {"action": action, "_selected_action": [overdue_transfer().id]}
+    for permissions in ([], ["change_transfer"], ["cancel_transfer"]):
+        intern = staff("-".join(["intern", *permissions]), *permissions)
+        assert intern.post(LISTED, chosen).status_code == 403
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "processing"
     assert (Transfer.objects.get().completed_by, acts_of_staff().count()) == ("", 0)
 
