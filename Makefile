@@ -47,8 +47,9 @@ bench: $(VENV)/.dev ## Measure load, floors and peers
 bench-quick: $(VENV)/.dev ## Compare create and poll with the figures of the last commit
 	$(PY) -m bench --quick
 
-schema: $(VENV)/.dev ## Write docs/openapi.json and docs/errors.md anew from the code
+schema: $(VENV)/.dev ## Write docs/openapi.json, docs/errors.md and docs/roles.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference
+	$(CHECK_ENV) $(PY) manage.py write_roles
 
 migrations: $(VENV)/.dev ## Make the migrations that models ask for
 	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --skip-checks

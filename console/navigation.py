@@ -19,11 +19,19 @@ Label = str | Promise
 
 @dataclass(frozen=True)
 class Section:
-    """A task of staff and the lists that belong to it: labels of models, the main list first."""
+    """A task of staff and the lists that belong to it: labels of models, the main list first.
+
+    The search of the console does not read `details`, whose rows have pages of their own only for experts.
+    """
 
     name: str
     label: Label
     models: tuple[str, ...]
+    details: tuple[str, ...] = ()
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        return self.models + self.details
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,29 @@ class MenuItem:
 
 
 SECTIONS = (
-    Section("payments", _("Payments"), ("payments.payment", "qrcodes.qrcode", "payments.cardcharge")),
+    Section(
+        "payments",
+        _("Payments"),
+        ("payments.payment", "qrcodes.qrcode", "payments.cardcharge"),
+        (
+            "transactions.transaction",
+            "payments.chargeanswer",
+            "payments.paymentexception",
+            "reconciliation.inquiry",
+            "reconciliation.inquiryanswer",
+            "reconciliation.confirmationinquiry",
+            "ledger.account",
+            "ledger.journal",
+            "ledger.entry",
+        ),
+    ),
     Section("refunds", _("Refunds"), ("refunds.refund", "refunds.refundreversal")),
-    Section("withdrawals", _("Withdrawals"), ("withdrawals.withdrawal", "transfers.transfer")),
+    Section(
+        "withdrawals",
+        _("Withdrawals"),
+        ("withdrawals.withdrawal", "transfers.transfer"),
+        ("transfers.transferevent",),
+    ),
     Section("approvals", _("Approvals"), ("approvals.approval",)),
     Section(
         "exceptions",
@@ -66,6 +94,7 @@ SECTIONS = (
             "reconciliation.banktransaction",
             "reconciliation.return",
         ),
+        ("reconciliation.resolution", "transfers.transfercontradiction"),
     ),
     Section(
         "merchants",
@@ -78,16 +107,22 @@ SECTIONS = (
             "approvals.payoutpolicy",
         ),
     ),
-    Section("webhooks", _("Webhooks"), ("webhooks.endpoint", "webhooks.event", "webhooks.delivery")),
+    Section(
+        "webhooks",
+        _("Webhooks"),
+        ("webhooks.endpoint", "webhooks.event", "webhooks.delivery"),
+        ("webhooks.endpointhealth", "webhooks.endpointaction", "webhooks.deliveryattempt"),
+    ),
     Section(
         "statements",
         _("Statements"),
         ("reconciliation.statement", "reconciliation.banknotification"),
+        ("reconciliation.statementline",),
     ),
     Section("audit", _("Audit"), ("audit_trail.auditrecord", "operations.dailyclose")),
     Section("team", _("Team"), ("auth.user", "auth.group", "console.loginthrottle")),
 )
-NAMED = {label for section in SECTIONS for label in section.models}
+NAMED = {label for section in SECTIONS for label in section.lists}
 
 
 def menu(site: admin.AdminSite, request: HttpRequest) -> list[MenuItem]:
@@ -107,7 +142,7 @@ def _item(site: admin.AdminSite, request: HttpRequest, section: Section) -> Menu
 
 def _links(site: admin.AdminSite, request: HttpRequest, section: Section) -> Iterator[Link]:
     by_label = {_label_of(model): model_admin for model, model_admin in site._registry.items()}
-    for label in section.models:
+    for label in section.lists:
         model_admin: Any = by_label[label]
         if not model_admin.has_view_permission(request):
             continue

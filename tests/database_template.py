@@ -17,8 +17,8 @@ from config.devstack.postgres_programs import find_programs
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "test_template"
 DUMP_FOLDER = Path(sys.prefix) / "test-template"
-# Besides the migrations: the columns that they import, and Django's own migrations.
-SOURCES = ["*/migrations/*.py", "*/sql/*.sql", "core/columns.py", "requirements/dev.lock"]
+# Besides the migrations: the columns and roles that they import, and Django's own migrations.
+SOURCES = ["*/migrations/*.py", "*/sql/*.sql", "core/columns.py", "console/roles.py", "requirements/dev.lock"]
 
 
 def create(server_url: str) -> str:

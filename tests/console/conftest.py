@@ -4,10 +4,18 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.apps import apps
 
+from console import roles
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]
+
+
+@pytest.fixture
+def declared_roles(db: None) -> None:
+    """The groups that the migration makes. Tests with real transactions delete them."""
+    roles.apply(apps)
 
 
 @pytest.fixture

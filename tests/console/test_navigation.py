@@ -34,7 +34,7 @@ def client_with(*codenames: str) -> Client:
 
 
 def test_menu_names_each_list_once() -> None:
-    named = [label for section in navigation.SECTIONS for label in section.models]
+    named = [label for section in navigation.SECTIONS for label in section.lists]
     assert len(named) == len(set(named)), "a list belongs to one section"
     registered = {model._meta.label_lower for model in admin.site._registry}
     assert set(named) <= registered

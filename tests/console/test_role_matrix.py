@@ -1,0 +1,364 @@
+"""Each role tries each act of the console through its page. An act that is not declared fails the test."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
+from django.test import Client
+from django.urls import URLResolver, reverse
+
+from approvals import payout_accounts
+from approvals.models import Approval
+from audit_trail.act_pages import ActingAdmin, ObjectAct
+from console import navigation, roles
+from console.management.commands import write_roles
+from console.models import LoginThrottle
+from console.roles import Role
+from core import clock
+from core.admin import ReadOnlyAdmin
+from core.scopes import Scope
+from operations.models import DailyClose
+from reconciliation.exceptions.actions import ACTIONS
+from reconciliation.models import BankTransaction, SlipCheck
+from tests import tables
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import Seller
+from tests.webhooks.builders import make_endpoint
+from tests.withdrawals.builders import withdrawn
+from webhooks.models import Delivery
+
+# The lists have the permission that Django gives them, except this one, which is a view of several tables.
+LIST_PERMISSIONS = {"reconciliation.reconciliationexception": "reconciliation.view_banktransaction"}
+# Actions on rows of a list.
+ACTION_PERMISSIONS = {
+    ("refunds.refund", "cancel"): "refunds.cancel_refund",
+    ("withdrawals.withdrawal", "cancel"): "withdrawals.cancel_withdrawal",
+    ("transfers.transfer", "never_arrived"): "transfers.complete_transfer",
+    ("transfers.transfer", "arrived"): "transfers.complete_transfer",
+    ("transfers.transfer", "cancel_unsent"): "transfers.cancel_transfer",
+    ("webhooks.endpoint", "disable"): "webhooks.disable_endpoint",
+    ("webhooks.endpoint", "enable"): "webhooks.enable_endpoint",
+    ("webhooks.endpoint", "skip_pause"): "webhooks.skip_pause",
+    ("webhooks.endpoint", "replay_held"): "webhooks.replay_deliveries",
+    ("merchants.merchant", "issue_key"): "merchants.issue_key",
+    ("merchants.merchant", "accept_late_money"): "merchants.set_late_money",
+    ("merchants.merchant", "review_late_money"): "merchants.set_late_money",
+    ("merchants.apikey", "revoke"): "merchants.revoke_key",
+    ("approvals.payoutaccount", "remove"): "approvals.delete_payoutaccount",
+    ("console.loginthrottle", "lift"): "console.lift_lockout",
+}
+# Actions that change no row if they are repeated, or if there is nothing to do.
+MAY_CHANGE_NOTHING = {
+    "never_arrived",
+    "arrived",
+    "skip_pause",
+    "replay_held",
+    "lift",
+    "enable",
+    "review_late_money",
+}
+# Pages besides those that Django gives each model, and the permission of each.
+PAGE_PERMISSIONS = {
+    "approvals_approval_decide": "approvals.decide_approval",
+    "approvals_payoutaccount_new": "approvals.add_payoutaccount",
+    "approvals_payoutaccount_policy": "approvals.change_payoutpolicy",
+    "reconciliation_slipcheck_check": "reconciliation.check_slip",
+    "reconciliation_slipcheck_ask": "reconciliation.ask_bank",
+    "reconciliation_statement_import": "reconciliation.import_statement",
+    "operations_dailyclose_download": "operations.view_dailyclose",
+    "auth_user_password_change": "auth.change_user",
+    "auth_user_add": "auth.add_user",
+    "auth_user_change": "auth.change_user",
+    "auth_group_add": "auth.add_group",
+    "auth_group_change": "auth.change_group",
+    "auth_group_delete": "auth.delete_group",
+}
+# Pages for everybody who is logged in. They show only what their user may see.
+OPEN_PAGES = {
+    "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
+    "view_on_site", "app_list", "search",
+}  # fmt: skip
+# `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
+ACTION_PAGE = "reconciliation_reconciliationexception_act"
+DJANGO_PAGES = ("changelist", "add", "history", "delete", "change")
+# Checked inside of pages, not by a page of their own.
+INNER_PERMISSIONS = {"merchants.issue_withdrawal_key", "audit_trail.view_personal_data"}
+
+
+@dataclass
+class Probe:
+    """A request by which a person tries an act. `changes`: whether it must change a row if it is allowed."""
+
+    permission: str
+    path: str
+    data: dict[str, Any] | None = None
+    changes: bool = False
+    name: str = field(default="", compare=False)
+
+
+class World:
+    """Something to try each act on."""
+
+    def __init__(self, shop: Shop, bank: SandboxBankClient, limit: Callable[[int], None]) -> None:
+        seller = Seller(shop, bank)
+        self.shop = shop
+        make_endpoint(shop)
+        self.movement: BankTransaction = seller.mismatch()
+        self.payment_id = seller.paid()
+        seller.refund(self.payment_id, amount=100)
+        seller.paid()
+        withdrawn(shop, amount=101)
+        withdrawn(shop, amount=103)
+        limit(100)
+        withdrawn(shop, amount=102)
+        self.approval = Approval.objects.latest("requested_at")
+        self.rows_of_acts = {
+            ("payments.payment", "refund"): self.payment_id,
+            ("payments.payment", "expire"): self.movement.payment_id,
+            ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
+        }
+        now = clock.now()
+        payout_accounts.add(
+            shop.merchant, bank_code="014", bank_account="4051234567", account_name="Malee", now=now
+        )
+        LoginThrottle.objects.create(
+            subject="user:somsri", failure_count=3, expires_at=now + timedelta(hours=1)
+        )
+        self.slip = SlipCheck.objects.create(sending_bank="014", transaction_id="A1", checked_at=now)
+        self.clerk = User.objects.create_user("somsri", is_staff=True)
+        self.group = Group.objects.create(name="Cashiers")
+        self.close = DailyClose.objects.create(number=1, day=now.date(), body="{}", hash="0" * 64)
+
+    def path(self, page: str) -> str:
+        rows = {
+            "approval": self.approval,
+            "user": self.clerk,
+            "group": self.group,
+            "slipcheck": self.slip,
+            "dailyclose": self.close,
+        }
+        needs_row = page.endswith(("_decide", "_change", "_delete", "_ask", "_download"))
+        return reverse(f"admin:{page}", args=[quote(rows[page.split("_")[1]].pk)] if needs_row else [])
+
+
+@pytest.fixture
+def world(shop: Shop, bank: SandboxBankClient, settings: Any, declared_roles: None) -> World:
+    return World(shop, bank, lambda satang: setattr(settings, "APPROVAL_ITEM_LIMIT", satang))
+
+
+def registered() -> dict[str, Any]:
+    return {model._meta.label_lower: page for model, page in admin.site._registry.items()}
+
+
+def list_url(label: str) -> str:
+    return reverse(f"admin:{label.replace('.', '_')}_changelist")
+
+
+def list_permission(label: str) -> str:
+    app_label, model = label.split(".")
+    return LIST_PERMISSIONS.get(label, f"{app_label}.view_{model}")
+
+
+def probes(world: World) -> Iterator[Probe]:
+    for label in registered():
+        yield Probe(list_permission(label), list_url(label), name=label)
+    for page, permission in PAGE_PERMISSIONS.items():
+        data = {"approve": "1"} if page.endswith("_decide") else None
+        yield Probe(permission, world.path(page), data, changes=page.endswith("_decide"), name=page)
+    for action in ACTIONS:
+        path = reverse(f"admin:{ACTION_PAGE}", args=[world.movement.pk, action.slug])
+        yield Probe(action.permission, path, name=action.slug)
+    for label, each in object_acts():
+        row = world.rows_of_acts[label, each.slug]
+        path = reverse(f"admin:{label.replace('.', '_')}_act", args=[quote(row), each.slug])
+        filled = {"reason": "The customer called.", "token": str(uuid4()), "amount": "1", "kind": "other"}
+        yield Probe(each.permission, path, filled, changes=True, name=each.slug)
+    for (label, name), permission in ACTION_PERMISSIONS.items():
+        # The newest transfer: the oldest ones end with their refund or withdrawal.
+        order = "-pk" if label == "transfers.transfer" else "pk"
+        row = registered()[label].model._default_manager.order_by(order).first()
+        assert row is not None, label
+        chosen: dict[str, Any] = {"action": name, "_selected_action": [row.pk]}
+        if name == "issue_key":
+            chosen |= {"issue": "1", "scopes": [Scope.PAYMENTS_READ.value]}
+        yield Probe(permission, list_url(label), chosen, changes=name not in MAY_CHANGE_NOTHING, name=name)
+
+
+def object_acts() -> Iterator[tuple[str, ObjectAct]]:
+    """The acts that pages of single rows declare."""
+    for label, page in registered().items():
+        if isinstance(page, ActingAdmin):
+            for each in page.object_acts:
+                yield label, each
+
+
+def person(role: Role) -> Client:
+    """Somebody who is logged in and has exactly this role."""
+    user = User.objects.create_user(f"a-{role}", is_staff=True)
+    user.groups.set([Group.objects.get(name=role)])
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def rows_now() -> list[Any]:
+    """How many rows all tables have, and which transactions wrote them."""
+    with connection.cursor() as cursor:
+        cursor.execute(tables.version_query())
+        return sorted(cursor.fetchall())
+
+
+def try_out(client: Client, probe: Probe) -> int:
+    answer = client.get(probe.path) if probe.data is None else client.post(probe.path, probe.data)
+    return int(answer.status_code)
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.slow
+def test_role_can_do_its_acts_and_no_others(world: World, role: Role) -> None:
+    allowed, client, every = roles.permissions_of(role), person(role), list(probes(world))
+    before, throttles = rows_now(), LoginThrottle.objects.count()
+    for probe in (each for each in every if each.permission not in allowed):
+        for data in (probe.data, probe.data or {"name": "x"}):
+            status = try_out(client, Probe(probe.permission, probe.path, data))
+            assert status == 403, (role, probe)
+    assert (rows_now(), LoginThrottle.objects.count()) == (before, throttles)
+    for probe in (each for each in every if each.permission in allowed):
+        before = rows_now()
+        # 404: this exception has no such action.
+        expected = (200, 302, 404) if probe.name in {each.slug for each in ACTIONS} else (200, 302)
+        assert try_out(client, probe) in expected, (role, probe)
+        assert not probe.changes or rows_now() != before, (role, probe)
+
+
+@pytest.mark.slow
+def test_only_a_role_with_the_permission_issues_keys_that_withdraw(world: World) -> None:
+    chosen: dict[str, Any] = {
+        "action": "issue_key",
+        "_selected_action": [world.shop.merchant.pk],
+        "issue": "1",
+    }
+    chosen |= {"scopes": [Scope.WITHDRAWALS_WRITE.value]}
+    path = list_url("merchants.merchant")
+    for role in Role:
+        text = person(role).post(path, chosen).content.decode()
+        assert ("tq_test_" in text) == ("merchants.issue_withdrawal_key" in roles.permissions_of(role)), role
+
+
+@pytest.mark.slow
+def test_role_sees_personal_data_only_with_the_permission(world: World) -> None:
+    page = reverse("admin:payments_payment_change", args=[quote(world.payment_id)])
+    for role in Role:
+        text = person(role).get(page).content.decode()
+        may_see = "audit_trail.view_personal_data" in roles.permissions_of(role)
+        assert ("Somchai Jaidee" in text) == may_see, role
+
+
+# --- the declaration is complete ------------------------------------------------------------------------
+
+
+def test_declaration_names_every_list() -> None:
+    needed = {list_permission(label) for label in registered()}
+    assert needed - roles.PERMISSIONS == set(), "add them to console/roles.py"
+
+
+def test_internals_are_the_lists_of_the_system_section() -> None:
+    [internals] = [act for area in roles.AREAS if str(area.label) == "System" for act in area.acts]
+    of_section = {list_permission(label) for label in registered() if label not in navigation.NAMED}
+    assert set(internals.permissions) == of_section
+    assert internals.roles == (Role.ADMIN,)
+
+
+def test_matrix_tries_every_action_of_every_list(admin_client: Client, rf: Any) -> None:
+    request = rf.get("/admin/")
+    request.user = User.objects.get(username="admin")
+    found = {(label, name) for label, page in registered().items() for name in page.get_actions(request)}
+    assert found == set(ACTION_PERMISSIONS), "add them to console/roles.py and to the matrix"
+
+
+def test_matrix_tries_every_page() -> None:
+    found = set(names(admin.site.get_urls()))
+    of_models = {f"{label.replace('.', '_')}_{page}" for label in registered() for page in DJANGO_PAGES}
+    of_acts = {f"{label.replace('.', '_')}_act" for label, _act in object_acts()}
+    assert found - of_models - of_acts - OPEN_PAGES - {ACTION_PAGE} - set(PAGE_PERMISSIONS) == set()
+
+
+def names(patterns: Any) -> Iterator[str]:
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            yield from names(pattern.url_patterns)
+        elif pattern.name:
+            yield pattern.name
+
+
+def test_only_staff_and_roles_are_changed_by_forms() -> None:
+    """So the matrix has all forms of models. A page that changes rows in another way needs a probe."""
+    writable = {label for label, page in registered().items() if not isinstance(page, ReadOnlyAdmin)}
+    assert writable == {"auth.user", "auth.group"}
+
+
+def test_every_declared_permission_is_checked_somewhere() -> None:
+    checked = {list_permission(label) for label in registered()} | INNER_PERMISSIONS
+    checked |= {*ACTION_PERMISSIONS.values(), *PAGE_PERMISSIONS.values()}
+    checked |= {each.permission for _label, each in object_acts()}
+    checked |= {action.permission for action in ACTIONS}
+    assert checked == roles.PERMISSIONS
+
+
+def test_every_exception_action_needs_its_own_permission() -> None:
+    assert len({action.permission for action in ACTIONS}) == len(ACTIONS)
+
+
+def test_an_act_is_declared_once() -> None:
+    declared = [permission for act in roles.ACTS for permission in act.permissions]
+    assert len(declared) == len(set(declared))
+    labels = [str(act.label) for act in roles.ACTS]
+    assert len(labels) == len(set(labels))
+
+
+def test_document_of_roles_is_current() -> None:
+    assert write_roles.DOCUMENT.read_text() == write_roles.written(), "run `make schema`"
+
+
+# --- the groups -----------------------------------------------------------------------------------------
+
+
+def names_in(group: Group) -> set[str]:
+    found = group.permissions.values_list("content_type__app_label", "codename")
+    return {f"{app_label}.{codename}" for app_label, codename in found}
+
+
+def test_groups_have_the_declared_permissions(declared_roles: None) -> None:
+    for role in Role:
+        assert names_in(Group.objects.get(name=role)) == roles.permissions_of(role)
+
+
+def test_declaration_is_applied_again_and_keeps_other_groups(declared_roles: None) -> None:
+    """As a later version does, whose permission is new, while an old one was taken from a role by hand."""
+    from django.apps import apps
+
+    mine = Group.objects.create(name="Cashiers")
+    mine.permissions.set(Permission.objects.filter(codename="view_payment"))
+    support = Group.objects.get(name=Role.SUPPORT)
+    support.permissions.set(Permission.objects.filter(codename="decide_approval"))
+    Permission.objects.filter(codename="check_slip").delete()
+    roles.apply(apps)
+    assert names_in(support) == roles.permissions_of(Role.SUPPORT)
+    assert names_in(mine) == {"payments.view_payment"}
+
+
+def test_finance_and_admin_share_nothing_but_reading_and_support() -> None:
+    shared = roles.permissions_of(Role.FINANCE) & roles.permissions_of(Role.ADMIN)
+    assert shared - roles.permissions_of(Role.SUPPORT) == {
+        "audit_trail.view_auditrecord",
+        "operations.view_dailyclose",
+    }
+    assert "audit_trail.view_personal_data" not in roles.permissions_of(Role.VIEWER)
+    assert all(".view_" in permission for permission in roles.permissions_of(Role.VIEWER))
