@@ -1,4 +1,7 @@
-"""The console pages of staff and roles. Staff are never deleted. The security log records role changes."""
+"""The console pages of staff and roles. Staff are never deleted. The security log records role changes.
+
+`console.grants` has the rules of who may change whom.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,10 +10,10 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.db import transaction
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
+from console import grants
 from console.login_log import subject_of
 from core import security_log
 from core.admin import RecordedAdmin
@@ -21,28 +24,77 @@ FLAG_FIELDS = ("is_active", "is_staff", "is_superuser")
 GRANT_FIELDS = ("groups", "user_permissions", "permissions")
 
 
-class StaffAdmin(RecordedAdmin, UserAdmin[User]):
+class PermissionField(forms.ModelMultipleChoiceField[Any]):
+    """Shows a permission in words, without the names of its app and model."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return str(obj.name)
+
+
+class GrantingAdmin(RecordedAdmin):
+    """A page that gives rights. It offers only what its user can give."""
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with grants.taking_turns(request):
+            return super().changeform_view(request, *args, **kwargs)
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with grants.taking_turns(request):
+            return super().delete_view(request, *args, **kwargs)
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any
+    ) -> Any:
+        assert request is not None, "the admin has one"
+        if db_field.name == "groups":
+            kwargs["queryset"] = grants.offered_groups(request.user)
+        else:
+            kwargs |= {
+                "queryset": grants.offered_permissions(request.user),
+                "form_class": PermissionField,
+            }
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+
+class StaffAdmin(GrantingAdmin, UserAdmin[User]):
     """A user name never changes, because records name staff by it."""
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        is_allowed = super().has_change_permission(request, obj)
+        return is_allowed and (obj is None or grants.may_change_person(request.user, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        fixed = ["username"] if obj is not None else []
+        """Only a superuser makes superusers, and changes their own rights."""
+        fixed = [] if obj is None else ["username"]
+        if not request.user.is_superuser:
+            fixed.append("is_superuser")
+            if obj is not None and obj.pk == request.user.pk:
+                fixed += ["is_active", "is_staff", "groups", "user_permissions"]
         return [*super().get_readonly_fields(request, obj), *fixed]
 
-    @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         """Django's page, in one transaction with its record."""
-        return super().user_change_password(request, id, form_url)
+        with grants.taking_turns(request):
+            return super().user_change_password(request, id, form_url)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         _record(subject_of(form.instance), list(role_changes(form)) if change else ["+user"])
 
 
-class RoleAdmin(RecordedAdmin, GroupAdmin):
-    """Groups are the roles of staff."""
+class RoleAdmin(GrantingAdmin, GroupAdmin):
+    """Groups are the roles of staff. Those of the declaration are shown, and change with a new version."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        is_allowed = super().has_change_permission(request, obj)
+        return is_allowed and (obj is None or grants.may_change_group(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        is_allowed = super().has_delete_permission(request, obj)
+        return is_allowed and (obj is None or grants.may_change_group(request.user, obj))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

@@ -91,7 +91,7 @@ def user_form(user: User, **changes: Any) -> dict[str, Any]:
 
 def test_role_change_is_in_the_security_log(lines: Lines, admin_client: Client, committed: Any) -> None:
     clerk = User.objects.create_user("somsri", is_staff=True)
-    may_decide = Permission.objects.get(codename="change_withdrawal")
+    may_decide = Permission.objects.get(codename="cancel_withdrawal")
     cashiers = Group.objects.create(name="Cashiers")
     page = f"/admin/auth/user/{clerk.pk}/change/"
     form = user_form(clerk, is_superuser="on", groups=[cashiers.pk], user_permissions=[may_decide.pk])
@@ -104,13 +104,13 @@ def test_role_change_is_in_the_security_log(lines: Lines, admin_client: Client, 
     assert given["changes"] == [
         "+is_superuser",
         "+group Cashiers",
-        "+permission withdrawals.change_withdrawal",
+        "+permission withdrawals.cancel_withdrawal",
     ]
     assert taken["changes"] == [
         "-is_active",
         "-is_superuser",
         "-group Cashiers",
-        "-permission withdrawals.change_withdrawal",
+        "-permission withdrawals.cancel_withdrawal",
     ]
 
 
@@ -131,7 +131,7 @@ def test_new_users_and_groups_are_recorded(lines: Lines, admin_client: Client, c
     with committed():
         admin_client.post("/admin/auth/user/add/", new)
         admin_client.post("/admin/auth/group/add/", {"name": "Readers", "permissions": [view.pk]})
-        readers = Group.objects.get()
+        readers = Group.objects.get(name="Readers")
         admin_client.post(f"/admin/auth/group/{readers.pk}/delete/", {"post": "yes"})
     user, group, deleted = lines("role_changed")
     assert (user["subject"], user["changes"]) == ("staff:somsri", ["+user"])
