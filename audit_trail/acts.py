@@ -16,7 +16,6 @@ class Act(models.TextChoices):
     REFUND_CREATED = "refund_created", _("Refunded the payment")
     CODE_EXPIRED = "code_expired", _("Expired the QR code")
     DELIVERY_RESENT = "delivery_resent", _("Sent the event again")
-    ENDPOINT_TESTED = "endpoint_tested", _("Sent a test event")
     REFUND_CANCELED = "refund_canceled", _("Canceled the refund")
     WITHDRAWAL_CANCELED = "withdrawal_canceled", _("Canceled the withdrawal")
     TRANSFER_CANCELED = "transfer_canceled", _("Canceled the transfer")

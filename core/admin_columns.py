@@ -23,6 +23,7 @@ TONES = {
         "enabled",
         "approved",
         "delivered",
+        "applied",
         "matched",
         "paid",
         "2xx",
