@@ -269,6 +269,40 @@ def test_right_that_is_taken_away_at_this_moment_is_not_given(loss: str) -> None
     assert rights_of(clerk) == before
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_role_and_password_are_not_changed_with_rights_that_end_at_this_moment() -> None:
+    """The page of a role and of a password wait as the page of a user does."""
+    lenders, team = Group.objects.create(name="Lenders"), Group.objects.create(name="Team")
+    lenders.permissions.set([permission("decide_approval")])
+    manager, clerk = make("malee", *MANAGES), make("somsri", "decide_approval")
+    client, wanted = login(manager), {"name": "Team", "permissions": [permission("decide_approval").pk]}
+    before = rights_of(clerk)
+    attempts = {
+        f"{GROUPS}{team.pk}/change/": wanted,
+        f"{GROUPS}add/": wanted | {"name": "New"},
+        f"{USERS}{clerk.pk}/password/": NEW_PASSWORD,
+    }
+    for path, data in attempts.items():
+        manager.groups.set([lenders])
+
+        def take_away() -> int:
+            with transaction.atomic():
+                grants.lock()
+                wait_until(waits_for_advisory_lock, 60)
+                manager.groups.clear()
+            return 0
+
+        def give(path: str = path, data: Any = data) -> int:
+            wait_until(lock_is_held, 60)
+            return int(client.post(path, data).status_code)
+
+        run_concurrently(take_away, give)
+        assert team.permissions.count() == 0, path
+        assert not Group.objects.filter(name="New").exists()
+        assert rights_of(clerk) == before, path
+
+
 def lock_is_held() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted)")
