@@ -15,7 +15,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test check bench bench-quick schema migrations lock reset
+.PHONY: help setup run test-quick test check bench bench-quick schema messages migrations lock reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench-quick: $(VENV)/.dev ## Compare create and poll with the figures of the las
 schema: $(VENV)/.dev ## Write docs/openapi.json, docs/errors.md and docs/roles.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference
 	$(CHECK_ENV) $(PY) manage.py write_roles
+
+messages: $(VENV)/.dev ## Collect and compile the texts of the console for translation (needs gettext)
+	$(CHECK_ENV) $(PY) manage.py messages
 
 migrations: $(VENV)/.dev ## Make the migrations that models ask for
 	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --skip-checks

@@ -157,6 +157,7 @@ MIDDLEWARE = [
     "core.middleware.AccessMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "core.middleware.BrowserSessions",
+    "core.middleware.BrowserLanguage",
     "core.middleware.BrowserCsrf",
     "core.middleware.BrowserUsers",
     "core.middleware.BrowserMessages",
@@ -183,7 +184,9 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic: the files are found once at start
 USE_TZ = True
 TIME_ZONE = "Asia/Bangkok"  # for staff; the API always uses UTC
-LANGUAGE_CODE = "en"
+LANGUAGE_CODE = "en"  # of the API, and of staff whose browser asks for no language below
+LANGUAGES = [("en", "English"), ("th", "ไทย")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]  # one form of dates, with seconds, in all languages
 APPEND_SLASH = False
 _VALIDATION = "django.contrib.auth.password_validation"

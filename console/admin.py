@@ -3,6 +3,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, PayoutAccount, PayoutPolicy
 from console import (
@@ -29,7 +30,7 @@ class LoginThrottleAdmin(ReadOnlyAdmin):
     list_display = ["subject", "failure_count", "expires_at"]
     actions = ["lift"]
 
-    @admin.action(description="Lift the lockout", permissions=["lift"])
+    @admin.action(description=_("Lift the lockout"), permissions=["lift"])
     def lift(self, request: HttpRequest, selected: QuerySet[LoginThrottle]) -> None:
         for row in selected:
             lockouts.lift(row.subject)

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
 
 from approvals import services
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
@@ -46,8 +47,8 @@ class DecisionForm(forms.Form):
         max_length=500,
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
-        label="Reason",
-        help_text="Required to reject. Only staff see it.",
+        label=_("Reason"),
+        help_text=_("Required to reject. Only staff see it."),
     )
 
 
@@ -91,7 +92,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
     list_filter = [StatusFilter]
     list_select_related = ["merchant"]
     search_fields = ["=subject_id"]
-    search_help_text = "Search by id of a withdrawal, refund, return or bank transaction."
+    search_help_text = _("Search by id of a withdrawal, refund, return or bank transaction.")
     ordering = ["requested_at", "id"]
     indexed_filters = frozenset({"status"})
 
@@ -157,16 +158,16 @@ class ApprovalAdmin(ReadOnlyAdmin):
     def age(self, row: Approval) -> str:
         return format_duration(clock.now() - row.requested_at)
 
-    @admin.display(description="destination")
+    @admin.display(description=_("destination"))
     def destination(self, row: Approval) -> str:
         """Without the name: the security log records only views of single approvals."""
         return _account(row)
 
-    @admin.display(description="balance")
+    @admin.display(description=_("balance"))
     def balance(self, row: Any) -> str | None:
         return money.display(row.balance.available) if row.balance else None
 
-    @admin.display(description="debt")
+    @admin.display(description=_("debt"))
     def debt(self, row: Any) -> str | None:
         return _debt(row.balance) if row.balance and row.balance.debt else None
 

@@ -6,8 +6,9 @@ class ConsoleApp(AppConfig):
     name = "console"
 
     def ready(self) -> None:
-        from console import login_log
+        from console import labels, login_log
 
+        labels.translate()
         login_log.connect()
 
 

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext_lazy as _
 
 from approvals import payout_accounts
 from approvals.models import PayoutAccount
@@ -25,7 +26,7 @@ LIST_URL = "admin:approvals_payoutaccount_changelist"
 
 
 class MerchantForm(forms.Form):
-    merchant = forms.CharField(max_length=31, label="Merchant", help_text="Its id: mch_...")
+    merchant = forms.CharField(max_length=31, label=_("Merchant"), help_text=_("Its id: mch_..."))
 
     def clean_merchant(self) -> Any:
         try:
@@ -41,8 +42,8 @@ class PayoutAccountForm(MerchantForm, AccountForm):
 class PolicyForm(MerchantForm):
     is_restricted = forms.BooleanField(
         required=False,
-        label="Only to accounts on the list",
-        help_text="Withdrawals, and refunds to an account other than the payer's.",
+        label=_("Only to accounts on the list"),
+        help_text=_("Withdrawals, and refunds to an account other than the payer's."),
     )
 
 
@@ -96,7 +97,7 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
         messages.success(request, f"Money of {merchant.name} goes {text}.")
         return HttpResponseRedirect(reverse(LIST_URL))
 
-    @admin.action(description="Remove from the list at once", permissions=["remove"])
+    @admin.action(description=_("Remove from the list at once"), permissions=["remove"])
     def remove(self, request: HttpRequest, selected: QuerySet[PayoutAccount]) -> None:
         for account in selected:
             try:

@@ -10,6 +10,7 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
+from django.views.i18n import set_language
 
 from audit_trail import recording
 from audit_trail.acts import Act
@@ -38,7 +39,11 @@ class ConsoleSite(admin.AdminSite):
 
     def get_urls(self) -> list[Any]:
         found = self.admin_view(partial(search.view, self))
-        return [path("search/", found, name="search"), *super().get_urls()]
+        return [
+            path("search/", found, name="search"),
+            path("language/", set_language, name="language"),
+            *super().get_urls(),
+        ]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Add the menu, which is made only if a template shows it."""

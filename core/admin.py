@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
 
 from core import admin_columns, admin_lists, money, personal_data, security_log, staff_acts
 from core.security_log import SecurityEvent
@@ -105,7 +106,7 @@ class ReadOnlyAdmin(RecordedAdmin):
         """Return the fields with the columns of a `CausedRow` last. Django has them first."""
         return sorted(super().get_fields(request, obj), key=CAUSE_FIELDS.__contains__)
 
-    @admin.display(description="amount")
+    @admin.display(description=_("amount"))
     def baht(self, row: Any) -> str | None:
         """Return the amount of a row that has one, as staff read it."""
         return None if row.amount is None else money.display(row.amount)

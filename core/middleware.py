@@ -16,6 +16,8 @@ from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.locale import LocaleMiddleware
+from django.utils import translation
 
 from core import client_addresses, errors, http, personal_data, request_context, security_log, uploads
 
@@ -137,6 +139,15 @@ class BrowserSessions(_BrowserOnly, SessionMiddleware):
         if not _SESSION.fullmatch(request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")):
             request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
         super().process_request(request)
+
+
+class BrowserLanguage(_BrowserOnly, LocaleMiddleware):
+    """The language of staff: by a cookie that they chose, else by their browser. The API is in English."""
+
+    def process_response(self, request: HttpRequest, response: Any) -> Any:
+        shown = super().process_response(request, response)
+        translation.deactivate()  # the next request of this thread may be one of the API
+        return shown
 
 
 class BrowserUsers(_BrowserOnly, AuthenticationMiddleware):

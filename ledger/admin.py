@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.db.models import BigIntegerField, F, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from core import money
 from core.admin import ReadOnlyAdmin
@@ -31,7 +32,7 @@ class AccountAdmin(ReadOnlyAdmin):
         found: QuerySet[Any] = super().get_queryset(request).annotate(held=held)
         return found
 
-    @admin.display(description="balance")
+    @admin.display(description=_("balance"))
     def baht(self, account: Any) -> str:
         return money.display(account.held)
 
@@ -49,7 +50,7 @@ class EntryInline(admin.TabularInline[Any, Any]):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @admin.display(description="amount")
+    @admin.display(description=_("amount"))
     def baht(self, entry: Entry) -> str:
         return money.display(entry.amount)
 

@@ -6,6 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy as _
 
 import banks
 from core import clock
@@ -23,7 +24,7 @@ class MerchantAdmin(ReadOnlyAdmin):
     sortable_by = ("name", "created_at")
     actions = ["issue_key", "accept_late_money", "review_late_money"]
 
-    @admin.action(description="Issue a secret key", permissions=["issue_key"])
+    @admin.action(description=_("Issue a secret key"), permissions=["issue_key"])
     def issue_key(self, request: HttpRequest, selected: QuerySet[Merchant]) -> HttpResponse | None:
         if selected.count() != 1:
             messages.error(request, "Choose one merchant: its key is shown once, on the next page.")
@@ -43,11 +44,11 @@ class MerchantAdmin(ReadOnlyAdmin):
         response.headers["Cache-Control"] = "no-store"
         return response
 
-    @admin.action(description="Accept payments after expiry", permissions=["decide"])
+    @admin.action(description=_("Accept payments after expiry"), permissions=["decide"])
     def accept_late_money(self, request: HttpRequest, selected: QuerySet[Merchant]) -> None:
         self._set_late_money(request, selected, LateMoneyPolicy.ACCEPT)
 
-    @admin.action(description="Review payments after expiry", permissions=["decide"])
+    @admin.action(description=_("Review payments after expiry"), permissions=["decide"])
     def review_late_money(self, request: HttpRequest, selected: QuerySet[Merchant]) -> None:
         self._set_late_money(request, selected, LateMoneyPolicy.REVIEW)
 
@@ -76,13 +77,13 @@ class BankConnectionAdmin(ReadOnlyAdmin):
     fields = ["merchant", "bank", "authentication", "credentials", "callers", "created_at", "updated_at"]
     readonly_fields = ["authentication", "credentials"]
 
-    @admin.display(description="Credentials")
+    @admin.display(description=_("Credentials"))
     def credentials(self, connection: BankConnection) -> str:
         return ", ".join(
             f"{name}: {shown}" for name, shown in bank_connections.masked_credentials(connection).items()
         )
 
-    @admin.display(description="How the bank authenticates")
+    @admin.display(description=_("How the bank authenticates"))
     def authentication(self, connection: BankConnection) -> str:
         return banks.LIVE_BANKS[connection.bank].authentication_note
 
@@ -104,7 +105,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     actions = ["revoke"]
 
-    @admin.action(description="Revoke at once", permissions=["revoke"])
+    @admin.action(description=_("Revoke at once"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> None:
         for key in selected:
             services.revoke_key(key_id=key.id, now=clock.now())

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
 
 from core.scopes import Scope
 from merchants import services
@@ -15,21 +16,21 @@ MAX_HOURS = 10 * 366 * 24
 
 class IssueKeyForm(forms.Form):
     scopes = forms.MultipleChoiceField(
-        choices=Scope.choices, widget=forms.CheckboxSelectMultiple, label="What the key may do"
+        choices=Scope.choices, widget=forms.CheckboxSelectMultiple, label=_("What the key may do")
     )
     networks = forms.CharField(
         required=False,
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 40}),
-        label="Networks from which it may be used",
-        help_text="One network per line, such as 203.0.113.0/24. Leave empty to allow any.",
+        label=_("Networks from which it may be used"),
+        help_text=_("One network per line, such as 203.0.113.0/24. Leave empty to allow any."),
     )
     hours = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=MAX_HOURS,
-        label="Expires after (hours)",
-        help_text="Leave empty for a key without expiry.",
+        label=_("Expires after (hours)"),
+        help_text=_("Leave empty for a key without expiry."),
     )
 
     def __init__(self, *args: Any, may_withdraw: bool, **kwargs: Any) -> None:

@@ -41,16 +41,16 @@ class PaymentAdmin(ActingAdmin):
     list_select_related = ["merchant"]
     search_fields = ["=id", "=qr_code_id", "=reference"]
 
-    @admin.display(description="status")
+    @admin.display(description=_("status"))
     def status_now(self, payment: Payment) -> str:
         status = payment.status_at(clock.now())
         return admin_columns.badge(status, status.label)
 
-    @admin.display(description="received")
+    @admin.display(description=_("received"))
     def received_baht(self, payment: Payment) -> str | None:
         return money.display(payment.received) if payment.completed_at else None
 
-    @admin.display(description="in suspense")
+    @admin.display(description=_("in suspense"))
     def suspense_baht(self, payment: Payment) -> str | None:
         """Money of exceptions that staff have not resolved."""
         waiting = payment.exceptions.filter(status__in=SUSPENSE_STATUSES) if payment.has_exceptions else ()
@@ -60,19 +60,19 @@ class PaymentAdmin(ActingAdmin):
         pages = format_html_join(", ", '<a href="{}">{}</a>', links)
         return format_html("{}: {}", money.display(sum(each.amount for each in waiting)), pages)
 
-    @admin.display(description="refunded")
+    @admin.display(description=_("refunded"))
     def refunded_baht(self, payment: Payment) -> str | None:
         return money.display(payment.amount_refunded) if payment.amount_refunded else None
 
-    @admin.display(description="refund in progress")
+    @admin.display(description=_("refund in progress"))
     def refunding_baht(self, payment: Payment) -> str | None:
         return money.display(payment.amount_refunding) if payment.amount_refunding else None
 
-    @admin.display(description="client's account")
+    @admin.display(description=_("client's account"))
     def client_account(self, payment: Payment) -> str | None:
         return personal_data.account(payment.client_bank_account)
 
-    @admin.display(description="payer's account")
+    @admin.display(description=_("payer's account"))
     def payer_account_masked(self, payment: Payment) -> str | None:
         return personal_data.account(payment.payer_account)
 

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
@@ -61,9 +62,9 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "=reference1",
         "=payment__id",
     ]
-    search_help_text = "Search by our id, the bank's id, the slip's id or the reference."
+    search_help_text = _("Search by our id, the bank's id, the slip's id or the reference.")
 
-    @admin.display(description="payer's account")
+    @admin.display(description=_("payer's account"))
     def payer_account_masked(self, movement: BankTransaction) -> str | None:
         return personal_data.account(movement.payer_account or None)
 
@@ -72,7 +73,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         plain = [field.name for field in BankTransaction._meta.concrete_fields if field.name not in hidden]
         return ["decisions", "baht", *plain, "payer_account_masked"]
 
-    @admin.display(description="decisions")
+    @admin.display(description=_("decisions"))
     def decisions(self, movement: BankTransaction) -> str:
         url = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(movement.pk)])
         return format_html('<a href="{}">Possible payments and history</a>', url)
@@ -87,11 +88,11 @@ class BankNotificationAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=movement__id", "=order_id"]
     fields = ["id", "bank", "source", "result", "movement", "order", "received_at", "request_id", "message"]
 
-    @admin.display(description="order", empty_value="-")
+    @admin.display(description=_("order"), empty_value="-")
     def order(self, notification: BankNotification) -> str | None:
         return detail_page.order_link(notification)
 
-    @admin.display(description="message")
+    @admin.display(description=_("message"))
     def message(self, notification: BankNotification) -> str:
         return detail_page.redacted_message(notification)
 
@@ -159,16 +160,16 @@ class OutgoingTransferAdmin(TransferAdmin):
     actions = ["never_arrived", "arrived", "cancel_unsent"]
 
     @admin.action(
-        description="Mark as never arrived: the money returns to the merchant", permissions=["complete"]
+        description=_("Mark as never arrived: the money returns to the merchant"), permissions=["complete"]
     )
     def never_arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
         self._complete(request, queryset, transfers.NEVER_ARRIVED)
 
-    @admin.action(description="Mark as arrived", permissions=["complete"])
+    @admin.action(description=_("Mark as arrived"), permissions=["complete"])
     def arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
         self._complete(request, queryset, transfers.ARRIVED)
 
-    @admin.action(description="Cancel: the bank was never reached", permissions=["cancel"])
+    @admin.action(description=_("Cancel: the bank was never reached"), permissions=["cancel"])
     def cancel_unsent(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
         for transfer in queryset:
             try:
@@ -179,7 +180,7 @@ class OutgoingTransferAdmin(TransferAdmin):
             else:
                 messages.success(request, f"{transfer.id} is canceled and never sent.")
 
-    @admin.display(description="bank notifications", empty_value="-")
+    @admin.display(description=_("bank notifications"), empty_value="-")
     def notifications(self, transfer: Transfer) -> SafeString:
         links = [
             (detail_page.link_to(notification), notification.result)

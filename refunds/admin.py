@@ -3,6 +3,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
@@ -24,14 +25,14 @@ class RefundAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=payment__id"]
     actions = ["cancel"]
 
-    @admin.display(description="destination")
+    @admin.display(description=_("destination"))
     def destination(self, refund: Refund) -> str | None:
         order = Transfer.objects.filter(pk=refund.id).first()
         if order is None:
             return None
         return f"{order.bank_code} {personal_data.account(order.account)}" if order.account else "the card"
 
-    @admin.action(description="Cancel refunds that are not submitted", permissions=["cancel"])
+    @admin.action(description=_("Cancel refunds that are not submitted"), permissions=["cancel"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Refund]) -> None:
         for refund in chosen:
             try:
@@ -55,6 +56,6 @@ class RefundReversalAdmin(ReadOnlyAdmin):
     list_select_related = ["payment"]
     search_fields = ["=reversal_id", "=payment__id"]
 
-    @admin.display(description="shown by refunds")
+    @admin.display(description=_("shown by refunds"))
     def refunded_baht(self, reversal: RefundReversal) -> str:
         return money.display(reversal.refunded_amount)

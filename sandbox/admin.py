@@ -1,4 +1,5 @@
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from core import clock, vault
 from core.admin import ReadOnlyAdmin
@@ -37,7 +38,7 @@ class SandboxOrderAdmin(ReadOnlyAdmin):
     def status(self, order: SandboxOrder) -> str:
         return order.status_at(clock.now()).label
 
-    @admin.display(description="account")
+    @admin.display(description=_("account"))
     def account_masked(self, order: SandboxOrder) -> str | None:
         return vault.masked(order.account)
 

@@ -5,6 +5,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import localtime
+from django.utils.translation import gettext_lazy as _
 
 from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
@@ -36,15 +37,15 @@ class TransferAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=bank_reference"]
     indexed_filters = frozenset({"result"})
 
-    @admin.display(description="open for")
+    @admin.display(description=_("open for"))
     def open_for(self, transfer: Transfer) -> str | None:
         return timesince(transfer.created_at, clock.now()) if transfer.state in OPEN_STATES else None
 
-    @admin.display(description="account")
+    @admin.display(description=_("account"))
     def account_masked(self, transfer: Transfer) -> str | None:
         return personal_data.account(transfer.account or None)
 
-    @admin.display(description="history")
+    @admin.display(description=_("history"))
     def history(self, transfer: Transfer) -> SafeString:
         newest = transfer.events.order_by("-created_at", "-pk")[:MAX_EVENTS_SHOWN]
         lines = (

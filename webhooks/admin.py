@@ -95,11 +95,11 @@ class EndpointAdmin(ReadOnlyAdmin):
     readonly_fields = ["current_health", "recent_actions", "latest_failures"]
     actions = ["disable", "enable", "skip_pause", "replay_held"]
 
-    @admin.display(description="health")
+    @admin.display(description=_("health"))
     def current_health(self, endpoint: Endpoint) -> str:
         return describe_health(getattr(endpoint, "health", None), clock.now())
 
-    @admin.display(description="history")
+    @admin.display(description=_("history"))
     def recent_actions(self, endpoint: Endpoint) -> str:
         recent = EndpointAction.objects.filter(endpoint=endpoint).order_by("-id")[:MAX_SHOWN]
         return _html_list(
@@ -108,7 +108,7 @@ class EndpointAdmin(ReadOnlyAdmin):
             for each in recent
         )
 
-    @admin.display(description="latest failures")
+    @admin.display(description=_("latest failures"))
     def latest_failures(self, endpoint: Endpoint) -> str:
         newest = Delivery.objects.filter(endpoint=endpoint).order_by("-created_at", "-id")
         attempts = DeliveryAttempt.objects.filter(
@@ -121,7 +121,7 @@ class EndpointAdmin(ReadOnlyAdmin):
             for each in failures[:MAX_SHOWN]
         )
 
-    @admin.action(description="Disable: hold its events for a replay", permissions=["disable"])
+    @admin.action(description=_("Disable: hold its events for a replay"), permissions=["disable"])
     def disable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(
             request,
@@ -131,15 +131,15 @@ class EndpointAdmin(ReadOnlyAdmin):
             partial(endpoints.disable, reason=DisabledReason.STAFF),
         )
 
-    @admin.action(description="Enable and reset its health", permissions=["enable"])
+    @admin.action(description=_("Enable and reset its health"), permissions=["enable"])
     def enable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(request, selected, Act.ENDPOINT_ENABLED, "enabled", endpoints.enable)
 
-    @admin.action(description="Skip the pause: send one delivery now", permissions=["skip_pause"])
+    @admin.action(description=_("Skip the pause: send one delivery now"), permissions=["skip_pause"])
     def skip_pause(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(request, selected, Act.PAUSE_SKIPPED, "pause skipped", endpoints.skip_pause)
 
-    @admin.action(description="Replay held deliveries", permissions=["replay"])
+    @admin.action(description=_("Replay held deliveries"), permissions=["replay"])
     def replay_held(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
         self._for_each(request, selected, Act.DELIVERIES_REPLAYED, "replayed", redelivery.replay_held)
 
@@ -193,7 +193,7 @@ class EndpointHealthAdmin(ReadOnlyAdmin):
     search_fields = ["=endpoint__id", "=endpoint__merchant__id"]
     readonly_fields = ["description"]
 
-    @admin.display(description="summary")
+    @admin.display(description=_("summary"))
     def description(self, health: EndpointHealth) -> str:
         return describe_health(health, clock.now())
 
@@ -215,7 +215,7 @@ class EventAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=subject_id"]
     readonly_fields = ["body_text"]
 
-    @admin.display(description="Body")
+    @admin.display(description=_("Body"))
     def body_text(self, event: Event) -> str:
         return personal_data.message(bytes(event.body).decode())
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
@@ -39,11 +40,11 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     indexed_filters = frozenset({"hold"})
     actions = ["cancel"]
 
-    @admin.display(description="held", boolean=True)
+    @admin.display(description=_("held"), boolean=True)
     def held(self, withdrawal: Withdrawal) -> bool:
         return bool(withdrawal.status == WithdrawalStatus.PENDING and withdrawal.debt)  # type: ignore[attr-defined]
 
-    @admin.display(description="merchant debt")
+    @admin.display(description=_("merchant debt"))
     def merchant_owes(self, withdrawal: Withdrawal) -> str:
         return money.display(withdrawal.debt)  # type: ignore[attr-defined]
 
@@ -56,7 +57,7 @@ class WithdrawalAdmin(ReadOnlyAdmin):
         plain = [field.name for field in Withdrawal._meta.concrete_fields if field.name != "account_sealed"]
         return [*plain, "held", "merchant_owes"]
 
-    @admin.action(description="Cancel for the merchant", permissions=["cancel"])
+    @admin.action(description=_("Cancel for the merchant"), permissions=["cancel"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Withdrawal]) -> None:
         for withdrawal in chosen:
             try:

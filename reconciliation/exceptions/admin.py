@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
 
 from approvals import services as approvals
 from core import clock, ids, money, rows
@@ -123,7 +124,7 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]
-    search_help_text = "Search by reference, bank transaction id, amount or id."
+    search_help_text = _("Search by reference, bank transaction id, amount or id.")
     sortable_by = None
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -174,18 +175,18 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
         color = "; font-weight: bold; color: var(--error-fg)" if open_time > OVERDUE_AGE else ""
         return format_html('<span style="white-space: nowrap{}">{}</span>', color, format_duration(open_time))
 
-    @admin.display(description="reason", ordering="reason")
+    @admin.display(description=_("reason"), ordering="reason")
     def explanation(self, row: Any) -> str:
         summary: ExceptionSummary | None = row.summary
         return summary.explanation if summary else row.get_reason_display()
 
-    @admin.display(description="amount", ordering="amount")
+    @admin.display(description=_("amount"), ordering="amount")
     def baht(self, row: ReconciliationException) -> str | None:
         if row.amount is None:
             return None
         return format_html('<span style="white-space: nowrap">{}</span>', money.display(row.amount))
 
-    @admin.display(description="possible payment")
+    @admin.display(description=_("possible payment"))
     def candidate(self, row: Any) -> str | None:
         summary: ExceptionSummary | None = row.summary
         best = next((each for each in summary.candidates if each.is_unpaid), None) if summary else None

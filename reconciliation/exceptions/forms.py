@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from core import ids
 from transfers.serializers import Payee
@@ -15,8 +16,8 @@ class NoteForm(forms.Form):
     note = forms.CharField(
         max_length=MAX_NOTE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
-        label="Note",
-        help_text="The reason and your source. Other staff can read this later.",
+        label=_("Note"),
+        help_text=_("The reason and your source. Other staff can read this later."),
     )
 
 
@@ -33,9 +34,11 @@ class AttachForm(NoteForm):
 class AccountForm(NoteForm):
     """An account that staff enter, with the same checks as in the API."""
 
-    bank_code = forms.CharField(max_length=10, label="Bank", help_text="Its code or short name: 014 or SCB.")
-    bank_account = forms.CharField(max_length=20, label="Account", help_text="Digits only.")
-    account_name = forms.CharField(max_length=140, label="Account holder")
+    bank_code = forms.CharField(
+        max_length=10, label=_("Bank"), help_text=_("Its code or short name: 014 or SCB.")
+    )
+    bank_account = forms.CharField(max_length=20, label=_("Account"), help_text=_("Digits only."))
+    account_name = forms.CharField(max_length=140, label=_("Account holder"))
     field_order = [*ACCOUNT_FIELDS, "note"]
 
     def clean(self) -> dict[str, Any]:
@@ -52,7 +55,7 @@ class AccountForm(NoteForm):
 class ManualReturnForm(NoteForm):
     bank_reference = forms.CharField(
         max_length=64,
-        label="Bank's reference",
-        help_text="The bank's reference of the transfer that you made.",
+        label=_("Bank's reference"),
+        help_text=_("The bank's reference of the transfer that you made."),
     )
     field_order = ["bank_reference", "note"]

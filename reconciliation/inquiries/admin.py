@@ -1,6 +1,7 @@
 """Read-only lists of inquiries, their answers, rate limits and back-offs."""
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from core.admin import ReadOnlyAdmin
 from reconciliation.models import Inquiry
@@ -13,7 +14,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     search_fields = ["=payment__id"]
     ordering = ["-pk"]
 
-    @admin.display(description="payment status")
+    @admin.display(description=_("payment status"))
     def status(self, inquiry: Inquiry) -> str:
         return str(inquiry.payment.status)
 

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
@@ -27,18 +28,18 @@ class SlipForm(forms.Form):
     text = forms.CharField(
         required=False,
         max_length=512,
-        label="Text of the slip's QR code",
+        label=_("Text of the slip's QR code"),
         widget=forms.TextInput(attrs={"size": 80, "autofocus": True}),
     )
     picture = forms.FileField(
         required=False,
-        label="Or a picture of the slip",
-        help_text="PNG, JPEG or WebP up to 5 MB. It is not stored.",
+        label=_("Or a picture of the slip"),
+        help_text=_("PNG, JPEG or WebP up to 5 MB. It is not stored."),
     )
     claimed_payment_id = forms.CharField(
         required=False,
-        label="Shown for payment",
-        help_text="If you know: pay_...",
+        label=_("Shown for payment"),
+        help_text=_("If you know: pay_..."),
         max_length=ids.MAX_LENGTH,
         widget=forms.TextInput(attrs={"size": 36}),
     )
@@ -66,8 +67,8 @@ class SlipForm(forms.Form):
 
 class AskBankForm(forms.Form):
     payment_or_merchant_id = forms.CharField(
-        label="Ask the bank of",
-        help_text="The payment (pay_...) that the slip is for, or a merchant (mch_...).",
+        label=_("Ask the bank of"),
+        help_text=_("The payment (pay_...) that the slip is for, or a merchant (mch_...)."),
         max_length=ids.MAX_LENGTH,
         widget=forms.TextInput(attrs={"size": 36}),
     )

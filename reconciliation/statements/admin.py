@@ -18,6 +18,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from core import clock, personal_data, uploads
 from core.admin import ReadOnlyAdmin
@@ -33,7 +34,7 @@ log = logging.getLogger("reconciliation")
 
 class StatementImportForm(forms.Form):
     bank = forms.ChoiceField()
-    file = forms.FileField(help_text="A cross-bank bill payment file, or a CSV file with a header line.")
+    file = forms.FileField(help_text=_("A cross-bank bill payment file, or a CSV file with a header line."))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -103,19 +104,19 @@ class StatementAdmin(ReadOnlyAdmin):
             messages.warning(request, f"{statement.file_name} has problems, see below.")
         return summary
 
-    @admin.display(description="lines")
+    @admin.display(description=_("lines"))
     def progress(self, statement: Statement) -> str:
         if statement.completed_at:
             return f"{statement.line_count:,}"
         return f"{statement.stored_count:,} of {statement.line_count:,}; if it stops, import the file again"
 
-    @admin.display(description="no errors", boolean=True)
+    @admin.display(description=_("no errors"), boolean=True)
     def has_no_errors(self, statement: Statement) -> bool | None:
         if not statement.completed_at:
             return None
         return not (statement.problems or statement.lines.filter(result=LineResult.UNREADABLE).exists())
 
-    @admin.display(description="results")
+    @admin.display(description=_("results"))
     def results(self, statement: Statement) -> SafeString:
         """The number of lines of each result, each a link to these lines."""
         counts = statement.lines.values("result").annotate(count=Count("id")).order_by("result")
@@ -147,6 +148,6 @@ class StatementLineAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
 
-    @admin.display(description="line")
+    @admin.display(description=_("line"))
     def text(self, line: StatementLine) -> str:
         return personal_data.message(redact(statement_file.decode_line(line.line)))

@@ -83,7 +83,7 @@ PAGE_PERMISSIONS = {
 # Pages for everybody who is logged in. They show only what their user may see.
 OPEN_PAGES = {
     "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
-    "view_on_site", "app_list", "search",
+    "view_on_site", "app_list", "search", "language",
 }  # fmt: skip
 # `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
 ACTION_PAGE = "reconciliation_reconciliationexception_act"

@@ -1,0 +1,31 @@
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.core.management.commands import makemessages
+
+from console import labels
+
+NOT_FOR_STAFF = (".venv", "tests", "bench", "node_modules")
+
+
+class Collector(makemessages.Command):
+    # A guess from a similar text would be shown to staff.
+    msgmerge_options = [*makemessages.Command.msgmerge_options, "--no-fuzzy-matching"]
+
+
+class Command(BaseCommand):
+    help = "Collect the texts that staff see into locale/th, and compile the translations."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # The collector reads files, so labels that Django derives from the code are in one meanwhile.
+        collected = settings.BASE_DIR / "console" / "label_texts.py"
+        lines = [f"gettext({text!r})\n" for text in labels.texts()]
+        try:
+            collected.write_text("".join(lines))
+            ignored = [part for name in NOT_FOR_STAFF for part in ("-i", name)]
+            call_command(Collector(), "-l", "th", "--no-location", "--no-wrap", "--no-obsolete", *ignored)
+        finally:
+            collected.unlink()
+        call_command("compilemessages", "-l", "th", "-i", ".venv")

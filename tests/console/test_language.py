@@ -1,0 +1,56 @@
+"""Staff read the console in their own language. The API and everything stored stay in English."""
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import translation
+
+from audit_trail.models import AuditRecord
+from tests.conftest import Shop
+
+THAI = {"HTTP_ACCEPT_LANGUAGE": "th-TH,th;q=0.9,en;q=0.5"}
+HOME = "/admin/"
+pytestmark = pytest.mark.django_db
+
+
+def language_of(page: str) -> str:
+    return page.split('<html lang="')[1][:2]
+
+
+def test_console_follows_the_browser(admin_client: Client) -> None:
+    assert language_of(admin_client.get(HOME, **THAI).text) == "th"  # type: ignore[arg-type]
+    assert language_of(admin_client.get(HOME, HTTP_ACCEPT_LANGUAGE="de").text) == "en"
+    assert language_of(admin_client.get(HOME).text) == "en"
+
+
+def test_staff_choose_a_language(admin_client: Client) -> None:
+    answer = admin_client.post("/admin/language/", {"language": "th", "next": "/admin/payments/payment/"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/payments/payment/")
+    assert language_of(admin_client.get(HOME, HTTP_ACCEPT_LANGUAGE="en").text) == "th"
+    admin_client.post("/admin/language/", {"language": "en"})
+    assert language_of(admin_client.get(HOME, **THAI).text) == "en"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+def test_language_leads_to_no_other_site(admin_client: Client, target: str) -> None:
+    answer = admin_client.post("/admin/language/", {"language": "th", "next": target})
+    assert "evil" not in answer.headers["Location"]
+    assert "alert" not in answer.headers["Location"]
+
+
+def test_request_of_the_api_after_one_of_staff_is_in_english(shop: Shop, admin_client: Client) -> None:
+    """Both run in the same thread."""
+    admin_client.get(HOME, **THAI)  # type: ignore[arg-type]
+    assert translation.get_language() == settings.LANGUAGE_CODE
+    refusal = shop.post("/Thai/v1/qr-codes", {"amount": -1})
+    assert refusal.json()["error"]["message"].isascii()
+
+
+def test_records_are_in_english(admin_client: Client) -> None:
+    form = {"username": "somsri", "password1": "long-enough-49", "password2": "long-enough-49"}
+    admin_client.post("/admin/auth/user/add/", form, **THAI)  # type: ignore[arg-type]
+    assert User.objects.filter(username="somsri").exists()
+    stored = list(AuditRecord.objects.values_list("act", "object_type", "before", "after", "reason"))
+    assert stored
+    assert str(stored).isascii()
