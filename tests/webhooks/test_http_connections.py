@@ -302,6 +302,8 @@ def flooding(tls: ssl.SSLContext) -> Iterator[tuple[int, threading.Event]]:
             started.set()
             with suppress(OSError):
                 sock.sendall(outgoing.read())
+                while sock.recv(65536):  # a fast client has read all tickets: it must still wait
+                    pass
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=run)
