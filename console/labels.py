@@ -11,7 +11,6 @@ from django.apps import apps
 from django.conf import settings
 from django.db.models import Field, Model
 from django.utils.choices import CallableChoiceIterator
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 
@@ -49,4 +48,5 @@ def _own_fields(model: type[Model]) -> Iterator[Any]:
 
 
 def _lazy(text: Any) -> Any:
-    return gettext_lazy(text) if text and not isinstance(text, Promise) else text
+    # Also of lazy texts, because Django adds the `s` of a plural to the translated name.
+    return gettext_lazy(str(text)) if text else text

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import admin_columns, admin_lists, money, personal_data, security_log, staff_acts
@@ -94,13 +95,11 @@ class ReadOnlyAdmin(RecordedAdmin):
     def limit_note(self, changes: Any) -> str:
         """A sentence about rows that the list does not show, or empty."""
         if getattr(changes, "is_limited", False):
-            newest = f"the newest {admin_lists.FILTERED_ROWS:,} rows"
-            return f"Filters look at {newest} only; a search finds older ones."
-        return (
-            f"The first {admin_lists.MAX_COUNTED:,} rows."
-            if changes.result_count == admin_lists.MAX_COUNTED
-            else ""
-        )
+            text = gettext("Filters look at the newest %(count)s rows only; a search finds older ones.")
+            return text % {"count": f"{admin_lists.FILTERED_ROWS:,}"}
+        if changes.result_count == admin_lists.MAX_COUNTED:
+            return gettext("The first %(count)s rows.") % {"count": f"{admin_lists.MAX_COUNTED:,}"}
+        return ""
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields with the columns of a `CausedRow` last. Django has them first."""

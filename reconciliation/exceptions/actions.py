@@ -6,6 +6,9 @@ from datetime import datetime
 
 from django.db.models import Model
 from django.http import HttpRequest
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from reconciliation.exceptions import action_descriptions as descriptions
 from reconciliation.exceptions import contradictions, resolution_records, resolutions, returns
@@ -31,8 +34,8 @@ class Action:
     """
 
     slug: str
-    label: str
-    success_message: str
+    label: Promise
+    success_message: Promise
     resolution_type: ResolutionType
     describe: Callable[[ExceptionSummary, FormValues], str]
     execute: Callable[..., object]
@@ -57,50 +60,50 @@ def _send_to(
 
 _T = ResolutionType
 ACTIONS = [
-    Action("accept", "Accept", "Accepted", _T.ACCEPTED, descriptions.accept, resolutions.accept),
+    Action("accept", _("Accept"), _("Accepted"), _T.ACCEPTED, descriptions.accept, resolutions.accept),
     Action(
-        "attach", "Attach to this payment", "Attached", _T.ATTACHED,
+        "attach", _("Attach to this payment"), _("Attached"), _T.ATTACHED,
         descriptions.attach, resolutions.attach, AttachForm,
     ),
     Action(
-        "send-back", "Send back", "On its way back", _T.SENT_BACK,
+        "send-back", _("Send back"), _("On its way back"), _T.SENT_BACK,
         descriptions.send_back, resolutions.send_back,
     ),
     Action(
-        "send-to", "Send to another account", "On its way", _T.SENT_BACK,
+        "send-to", _("Send to another account"), _("On its way"), _T.SENT_BACK,
         descriptions.send_to, _send_to, AccountForm, needs_second_step=True,
     ),
     Action(
-        "manual-return", "Record a manual return", "Recorded", _T.SENT_BACK_BY_HAND,
+        "manual-return", _("Record a manual return"), _("Recorded"), _T.SENT_BACK_BY_HAND,
         descriptions.manual_return, resolutions.record_manual_return, ManualReturnForm,
     ),
-    Action("merge", "Merge as duplicate", "Merged", _T.MERGED, descriptions.merge, resolutions.merge),
+    Action("merge", _("Merge as duplicate"), _("Merged"), _T.MERGED, descriptions.merge, resolutions.merge),
     Action(
-        "dismiss", "Dismiss", "Dismissed", _T.DISMISSED,
+        "dismiss", _("Dismiss"), _("Dismissed"), _T.DISMISSED,
         descriptions.dismiss, resolutions.dismiss, subjects=DISMISSIBLE_SUBJECTS,
     ),
     Action(
-        "write-off", "Write off", "Written off", _T.WRITTEN_OFF,
+        "write-off", _("Write off"), _("Written off"), _T.WRITTEN_OFF,
         descriptions.write_off, resolutions.write_off,
     ),
     Action(
-        "credit", "Credit the merchant", "Credited", _T.KEPT,
+        "credit", _("Credit the merchant"), _("Credited"), _T.KEPT,
         descriptions.credit_returned_refund, resolutions.credit_returned_refund, subjects=(Refund,),
     ),
     Action(
-        "confirm", "Confirm this transaction", "Confirmed", _T.CONFIRMED,
+        "confirm", _("Confirm this transaction"), _("Confirmed"), _T.CONFIRMED,
         descriptions.confirm, confirmation.confirm_manually,
     ),
     Action(
-        "returned", "Mark as returned", "Marked as returned", _T.BOOKED_RETURNED,
+        "returned", _("Mark as returned"), _("Marked as returned"), _T.BOOKED_RETURNED,
         descriptions.mark_returned, contradictions.mark_returned, subjects=(TransferContradiction,),
     ),
     Action(
-        "failed", "Mark as failed", "Marked as failed", _T.BOOKED_FAILED,
+        "failed", _("Mark as failed"), _("Marked as failed"), _T.BOOKED_FAILED,
         descriptions.mark_failed, contradictions.mark_failed, subjects=(TransferContradiction,),
     ),
     Action(
-        "reopen", "Reopen", "Reopened", _T.REOPENED,
+        "reopen", _("Reopen"), _("Reopened"), _T.REOPENED,
         descriptions.reopen, resolutions.reopen, subjects=DISMISSIBLE_SUBJECTS,
     ),
 ]  # fmt: skip
@@ -129,7 +132,8 @@ def available(summary: ExceptionSummary) -> list[Action]:
 def describe(summary: ExceptionSummary, action: Action, values: FormValues) -> str:
     """What will happen if staff confirm the action. Raises ActionNotAllowed."""
     if action not in available(summary):
-        raise resolution_records.ActionNotAllowed(f"“{action.label}” is not possible, or no longer possible.")
+        text = gettext("“%(action)s” is not possible, or no longer possible.")
+        raise resolution_records.ActionNotAllowed(text % {"action": action.label})
     return action.describe(summary, values)
 
 

@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals import services as approvals
@@ -46,17 +47,17 @@ WITH RECURSIVE found (value) AS (
 SELECT value FROM found WHERE value IS NOT NULL LIMIT %s
 """
 AGES = {
-    "hour": ("more than an hour", timedelta(hours=1)),
-    "day": ("more than a day", OVERDUE_AGE),
-    "week": ("more than a week", timedelta(days=7)),
+    "hour": (_("more than an hour"), timedelta(hours=1)),
+    "day": (_("more than a day"), OVERDUE_AGE),
+    "week": (_("more than a week"), timedelta(days=7)),
 }
 
 
 class AgeFilter(admin.SimpleListFilter):
-    title = parameter_name = "age"
+    title, parameter_name = _("age"), "age"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [(key, label) for key, (label, _) in AGES.items()]
+        return [(key, str(label)) for key, (label, _age) in AGES.items()]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         value = self.value()
@@ -64,17 +65,17 @@ class AgeFilter(admin.SimpleListFilter):
 
 
 class LiveOrSandboxFilter(admin.SimpleListFilter):
-    title = parameter_name = "money"
+    title, parameter_name = _("money"), "money"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [("live", "Live"), ("sandbox", "Sandbox")]
+        return [("live", gettext("Live")), ("sandbox", gettext("Sandbox"))]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.filter(is_sandbox=self.value() == "sandbox") if self.value() else queryset
 
 
 class BankFilter(admin.SimpleListFilter):
-    title = parameter_name = "bank"
+    title, parameter_name = _("bank"), "bank"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         return [(bank, bank) for bank in _distinct_values("bank")]
@@ -84,7 +85,7 @@ class BankFilter(admin.SimpleListFilter):
 
 
 class MerchantFilter(admin.SimpleListFilter):
-    title, parameter_name = "merchant", "merchant__id__exact"
+    title, parameter_name = _("merchant"), "merchant__id__exact"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         merchants = Merchant.objects.filter(pk__in=_distinct_values("merchant_id"))
@@ -151,11 +152,12 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
 
     def limit_note(self, changes: Any) -> str:
         if changes.query and _newest_not_searched():
-            return f"The search finds parts of texts in the newest {FILTERED_ROWS:,} exceptions only."
+            text = gettext("The search finds parts of texts in the newest %(count)s exceptions only.")
+            return text % {"count": f"{FILTERED_ROWS:,}"}
         return super().limit_note(changes)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return super().changelist_view(request, {"title": "Exceptions"} | (extra_context or {}))
+        return super().changelist_view(request, {"title": _("Exceptions")} | (extra_context or {}))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -169,7 +171,7 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
         context |= self.admin_site.each_context(request)
         return TemplateResponse(request, "admin/reconciliation/exception.html", context)
 
-    @admin.display(ordering="opened_at")
+    @admin.display(description=_("age"), ordering="opened_at")
     def age(self, row: ReconciliationException) -> str:
         open_time = clock.now() - row.opened_at
         color = "; font-weight: bold; color: var(--error-fg)" if open_time > OVERDUE_AGE else ""
@@ -262,9 +264,9 @@ class ReconciliationExceptionAdmin(ReadOnlyAdmin):
             self._list_context(request), reverse(DETAIL_URL, args=[quote(subject.pk)])
         )
         message = f"{action.success_message}: {summary.title} ({subject.pk})."
-        messages.success(request, format_html('{} <a href="{}">Show it</a>', message, url))
+        messages.success(request, format_html('{} <a href="{}">{}</a>', message, url, _("Show it")))
         if approvals.is_waiting(subject.pk, str(getattr(result, "pk", ""))):
-            messages.warning(request, "It is above the limit: a second person must approve it first.")
+            messages.warning(request, _("It is above the limit: a second person must approve it first."))
         return self._redirect(request, reverse(LIST_URL))
 
     def _refuse(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from core import money, rows
 from payments.models import Payment, PaymentStatus
@@ -94,9 +95,9 @@ def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
     similar = reference_similarity.compare(movement.reference1, code.reference1)
     if code.merchant.bank != movement.bank or (similar is None and movement.amount != payment.amount):
         return None
-    score, texts = (similar.score, [similar.explanation]) if similar else (0, ["another reference"])
+    score, texts = (similar.score, [similar.explanation]) if similar else (0, [_("another reference")])
     if movement.biller_id != code.biller_id:
-        score, texts = score - 10, [*texts, "another biller id"]
+        score, texts = score - 10, [*texts, _("another biller id")]
     amount_score, amount_text = _compare_amount(movement.amount - payment.amount)
     time_score, time_text = _compare_time(payment, movement.paid_at)
     return Candidate(
@@ -112,16 +113,17 @@ def _sort_key(candidate: Candidate, movement: BankTransaction) -> tuple[int, tim
 
 def _compare_amount(difference: int) -> tuple[int, str]:
     if not difference:
-        return 30, "same amount"
-    return 0, f"{money.display(abs(difference))} too {'much' if difference > 0 else 'little'}"
+        return 30, _("same amount")
+    text = _("%(amount)s too much") if difference > 0 else _("%(amount)s too little")
+    return 0, text % {"amount": money.display(abs(difference))}
 
 
 def _compare_time(payment: Payment, paid_at: datetime) -> tuple[int, str]:
     elapsed = paid_at - payment.created_at
     if elapsed < timedelta(0):
-        return 0, f"code made {format_duration(-elapsed)} after the money"
+        return 0, _("code made %(elapsed)s after the money") % {"elapsed": format_duration(-elapsed)}
     score = next((score for limit, score in _TIME_SCORES if elapsed <= limit), 0)
-    return score, f"code made {format_duration(elapsed)} before the money"
+    return score, _("code made %(elapsed)s before the money") % {"elapsed": format_duration(elapsed)}
 
 
 _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta(days=1), 5)]

@@ -8,6 +8,7 @@ from django.db.models import Model
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
 
 from core import clock, money, personal_data, request_context, thaibanks
 from core.logs import redact
@@ -101,11 +102,15 @@ def _returns(movement: BankTransaction) -> list[tuple[Return, str]]:
 
 def _destination(order: Transfer | None) -> str:
     if order is None:
-        return "sent manually"
+        return _("sent manually")
     if not order.account:
-        return "the payer, by voiding the payment"
+        return _("the payer, by voiding the payment")
     name, account = personal_data.name(order.account_name), personal_data.account(order.account)
-    return f"{name}, {account} at {bank_label(order.bank_code)}"
+    return _("%(name)s, %(account)s at %(bank)s") % {
+        "name": name,
+        "account": account,
+        "bank": bank_label(order.bank_code),
+    }
 
 
 def _details(summary: ExceptionSummary) -> Details:
@@ -118,7 +123,7 @@ def _details(summary: ExceptionSummary) -> Details:
             else None
         )
         details = _transaction_details(subject)
-        return [("Probable duplicate of", duplicate), ("Merged into", merged_movement), *details]
+        return [(_("Probable duplicate of"), duplicate), (_("Merged into"), merged_movement), *details]
     if isinstance(subject, BankNotification):
         return _notification_details(subject)
     if isinstance(subject, TransferContradiction):
@@ -129,43 +134,48 @@ def _details(summary: ExceptionSummary) -> Details:
 def _transaction_details(movement: BankTransaction) -> Details:
     payment = movement.payment
     return [
-        ("Type", movement.get_kind_display()),
+        (_("Type"), movement.get_kind_display()),
         (
-            "Takes back" if movement.kind == BankTransactionKind.REVERSAL else "Reversed by",
+            _("Takes back") if movement.kind == BankTransactionKind.REVERSAL else _("Reversed by"),
             _counterpart(movement),
         ),
-        ("Match result", movement.get_match_result_display()),
-        ("Resolution", movement.get_resolution_state_display() if movement.resolution_state else "not yet"),
-        ("Amount", money.display(movement.amount)),
-        ("Expected amount", money.display(payment.amount) if payment else None),
-        ("Bank", movement.bank),
-        ("Bank transaction id", movement.current_bank_transaction_id),
-        ("Paid at, by the bank's clock", _time(movement.paid_at)),
-        ("Received at", _time(movement.received_at)),
-        ("Code expired at", _time(payment.expires_at) if payment and payment.expires_at else None),
+        (_("Match result"), movement.get_match_result_display()),
         (
-            "Confirmed",
-            None if movement.is_confirmed else f"no, only a statement reports it{_uploader(movement)}",
+            _("Resolution"),
+            movement.get_resolution_state_display() if movement.resolution_state else _("not yet"),
         ),
-        ("Sources", ", ".join(deduplication.sources_of(BankTransaction.objects.filter(pk=movement.pk)))),
-        ("Biller id", movement.biller_id),
-        ("Reference 1", movement.reference1),
-        ("Reference 2", movement.reference2),
-        ("Reference 3", movement.reference3),
-        ("Merchant", movement.merchant and link_to(movement.merchant)),
-        ("Payment", payment and link_to(payment)),
-        ("Merchant's reference", payment and payment.reference),
-        ("Payment status", payment and payment.status_at(clock.now()).label.lower()),
-        ("Payer", personal_data.name(movement.payer_name)),
-        ("Payer's bank", movement.payer_bank_code and bank_label(movement.payer_bank_code)),
-        ("Payer's account", personal_data.account(movement.payer_account or None)),
-        ("Slip reference", movement.slip_reference),
+        (_("Amount"), money.display(movement.amount)),
+        (_("Expected amount"), money.display(payment.amount) if payment else None),
+        (_("Bank"), movement.bank),
+        (_("Bank transaction id"), movement.current_bank_transaction_id),
+        (_("Paid at, by the bank's clock"), _time(movement.paid_at)),
+        (_("Received at"), _time(movement.received_at)),
+        (_("Code expired at"), _time(payment.expires_at) if payment and payment.expires_at else None),
+        (
+            _("Confirmed"),
+            None
+            if movement.is_confirmed
+            else _("no, only a statement reports it%(uploader)s") % {"uploader": _uploader(movement)},
+        ),
+        (_("Sources"), ", ".join(deduplication.sources_of(BankTransaction.objects.filter(pk=movement.pk)))),
+        (_("Biller id"), movement.biller_id),
+        (_("Reference 1"), movement.reference1),
+        (_("Reference 2"), movement.reference2),
+        (_("Reference 3"), movement.reference3),
+        (_("Merchant"), movement.merchant and link_to(movement.merchant)),
+        (_("Payment"), payment and link_to(payment)),
+        (_("Merchant's reference"), payment and payment.reference),
+        (_("Payment status"), payment and payment.status_at(clock.now()).label.lower()),
+        (_("Payer"), personal_data.name(movement.payer_name)),
+        (_("Payer's bank"), movement.payer_bank_code and bank_label(movement.payer_bank_code)),
+        (_("Payer's account"), personal_data.account(movement.payer_account or None)),
+        (_("Slip reference"), movement.slip_reference),
     ]
 
 
 def _uploader(movement: BankTransaction) -> str:
     actor = confirmation.uploader_of(movement)
-    return f", uploaded by {request_context.display_name(actor)}" if actor else ""
+    return _(", uploaded by %(actor)s") % {"actor": request_context.display_name(actor)} if actor else ""
 
 
 def _counterpart(movement: BankTransaction) -> str | None:
@@ -195,22 +205,22 @@ def _transaction_link(movement: BankTransaction) -> str:
 
 def _notification_details(notification: BankNotification) -> Details:
     return [
-        ("Bank", notification.bank),
-        ("Source", notification.get_source_display()),
-        ("Received at", _time(notification.received_at)),
-        ("Reported before", notification.movement and link_to(notification.movement)),
-        ("Order", order_link(notification)),
+        (_("Bank"), notification.bank),
+        (_("Source"), notification.get_source_display()),
+        (_("Received at"), _time(notification.received_at)),
+        (_("Reported before"), notification.movement and link_to(notification.movement)),
+        (_("Order"), order_link(notification)),
     ]
 
 
 def _refund_details(refund: Refund) -> Details:
     return [
-        ("Amount", money.display(refund.amount)),
-        ("Merchant", link_to(refund.merchant)),
-        ("Payment", link_to(refund.payment)),
-        ("Sent through", refund.route),
-        ("Sent at", _time(refund.completed_at) if refund.completed_at else None),
-        ("Returned at", _time(refund.returned_at) if refund.returned_at else None),
+        (_("Amount"), money.display(refund.amount)),
+        (_("Merchant"), link_to(refund.merchant)),
+        (_("Payment"), link_to(refund.payment)),
+        (_("Sent through"), refund.route),
+        (_("Sent at"), _time(refund.completed_at) if refund.completed_at else None),
+        (_("Returned at"), _time(refund.returned_at) if refund.returned_at else None),
     ]
 
 
@@ -221,19 +231,23 @@ def _contradiction_details(contradiction: TransferContradiction) -> Details:
     )
     merchant = Merchant.objects.filter(pk=contradiction.merchant_id).first()
     return [
-        ("About", about and link_to(about)),
-        ("Amount", money.display(contradiction.amount)),
+        (_("About"), about and link_to(about)),
+        (_("Amount"), money.display(contradiction.amount)),
         (
-            "Charged",
+            _("Charged"),
             contradiction.answer_amount
-            and f"{contradiction.answer_amount} {contradiction.answer_currency}, smallest unit",
+            and _("%(amount)s %(currency)s, smallest unit")
+            % {
+                "amount": contradiction.answer_amount,
+                "currency": contradiction.answer_currency,
+            },
         ),
-        ("Our state", contradiction.state),
-        (f"State at {contradiction.route.partition(':')[2]}", contradiction.answer),
-        ("Bank's reference", contradiction.bank_reference),
-        ("Merchant", merchant and link_to(merchant)),
-        ("Received at", _time(contradiction.created_at)),
-        ("Found by", contradiction.actor),
+        (_("Our state"), contradiction.state),
+        (_("State at %(sender)s") % {"sender": contradiction.route.partition(":")[2]}, contradiction.answer),
+        (_("Bank's reference"), contradiction.bank_reference),
+        (_("Merchant"), merchant and link_to(merchant)),
+        (_("Received at"), _time(contradiction.created_at)),
+        (_("Found by"), contradiction.actor),
     ]
 
 
@@ -257,6 +271,8 @@ def link_to(row: Model) -> str:
 def _time(moment: datetime) -> str:
     elapsed = clock.now() - moment
     relative = (
-        f"in {format_duration(-elapsed)}" if elapsed < timedelta(0) else f"{format_duration(elapsed)} ago"
+        _("in %(elapsed)s") % {"elapsed": format_duration(-elapsed)}
+        if elapsed < timedelta(0)
+        else _("%(elapsed)s ago") % {"elapsed": format_duration(elapsed)}
     )
     return f"{localtime(moment):%Y-%m-%d %H:%M:%S}, {relative}"

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from itertools import combinations, product
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from rapidfuzz.distance import Levenshtein
 
 MAX_EDITS = 2
@@ -42,10 +44,10 @@ def spellings(reference: str) -> list[str]:
 def compare(reported: str, expected: str) -> Similarity | None:
     """Compare a reference that a bank reported to one of ours; None if they are not similar."""
     if reported == expected:
-        return Similarity(60, "same reference")
+        return Similarity(60, _("same reference"))
     normalized = normalize(reported)
     if normalized == expected:
-        return Similarity(55, "same reference in lower case or with other signs")
+        return Similarity(55, _("same reference in lower case or with other signs"))
     return _compare_edited(normalized, expected) or _compare_truncated(normalized, expected)
 
 
@@ -77,7 +79,10 @@ def _compare_edited(normalized: str, expected: str) -> Similarity | None:
     if count > MAX_EDITS or len(normalized) < MIN_FRAGMENT_LENGTH:
         return None
     confused = _confused_characters(normalized, expected)
-    explanation = f"reference differs in {count} character{'s' if count > 1 else ''}"
+    differs = ngettext(
+        "reference differs in %(count)s character", "reference differs in %(count)s characters", count
+    )
+    explanation = differs % {"count": count}
     if confused:
         return Similarity(50, f"{explanation} ({', '.join(confused)})")
     return Similarity(45 if count == 1 else 35, explanation)
@@ -89,14 +94,18 @@ def _confused_characters(normalized: str, expected: str) -> list[str]:
         return []
     differing = [(left, right) for left, right in zip(normalized, expected, strict=True) if left != right]
     confusable = all(right in _CONFUSABLE_GROUP.get(left, "") for left, right in differing)
-    return [f"{left} for {right}" for left, right in differing] if confusable else []
+    text = _("%(left)s for %(right)s")
+    return [text % {"left": left, "right": right} for left, right in differing] if confusable else []
 
 
 def _compare_truncated(normalized: str, expected: str) -> Similarity | None:
     if len(normalized) < MIN_FRAGMENT_LENGTH:
         return None
     if expected.startswith(normalized) or expected.endswith(normalized):
-        return Similarity(40, f"reference cut short to {len(normalized)} characters")
+        return Similarity(40, _("reference cut short to %(count)s characters") % {"count": len(normalized)})
     if normalized.startswith(expected) or normalized.endswith(expected):
-        return Similarity(40, f"reference with {len(normalized) - len(expected)} characters more")
+        return Similarity(
+            40,
+            _("reference with %(count)s characters more") % {"count": len(normalized) - len(expected)},
+        )
     return None

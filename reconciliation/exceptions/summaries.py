@@ -6,6 +6,8 @@ Loads any number of them with a fixed number of statements.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+
 from approvals.models import Approval
 from core import money
 from reconciliation.exceptions import candidates, explanations, probable_duplicates
@@ -60,7 +62,7 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     return {
         movement.id: ExceptionSummary(
             movement,
-            f"{money.display(movement.amount)} at {movement.bank}",
+            _("%(amount)s at %(bank)s") % {"amount": money.display(movement.amount), "bank": movement.bank},
             explanations.of_transaction(
                 movement,
                 credited.get(movement.payment_id),
@@ -111,7 +113,7 @@ def _of_notifications(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     return {
         notification.id: ExceptionSummary(
             notification,
-            f"A message from {notification.bank}",
+            _("A message from %(bank)s") % {"bank": notification.bank},
             explanations.of_notification(
                 notification.result, notification.movement, source=notification.source
             ),
@@ -127,7 +129,7 @@ def _of_refunds(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     return {
         refund.id: ExceptionSummary(
             refund,
-            f"A refund of {refund.merchant.name}",
+            _("A refund of %(merchant)s") % {"merchant": refund.merchant.name},
             explanations.of_refund(refund.amount, codes.get(refund.id, "")),
         )
         for refund in found
@@ -138,7 +140,8 @@ def _of_contradictions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     return {
         found.id: ExceptionSummary(
             found,
-            f"{money.display(found.amount)} of {found.subject_id}",
+            _("%(amount)s of %(subject_id)s")
+            % {"amount": money.display(found.amount), "subject_id": found.subject_id},
             explanations.of_contradiction(found),
         )
         for found in TransferContradiction.objects.filter(pk__in=ids)

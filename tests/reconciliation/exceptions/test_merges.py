@@ -171,7 +171,7 @@ def test_money_with_an_open_reversal_cannot_be_merged(seller: Seller, held: Bank
 
 def test_merge_page_explains_the_proof_of_two_transactions(held: BankTransaction) -> None:
     sentence = summaries.by_id([held.id])[held.id].explanation
-    days = f"{NOON - DAY:%Y-%m-%d} and {NOON:%Y-%m-%d}"
+    days = f"{NOON - DAY:%Y-%m-%d}, {NOON:%Y-%m-%d}"
     assert f"Import the complete statements of {days}: a second line" in sentence
     assert "If the bank says that there is only one transaction, merge them." in sentence
 
