@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+
 from core import money, vault
 from core.clock import iso, iso_or_none
 from payments.models import ChargeAnswer, ChargeOutcome
@@ -20,39 +22,39 @@ from reconciliation.models import (
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 
 KIND_TEXT = {
-    BankTransactionKind.CREDIT: "{amount} received",
-    BankTransactionKind.DECLINE: "the payment was declined",
-    BankTransactionKind.REVERSAL: "{amount} reversed by the bank",
+    BankTransactionKind.CREDIT: _("{amount} received"),
+    BankTransactionKind.DECLINE: _("the payment was declined"),
+    BankTransactionKind.REVERSAL: _("{amount} reversed by the bank"),
 }
 MATCH_RESULT_TEXT = {
-    MatchResult.PENDING: "not matched yet",
-    MatchResult.APPLIED: "it paid this payment",
-    MatchResult.DECLINED: "the payment failed",
-    MatchResult.REVERSED: "deducted from the balance",
-    MatchResult.ORDERED: "as requested by a refund",
-    MatchResult.UNMATCHED: "the reference is unknown",
-    MatchResult.DUPLICATE: "the payment was already paid",
-    MatchResult.AMOUNT_MISMATCH: "the amount differs",
-    MatchResult.LATE: "paid after the code expired",
+    MatchResult.PENDING: _("not matched yet"),
+    MatchResult.APPLIED: _("it paid this payment"),
+    MatchResult.DECLINED: _("the payment failed"),
+    MatchResult.REVERSED: _("deducted from the balance"),
+    MatchResult.ORDERED: _("as requested by a refund"),
+    MatchResult.UNMATCHED: _("the reference is unknown"),
+    MatchResult.DUPLICATE: _("the payment was already paid"),
+    MatchResult.AMOUNT_MISMATCH: _("the amount differs"),
+    MatchResult.LATE: _("paid after the code expired"),
 }
 NOTIFICATION_RESULT_TEXT = {
-    NotificationResult.REPEAT: "The bank repeated its notification.",
-    NotificationResult.CONFLICT: "The bank reported this transaction with other details than before.",
+    NotificationResult.REPEAT: _("The bank repeated its notification."),
+    NotificationResult.CONFLICT: _("The bank reported this transaction with other details than before."),
 }
 INQUIRY_RESULT_TEXT = {
-    InquiryOutcome.FOUND: "Inquiry: the bank reports money.",
-    InquiryOutcome.NOTHING: "Inquiry: the bank reports no money.",
-    InquiryOutcome.NO_ANSWER: "Inquiry: the bank did not answer.",
-    InquiryOutcome.UNREADABLE: "Inquiry: the bank's answer could not be read.",
+    InquiryOutcome.FOUND: _("Inquiry: the bank reports money."),
+    InquiryOutcome.NOTHING: _("Inquiry: the bank reports no money."),
+    InquiryOutcome.NO_ANSWER: _("Inquiry: the bank did not answer."),
+    InquiryOutcome.UNREADABLE: _("Inquiry: the bank's answer could not be read."),
 }
 CHARGE_OUTCOME_TEXT = {
-    ChargeOutcome.SUCCEEDED: "the card was charged",
-    ChargeOutcome.DECLINED: "the card was declined",
-    ChargeOutcome.REFUSED: "the token is invalid",
-    ChargeOutcome.PENDING: "not decided yet",
-    ChargeOutcome.UNKNOWN: "no usable answer",
-    ChargeOutcome.NOT_SENT: "the charge was never requested",
-    ChargeOutcome.MISSING: "no such charge exists",
+    ChargeOutcome.SUCCEEDED: _("the card was charged"),
+    ChargeOutcome.DECLINED: _("the card was declined"),
+    ChargeOutcome.REFUSED: _("the token is invalid"),
+    ChargeOutcome.PENDING: _("not decided yet"),
+    ChargeOutcome.UNKNOWN: _("no usable answer"),
+    ChargeOutcome.NOT_SENT: _("the charge was never requested"),
+    ChargeOutcome.MISSING: _("no such charge exists"),
 }
 
 
@@ -100,7 +102,8 @@ def _charge_inquiry_entry(answer: ChargeAnswer) -> TimelineEntry:
     return TimelineEntry(
         answer.created_at,
         TimelineEntryType.CARD_INQUIRY,
-        f"Inquiry about the charge: {CHARGE_OUTCOME_TEXT[ChargeOutcome(answer.outcome)]}.",
+        _("Inquiry about the charge: %(outcome)s.")
+        % {"outcome": CHARGE_OUTCOME_TEXT[ChargeOutcome(answer.outcome)]},
         CLOCK,
         answer.request_id,
         {"acquirer": answer.charge.acquirer, "said": answer.outcome, "took_ms": answer.duration_ms},
@@ -109,10 +112,9 @@ def _charge_inquiry_entry(answer: ChargeAnswer) -> TimelineEntry:
 
 def _notification_entry(notification: BankNotification) -> TimelineEntry:
     assert notification.movement is not None
-    summary = (
-        NOTIFICATION_RESULT_TEXT.get(NotificationResult(notification.result))
-        or f"The bank reports: {_describe(notification.movement)}."
-    )
+    summary = NOTIFICATION_RESULT_TEXT.get(NotificationResult(notification.result)) or _(
+        "The bank reports: %(movement)s."
+    ) % {"movement": _describe(notification.movement)}
     details = {"verdict": notification.result, "source": notification.source}
     return TimelineEntry(
         notification.received_at,
@@ -127,7 +129,9 @@ def _notification_entry(notification: BankNotification) -> TimelineEntry:
 def _unsigned_entry(inquiry: ConfirmationInquiry) -> TimelineEntry:
     assert inquiry.notification is not None
     amount = money.display(inquiry.amount)
-    summary = f"A notification reports {amount}. It is not signed, so the bank is asked to confirm it."
+    summary = _(
+        "A notification reports %(amount)s. It is not signed, so the bank is asked to confirm it."
+    ) % {"amount": amount}
     return TimelineEntry(
         inquiry.created_at,
         TimelineEntryType.NOTIFICATION,
@@ -146,9 +150,9 @@ def _unsigned_entry(inquiry: ConfirmationInquiry) -> TimelineEntry:
 
 def _statement_line_entry(line: StatementLine) -> TimelineEntry:
     assert line.movement is not None
-    summary = f"A bank statement reports: {_describe(line.movement)}."
+    summary = _("A bank statement reports: %(movement)s.") % {"movement": _describe(line.movement)}
     if not line.movement.is_confirmed:
-        summary += " Only the statement reports it so far: the money cannot be paid out."
+        summary += " " + _("Only the statement reports it so far: the money cannot be paid out.")
     statement = line.statement
     details = {"result": line.result, "source": ReportSource.STATEMENT.value}
     return TimelineEntry(
@@ -163,7 +167,7 @@ def _statement_line_entry(line: StatementLine) -> TimelineEntry:
 
 
 def _describe(movement: BankTransaction) -> str:
-    what = KIND_TEXT[BankTransactionKind(movement.kind)].format(amount=money.display(movement.amount))
+    what = str(KIND_TEXT[BankTransactionKind(movement.kind)]).format(amount=money.display(movement.amount))
     return f"{what}, {MATCH_RESULT_TEXT[MatchResult(movement.match_result)]}"
 
 

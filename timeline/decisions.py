@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
 from core import money
@@ -18,36 +19,39 @@ from timeline.entries import EntrySource, PaymentContext, TimelineEntry, Timelin
 from transfers.models import TransferContradiction
 
 RESOLUTION_TEXT = {
-    ResolutionType.ACCEPTED: "The money is accepted for this payment.",
-    ResolutionType.ATTACHED: "The money is accepted for another payment than the one it referred to.",
-    ResolutionType.SENT_BACK: "The money will be sent back to the payer.",
-    ResolutionType.SENT_BACK_BY_HAND: "The money was sent back to the payer manually at the bank.",
-    ResolutionType.MERGED: "Two reports were the same bank transaction: it is counted once.",
-    ResolutionType.DISMISSED: "Dismissed: no action needed.",
-    ResolutionType.WRITTEN_OFF: "Written off: the bank reversed money that had already been sent back.",
-    ResolutionType.REOPENED: "Reopened for staff.",
+    ResolutionType.ACCEPTED: _("The money is accepted for this payment."),
+    ResolutionType.ATTACHED: _("The money is accepted for another payment than the one it referred to."),
+    ResolutionType.SENT_BACK: _("The money will be sent back to the payer."),
+    ResolutionType.SENT_BACK_BY_HAND: _("The money was sent back to the payer manually at the bank."),
+    ResolutionType.MERGED: _("Two reports were the same bank transaction: it is counted once."),
+    ResolutionType.DISMISSED: _("Dismissed: no action needed."),
+    ResolutionType.WRITTEN_OFF: _("Written off: the bank reversed money that had already been sent back."),
+    ResolutionType.REOPENED: _("Reopened for staff."),
     ResolutionType.CONFIRMED: (
-        "A second person confirmed money reported only by a statement: it is available now."
+        _("A second person confirmed money reported only by a statement: it is available now.")
     ),
     ResolutionType.BOOKED_RETURNED: (
-        "The bank never sent the money it had reported as sent: recorded as returned."
+        _("The bank never sent the money it had reported as sent: recorded as returned.")
     ),
     ResolutionType.BOOKED_FAILED: (
-        "The acquirer charged another amount and refunded it: recorded as failed."
+        _("The acquirer charged another amount and refunded it: recorded as failed.")
     ),
-    ResolutionType.KEPT: "A refund was returned: its money is available again.",
+    ResolutionType.KEPT: _("A refund was returned: its money is available again."),
 }
 DECISION_TEXT = {
-    ApprovalStatus.APPROVED: (TimelineEntryType.APPROVAL_APPROVED, "A second person approved {amount}."),
-    ApprovalStatus.REJECTED: (TimelineEntryType.APPROVAL_REJECTED, "A second person rejected {amount}."),
-    ApprovalStatus.CANCELED: (TimelineEntryType.APPROVAL_CANCELED, "The approval of {amount} was canceled."),
+    ApprovalStatus.APPROVED: (TimelineEntryType.APPROVAL_APPROVED, _("A second person approved {amount}.")),
+    ApprovalStatus.REJECTED: (TimelineEntryType.APPROVAL_REJECTED, _("A second person rejected {amount}.")),
+    ApprovalStatus.CANCELED: (
+        TimelineEntryType.APPROVAL_CANCELED,
+        _("The approval of {amount} was canceled."),
+    ),
 }
 NEVER_ARRIVED_TEXT = {
     ApprovalStatus.APPROVED: (
-        "A second person approved releasing {amount}: the order never arrived at the bank."
+        _("A second person approved releasing {amount}: the order never arrived at the bank.")
     ),
-    ApprovalStatus.REJECTED: "A second person rejected releasing {amount}.",
-    ApprovalStatus.CANCELED: "The order of {amount} ended before a second person decided.",
+    ApprovalStatus.REJECTED: _("A second person rejected releasing {amount}."),
+    ApprovalStatus.CANCELED: _("The order of {amount} ended before a second person decided."),
 }
 ID_NAMES = {"ref": "refund_id", "rcp": "receipt_id", "rtn": "return_id"}
 
@@ -124,7 +128,8 @@ def _approval_requested_entry(row: Approval) -> TimelineEntry:
     return TimelineEntry(
         row.requested_at,
         TimelineEntryType.APPROVAL_REQUESTED,
-        f"{money.display(row.amount)} need approval by a second person: {row.get_reason_display()}.",
+        _("%(amount)s need approval by a second person: %(reason)s.")
+        % {"amount": money.display(row.amount), "reason": row.get_reason_display()},
         row.requested_by,
         row.request_id,
         _approval_details(row) | {"reason": row.reason},
@@ -153,11 +158,11 @@ def _approval_details(row: Approval) -> dict[str, object]:
 def _slip_entry(check: SlipCheck, *, is_ours: bool) -> TimelineEntry:
     """Only staff see other money, and the payment that the slip was shown for."""
     if is_ours:
-        summary = "Staff checked a slip of this payment's money."
+        summary = _("Staff checked a slip of this payment's money.")
     elif check.movement_id:
-        summary = "Staff checked a slip for this payment that belongs to other money."
+        summary = _("Staff checked a slip for this payment that belongs to other money.")
     else:
-        summary = "Staff checked a slip for this payment that no bank has reported."
+        summary = _("Staff checked a slip for this payment that no bank has reported.")
     return TimelineEntry(
         check.checked_at,
         TimelineEntryType.SLIP_CHECKED,

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.utils.functional import Promise
 
 from core.clock import iso
 from payments.models import Payment
@@ -83,7 +84,7 @@ class TimelineEntry:
 
     at: datetime
     type: str
-    summary: str
+    summary: str | Promise
     actor: str = ""
     request_id: str = ""
     details: dict[str, Any] = field(default_factory=dict)
@@ -138,7 +139,7 @@ def public_entry(entry: TimelineEntry) -> dict[str, Any]:
         "type": entry.type,
         "actor": _public_actor(entry.actor),
         "request_id": entry.request_id or None,
-        "summary": entry.summary,
+        "summary": str(entry.summary),
         "details": entry.details,
     }
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from core import money
 from core.clock import iso_or_none
@@ -42,7 +44,10 @@ def succeeded(context: PaymentContext) -> EntrySource:
     payment = context.payment
     details = {"amount": payment.received, "paid_at": iso_or_none(payment.completed_at)}
     to_entry = partial(
-        _event_entry, TimelineEntryType.SUCCEEDED, f"Paid: {money.display(payment.received)}.", details
+        _event_entry,
+        TimelineEntryType.SUCCEEDED,
+        _("Paid: %(received)s.") % {"received": money.display(payment.received)},
+        details,
     )
     return EntrySource(_events(payment, SUCCEEDED_EVENTS), "created_at", to_entry)
 
@@ -52,7 +57,7 @@ def failed(context: PaymentContext) -> EntrySource:
     payment = context.payment
     rows = _events(payment, FAILED_EVENTS if payment.status == PaymentStatus.FAILED else [])
     details = {"failure_code": payment.failure_code}
-    to_entry = partial(_event_entry, TimelineEntryType.FAILED, "The payment failed.", details)
+    to_entry = partial(_event_entry, TimelineEntryType.FAILED, _("The payment failed."), details)
     return EntrySource(rows, "created_at", to_entry)
 
 
@@ -62,14 +67,14 @@ def _events(payment: Payment, types: list[EventType]) -> Any:
 
 def _created_entry(row: Any) -> TimelineEntry:
     details = {"amount": row.amount, "event_id": row.event_id}
-    summary = f"{money.display(row.amount)} requested."
+    summary = _("%(amount)s requested.") % {"amount": money.display(row.amount)}
     return TimelineEntry(
         row.created_at, TimelineEntryType.PENDING, summary, row.actor or "", row.request_id or "", details
     )
 
 
 def _event_entry(
-    type: TimelineEntryType, summary: str, details: dict[str, Any], event: Event
+    type: TimelineEntryType, summary: str | Promise, details: dict[str, Any], event: Event
 ) -> TimelineEntry:
     details = details | {"event_id": event.id}
     return TimelineEntry(event.created_at, type, summary, event.actor, event.request_id, details)
@@ -82,5 +87,5 @@ def _expired_entry(payment: Payment) -> TimelineEntry:
     # A QR code is valid for whole minutes. One that was ended earlier may have no stored actor.
     is_on_schedule = not (payment.expires_at - payment.created_at) % timedelta(minutes=1)
     actor = code.actor or (CLOCK if is_on_schedule else "")
-    summary = "The code can no longer be paid."
+    summary = _("The code can no longer be paid.")
     return TimelineEntry(payment.expires_at, TimelineEntryType.EXPIRED, summary, actor, code.request_id)

@@ -3,6 +3,8 @@
 from typing import Any
 
 from django.db.models import F, OuterRef, QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from core import money
 from payments.models import PaymentStatus
@@ -19,37 +21,39 @@ def refunds_created(context: PaymentContext) -> EntrySource:
     rows = _refunds(context, reversal_id__isnull=True)
     rows = rows.annotate(event_actor=F("actor"), event_request_id=F("request_id"))
     return _source(
-        rows, "created_at", TimelineEntryType.REFUND_CREATED, "Refund of {amount} created.", "reason"
+        rows, "created_at", TimelineEntryType.REFUND_CREATED, _("Refund of {amount} created."), "reason"
     )
 
 
 def refund_destinations_set(context: PaymentContext) -> EntrySource:
     """Refunds that waited for an account, with the actor who named it."""
     rows = with_order(_refunds(context)).filter(ordered_at__gt=F("created_at"))
-    summary = "The destination of the refund of {amount} is set."
+    summary = _("The destination of the refund of {amount} is set.")
     return _source(rows, "ordered_at", TimelineEntryType.REFUND_DESTINATION_SET, summary)
 
 
 def refunds_completed(context: PaymentContext) -> EntrySource:
     rows = _with_webhook_event(_refunds(context, status=RefundStatus.COMPLETED), "refund.completed")
-    return _source(rows, "completed_at", TimelineEntryType.REFUND_COMPLETED, "Refund of {amount} completed.")
+    return _source(
+        rows, "completed_at", TimelineEntryType.REFUND_COMPLETED, _("Refund of {amount} completed.")
+    )
 
 
 def refunds_failed(context: PaymentContext) -> EntrySource:
     rows = _with_webhook_event(_refunds(context, status=RefundStatus.FAILED), "refund.failed")
-    summary = "Refund of {amount} failed: {failure_code}."
+    summary = _("Refund of {amount} failed: {failure_code}.")
     return _source(rows, "updated_at", TimelineEntryType.REFUND_FAILED, summary, "failure_code")
 
 
 def refunds_canceled(context: PaymentContext) -> EntrySource:
     rows = _refunds(context, status=RefundStatus.CANCELED)
     rows = rows.annotate(event_actor=F("cancel_actor"), event_request_id=F("cancel_request_id"))
-    return _source(rows, "updated_at", TimelineEntryType.REFUND_CANCELED, "Refund of {amount} canceled.")
+    return _source(rows, "updated_at", TimelineEntryType.REFUND_CANCELED, _("Refund of {amount} canceled."))
 
 
 def refunds_returned(context: PaymentContext) -> EntrySource:
     rows = with_event(_refunds(context, returned_at__isnull=False), TransferEventType.RETURNED)
-    return _source(rows, "returned_at", TimelineEntryType.REFUND_RETURNED, "Refund of {amount} returned.")
+    return _source(rows, "returned_at", TimelineEntryType.REFUND_RETURNED, _("Refund of {amount} returned."))
 
 
 def payment_refunded(context: PaymentContext) -> EntrySource:
@@ -59,7 +63,7 @@ def payment_refunded(context: PaymentContext) -> EntrySource:
     if payment.status != PaymentStatus.REFUNDED:
         last = last.none()
     rows = _with_webhook_event(rows.filter(pk__in=last.values("pk")[:1]), "refund.completed")
-    summary = f"Fully refunded: {money.display(payment.received)}."
+    summary = _("Fully refunded: %(received)s.") % {"received": money.display(payment.received)}
 
     def to_entry(row: Any) -> TimelineEntry:
         details = {"refund_id": row.id}
@@ -88,21 +92,21 @@ def returns_completed_manually(context: PaymentContext) -> EntrySource:
 
 def returns_failed(context: PaymentContext) -> EntrySource:
     rows = with_event(_returns(context, status=ReturnStatus.FAILED), TransferEventType.FAILED)
-    summary = "{amount} could not be sent back: {failure_code}."
+    summary = _("{amount} could not be sent back: {failure_code}.")
     return _source(rows, "event_at", TimelineEntryType.RETURN_FAILED, summary, "failure_code")
 
 
 def returns_canceled(context: PaymentContext) -> EntrySource:
     """Before the bank had the order: the bank reversed the money, or staff ended or rejected the return."""
     rows = _returns(context, status=ReturnStatus.CANCELED, is_manual=False)
-    summary = "{amount} not sent back: canceled before submission to the bank."
+    summary = _("{amount} not sent back: canceled before submission to the bank.")
     rows = with_event(rows, TransferEventType.CANCELED)
     return _source(rows, "event_at", TimelineEntryType.RETURN_CANCELED, summary)
 
 
 def returns_returned(context: PaymentContext) -> EntrySource:
     rows = with_event(_returns(context, returned_at__isnull=False), TransferEventType.RETURNED)
-    summary = "{amount} sent back to the payer was returned."
+    summary = _("{amount} sent back to the payer was returned.")
     return _source(rows, "returned_at", TimelineEntryType.RETURN_RETURNED, summary)
 
 
@@ -117,7 +121,7 @@ def _returns(context: PaymentContext, **where: Any) -> QuerySet[Any]:
 
 
 def _completed_returns(rows: QuerySet[Any]) -> EntrySource:
-    summary = "{amount} sent back to the payer."
+    summary = _("{amount} sent back to the payer.")
     return _source(rows, "completed_at", TimelineEntryType.RETURN_COMPLETED, summary)
 
 
@@ -127,7 +131,7 @@ def _with_webhook_event(rows: QuerySet[Any], type: str) -> QuerySet[Any]:
 
 
 def _source(
-    rows: QuerySet[Any], time_column: str, type: TimelineEntryType, summary: str, *detail_names: str
+    rows: QuerySet[Any], time_column: str, type: TimelineEntryType, summary: Promise, *detail_names: str
 ) -> EntrySource:
     """Make entries of refunds or returns. `rows` have an annotated actor and request."""
 
@@ -138,7 +142,7 @@ def _source(
             else {"return_id": row.id, "receipt_id": row.movement_id}
         )
         details = ids | {"amount": row.amount} | {name: getattr(row, name) for name in detail_names}
-        text = summary.format(amount=money.display(row.amount), failure_code=row.failure_code)
+        text = str(summary).format(amount=money.display(row.amount), failure_code=row.failure_code)
         return TimelineEntry(getattr(row, time_column), type, text, *_actor_and_request(row), details)
 
     return EntrySource(rows, time_column, to_entry)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
+from django.utils.translation import gettext_lazy as _
 
 from core import money
 from reconciliation.models import BankNotification, NotificationResult
@@ -10,22 +11,22 @@ from timeline.entries import EntrySource, PaymentContext, TimelineEntry, Timelin
 from transfers.models import Transfer, TransferContradiction, TransferEvent, TransferEventType
 
 EVENT_TEXT = {
-    TransferEventType.SUBMITTED: "Sent the order for {amount} to the bank.",
-    TransferEventType.NOT_SENT: "The bank could not be reached; the order will be sent again.",
-    TransferEventType.INQUIRY: "Inquiry about {amount}: {answer}.",
+    TransferEventType.SUBMITTED: _("Sent the order for {amount} to the bank."),
+    TransferEventType.NOT_SENT: _("The bank could not be reached; the order will be sent again."),
+    TransferEventType.INQUIRY: _("Inquiry about {amount}: {answer}."),
 }
 ANSWER_TEXT = {
-    "succeeded": "the bank reports success",
-    "failed": "the bank reports failure",
-    "returned": "the bank reports a return",
-    "processing": "the bank is processing it",
-    "unknown": "no usable answer",
-    "not_sent": "the bank could not be reached",
+    "succeeded": _("the bank reports success"),
+    "failed": _("the bank reports failure"),
+    "returned": _("the bank reports a return"),
+    "processing": _("the bank is processing it"),
+    "unknown": _("no usable answer"),
+    "not_sent": _("the bank could not be reached"),
 }
 NOTIFICATION_RESULT_TEXT = {
-    NotificationResult.NEW: "The bank reported the result of an order.",
-    NotificationResult.REPEAT: "The bank repeated the result of an order.",
-    NotificationResult.CONFLICT: "The bank reported a result that contradicts our record of an order.",
+    NotificationResult.NEW: _("The bank reported the result of an order."),
+    NotificationResult.REPEAT: _("The bank repeated the result of an order."),
+    NotificationResult.CONFLICT: _("The bank reported a result that contradicts our record of an order."),
 }
 
 
@@ -120,7 +121,12 @@ def _notification_entry(notification: Any) -> TimelineEntry:
 def _contradiction_entry(found: TransferContradiction) -> TimelineEntry:
     """`amount` is what we asked for, `answer_amount` what the acquirer charged, both in satang."""
     amount, counterparty = money.display(found.amount), found.route.partition(":")[2]
-    summary = f"{amount} are {found.state} here, and {counterparty} says: {found.answer}."
+    summary = _("%(amount)s are %(state)s here, and %(counterparty)s says: %(answer)s.") % {
+        "amount": amount,
+        "state": found.state,
+        "counterparty": counterparty,
+        "answer": found.answer,
+    }
     details: dict[str, Any] = {
         "subject_id": found.subject_id,
         "amount": found.amount,
@@ -128,7 +134,10 @@ def _contradiction_entry(found: TransferContradiction) -> TimelineEntry:
         "said": found.answer,
     }
     if found.answer_amount is not None:
-        summary = f"{amount} were asked for, and {counterparty} charged another amount or currency."
+        summary = _("%(amount)s were asked for, and %(counterparty)s charged another amount or currency.") % {
+            "amount": amount,
+            "counterparty": counterparty,
+        }
         details |= {"answer_amount": found.answer_amount, "answer_currency": found.answer_currency}
     return TimelineEntry(
         found.created_at, TimelineEntryType.CONTRADICTION, summary, found.actor, found.request_id, details

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Greatest
+from django.utils.translation import gettext_lazy as _
 
 from core.clock import iso
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
@@ -20,10 +21,10 @@ from webhooks.models import (
 )
 
 DISABLED_TEXT = {
-    DisabledReason.MERCHANT: "its merchant disabled the webhook",
-    DisabledReason.GONE: "the webhook answered 410 Gone",
-    DisabledReason.FAILING: "the webhook had failed for days",
-    DisabledReason.STAFF: "staff disabled the webhook",
+    DisabledReason.MERCHANT: _("its merchant disabled the webhook"),
+    DisabledReason.GONE: _("the webhook answered 410 Gone"),
+    DisabledReason.FAILING: _("the webhook had failed for days"),
+    DisabledReason.STAFF: _("staff disabled the webhook"),
 }
 
 
@@ -98,7 +99,10 @@ def _actor_and_request(delivery: Any) -> tuple[str, str]:
 
 
 def _resend_entry(delivery: Any) -> TimelineEntry:
-    summary, details = f"{delivery.event.type} will be resent.", _delivery_details(delivery)
+    summary, details = (
+        _("%(type)s will be resent.") % {"type": delivery.event.type},
+        _delivery_details(delivery),
+    )
     return TimelineEntry(
         delivery.requested_at, TimelineEntryType.RESEND, summary, delivery.actor, delivery.request_id, details
     )
@@ -106,8 +110,11 @@ def _resend_entry(delivery: Any) -> TimelineEntry:
 
 def _held_entry(delivery: Any) -> TimelineEntry:
     reason = delivery.reason or delivery.endpoint.disabled_reason
-    reason_text = DISABLED_TEXT.get(reason, "the webhook is disabled")
-    summary = f"{delivery.event.type} is held for a replay: {reason_text}."
+    reason_text = DISABLED_TEXT.get(reason, _("the webhook is disabled"))
+    summary = _("%(type)s is held for a replay: %(reason_text)s.") % {
+        "type": delivery.event.type,
+        "reason_text": reason_text,
+    }
     details = {**_delivery_details(delivery), "reason": reason}
     internal = {"disabled_by": delivery.disabled_by or ""}
     return TimelineEntry(
@@ -130,15 +137,23 @@ def _attempt_entry(attempt: Any) -> TimelineEntry:
     caused_by: tuple[str, str] = (
         (delivery.actor, delivery.request_id) if is_manual else (CLOCK, attempt.request_id)
     )
-    response = attempt.error if attempt.status is None else f"{attempt.status} in {attempt.duration_ms} ms"
-    summary = f"{delivery.event.type} is sent: {response}."
+    response = (
+        attempt.error
+        if attempt.status is None
+        else _("%(status)s in %(duration_ms)s ms")
+        % {"status": attempt.status, "duration_ms": attempt.duration_ms}
+    )
+    summary = _("%(type)s is sent: %(response)s.") % {"type": delivery.event.type, "response": response}
     return TimelineEntry(attempt.started_at, TimelineEntryType.ATTEMPT, summary, *caused_by, details)
 
 
 def _dropped_entry(delivery: Any) -> TimelineEntry:
     deleted_at = delivery.endpoint.deleted_at
     reason = "deleted" if deleted_at and deleted_at <= delivery.finished_at else "disabled"
-    summary = f"{delivery.event.type} is not sent: the webhook was {reason}."
+    summary = _("%(type)s is not sent: the webhook was %(reason)s.") % {
+        "type": delivery.event.type,
+        "reason": reason,
+    }
     details = {**_delivery_details(delivery), "reason": reason}
     return TimelineEntry(
         delivery.finished_at, TimelineEntryType.DROPPED, summary, *_actor_and_request(delivery), details

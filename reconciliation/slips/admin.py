@@ -55,13 +55,13 @@ class SlipForm(forms.Form):
     def clean_claimed_payment_id(self) -> str | None:
         value = str(self.cleaned_data["claimed_payment_id"])
         if value and not ids.looks_right(value, "pay_"):
-            raise forms.ValidationError("The id of a payment begins with pay_.")
+            raise forms.ValidationError(_("The id of a payment begins with pay_."))
         return value or None
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if not values.get("text") and not values.get("picture") and not self.errors:
-            raise forms.ValidationError("Paste the text, or choose a picture.")
+            raise forms.ValidationError(_("Paste the text, or choose a picture."))
         return values
 
 
@@ -117,7 +117,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         )
 
     def _page(self, request: HttpRequest, **context: Any) -> HttpResponse:
-        all_context = {**self.admin_site.each_context(request), "title": "Check a slip", **context}
+        all_context = {**self.admin_site.each_context(request), "title": _("Check a slip"), **context}
         return TemplateResponse(request, "admin/reconciliation/check_slip.html", all_context)
 
     def _ask(self, request: HttpRequest, slip_check: SlipCheck, form: AskBankForm) -> list[Finding]:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 import banks
 from banks import InquiryFailed, SlipLookup, SlipTransfer, UnknownBank, UnreadableMessage
 from core.slips import Slip
@@ -65,10 +67,10 @@ def ask_bank(
     merchant = merchant_for(payment_or_merchant_id)
     if merchant is None or not can_ask_about(slip_check.sending_bank):
         raise BankCheckFailed(
-            "No bank can be asked: enter a payment or a merchant whose bank can look up slips."
+            _("No bank can be asked: enter a payment or a merchant whose bank can look up slips.")
         )
     if checking.find_transaction(slip_check.sending_bank, slip_check.transaction_id) is not None:
-        raise BankCheckFailed("The bank has reported this transfer meanwhile: check the slip again.")
+        raise BankCheckFailed(_("The bank has reported this transfer meanwhile: check the slip again."))
     transfer = _request_transfer(merchant, Slip(slip_check.sending_bank, slip_check.transaction_id))
     payment = _find_payment(merchant, transfer) if transfer else None
     if payment is None or payment.status not in OPEN_STATUSES:
@@ -85,16 +87,18 @@ def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
             return adapter.look_up_slip(slip)
     except (UnknownBank, CannotOpen):
         log.error("the bank of merchant %s cannot be asked", merchant.id)
-        raise BankCheckFailed("The bank cannot be asked: its connection is not set up correctly.") from None
+        raise BankCheckFailed(
+            _("The bank cannot be asked: its connection is not set up correctly.")
+        ) from None
     except rate_limit.BankBusy:
-        raise BankCheckFailed("The bank is busy with other inquiries: try again in a moment.") from None
+        raise BankCheckFailed(_("The bank is busy with other inquiries: try again in a moment.")) from None
     except InquiryFailed:
         raise BankCheckFailed(
-            "The bank did not answer: try again in a moment. A slip alone is no proof of payment."
+            _("The bank did not answer: try again in a moment. A slip alone is no proof of payment.")
         ) from None
     except UnreadableMessage:
         raise BankCheckFailed(
-            "The bank's answer cannot be read. A slip alone is no proof of payment."
+            _("The bank's answer cannot be read. A slip alone is no proof of payment.")
         ) from None
 
 

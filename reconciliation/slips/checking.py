@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 import banks
 from core import request_context, slips
@@ -86,10 +87,10 @@ def pick_slip(texts: list[str]) -> str:
 
 def _explain(payload: str, error: BadPayload) -> str:
     if payload.strip().startswith("000201"):
-        return "This is a payment QR code, not the mini-QR of a slip. It does not prove a transfer."
+        return _("This is a payment QR code, not the mini-QR of a slip. It does not prove a transfer.")
     if str(error) == "wrong checksum":
-        return "The checksum is wrong: the text was mistyped, cut or changed. It is no proof of payment."
-    return f"This is not the mini-QR of a Thai slip: {error}."
+        return _("The checksum is wrong: the text was mistyped, cut or changed. It is no proof of payment.")
+    return _("This is not the mini-QR of a Thai slip: %(error)s.") % {"error": error}
 
 
 def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction | None:

@@ -7,13 +7,15 @@ import sys
 import threading
 from pathlib import Path
 
+from django.utils.translation import gettext_lazy as _
+
 DECODER = Path(__file__).with_name("decode_picture.py")
 MAX_BYTES = 5_000_000
 TIMEOUT_SECONDS = 8.0  # the decoder's CPU limit comes first, unless the machine is busy
 KILL_SIGNALS = {-signal.SIGXCPU, -signal.SIGKILL}
-BUSY = "Another picture is being read. Try again in a few seconds."
-TOO_SLOW = "The picture takes too long to read. Crop it to the QR code."
-FAILED = "The picture cannot be read. Crop it to the QR code."
+BUSY = _("Another picture is being read. Try again in a few seconds.")
+TOO_SLOW = _("The picture takes too long to read. Crop it to the QR code.")
+FAILED = _("The picture cannot be read. Crop it to the QR code.")
 _one_picture_at_a_time = threading.Lock()
 
 
@@ -24,7 +26,7 @@ class UnreadablePicture(Exception):
 def read_qr_codes(picture: bytes) -> list[str]:
     """The texts of the QR codes on a PNG, JPEG or WebP, at least one. Raises UnreadablePicture."""
     if len(picture) > MAX_BYTES:
-        raise UnreadablePicture("The picture has more than 5 MB.")
+        raise UnreadablePicture(_("The picture has more than 5 MB."))
     if not _one_picture_at_a_time.acquire(blocking=False):
         raise UnreadablePicture(BUSY)
     try:

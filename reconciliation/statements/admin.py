@@ -18,6 +18,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import clock, personal_data, uploads
@@ -44,7 +45,7 @@ class StatementImportForm(forms.Form):
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
         if file.size > uploads.MAX_FILE:
-            raise forms.ValidationError("Larger than 64 MB: import it by `manage.py import_statement`.")
+            raise forms.ValidationError(_("Larger than 64 MB: import it by `manage.py import_statement`."))
         return file
 
 
@@ -73,7 +74,7 @@ class StatementAdmin(ReadOnlyAdmin):
         summary = self._import(request, form) if form.is_valid() else None
         if summary is not None:
             return redirect("admin:reconciliation_statement_change", summary.statement.id)
-        context = {**self.admin_site.each_context(request), "form": form, "title": "Import a statement"}
+        context = {**self.admin_site.each_context(request), "form": form, "title": _("Import a statement")}
         return TemplateResponse(request, "admin/reconciliation/import_statement.html", context)
 
     def _import(self, request: HttpRequest, form: StatementImportForm) -> ImportSummary | None:
@@ -95,20 +96,25 @@ class StatementAdmin(ReadOnlyAdmin):
         except DatabaseError as error:
             log.exception("statement %s was interrupted", statement.id)
             messages.error(
-                request, f"{statement.file_name} was interrupted ({type(error).__name__}): import it again."
+                request,
+                gettext("%(file)s was interrupted (%(error)s): import it again.")
+                % {"file": statement.file_name, "error": type(error).__name__},
             )
             return ImportSummary(statement)
         if summary.is_clean:
-            messages.success(request, f"{statement.file_name}: {statement.line_count} lines imported.")
+            text = gettext("%(file)s: %(count)s lines imported.")
+            messages.success(request, text % {"file": statement.file_name, "count": statement.line_count})
         else:
-            messages.warning(request, f"{statement.file_name} has problems, see below.")
+            text = gettext("%(file)s has problems, see below.")
+            messages.warning(request, text % {"file": statement.file_name})
         return summary
 
     @admin.display(description=_("lines"))
     def progress(self, statement: Statement) -> str:
         if statement.completed_at:
             return f"{statement.line_count:,}"
-        return f"{statement.stored_count:,} of {statement.line_count:,}; if it stops, import the file again"
+        text = gettext("%(stored)s of %(count)s; if it stops, import the file again")
+        return text % {"stored": f"{statement.stored_count:,}", "count": f"{statement.line_count:,}"}
 
     @admin.display(description=_("no errors"), boolean=True)
     def has_no_errors(self, statement: Statement) -> bool | None:
