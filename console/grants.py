@@ -48,7 +48,7 @@ def offered_permissions(giver: Any) -> QuerySet[Permission]:
     """The permissions of the console that this person holds, and so can give."""
     full_name = Concat("content_type__app_label", Value("."), "codename")
     declared = Permission.objects.alias(full_name=full_name).filter(full_name__in=PERMISSIONS)
-    return declared.filter(pk__in=_held_by(giver)).order_by("name")
+    return declared.filter(pk__in=_held_by(giver)).select_related("content_type").order_by("name")
 
 
 def offered_groups(giver: Any) -> QuerySet[Group]:

@@ -95,7 +95,8 @@ def _of_status(payment: Payment, now: datetime) -> Summary:
             if not payment.amount_refunded:
                 return Summary(paid, "good")
             refunded = {"amount": money.display(payment.amount_refunded)}
-            return Summary(f"{paid} {_('%(amount)s was refunded.') % refunded}", "good")
+            part = _("%(amount)s was refunded.") % refunded
+            return Summary(f"{paid} {part}", "good")
         case PaymentStatus.REFUNDED:
             values = {"amount": money.display(payment.amount_refunded)}
             return Summary(_("Refunded: all of %(amount)s went back to the payer.") % values, "good")
@@ -114,7 +115,8 @@ def _pending(payment: Payment) -> str:
             "at": f"{localtime(due_at):%H:%M:%S}"
         }
         return f"{asked} {until}".strip()
-    return f"{_('Not paid yet.')} {until}".strip()
+    unpaid = _("Not paid yet.")
+    return f"{unpaid} {until}".strip()
 
 
 def _at(at: datetime | None) -> str:

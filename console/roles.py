@@ -277,7 +277,8 @@ AREAS: tuple[Area, ...] = (
     ),
 )
 ACTS = tuple(act for area in AREAS for act in area.acts)
-PERMISSIONS = frozenset(permission for act in ACTS for permission in act.permissions)
+ACTS_BY_PERMISSION = {permission: act for act in ACTS for permission in act.permissions}
+PERMISSIONS = frozenset(ACTS_BY_PERMISSION)
 
 
 def permissions_of(role: Role) -> frozenset[str]:

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
-from console import grants
+from console import grants, roles
 from console.login_log import subject_of
 from core import security_log
 from core.admin import RecordedAdmin
@@ -25,10 +25,15 @@ GRANT_FIELDS = ("groups", "user_permissions", "permissions")
 
 
 class PermissionField(forms.ModelMultipleChoiceField[Any]):
-    """Shows a permission in words, without the names of its app and model."""
+    """Shows a permission in the words of `console.roles`."""
 
     def label_from_instance(self, obj: Any) -> str:
-        return str(obj.name)
+        act = roles.ACTS_BY_PERMISSION.get(f"{obj.content_type.app_label}.{obj.codename}")
+        if act is None:
+            return str(obj.name)
+        model = obj.content_type.model_class()
+        is_one_of_several = len(act.permissions) > 1 and model is not None
+        return f"{act.label} ({model._meta.verbose_name_plural})" if is_one_of_several else str(act.label)
 
 
 class GrantingAdmin(RecordedAdmin):

@@ -52,7 +52,8 @@ def of_transaction(
         return of_probable_duplicate(movement, probable_duplicate)
     sentence = _of_match_result(movement, credited)
     if is_waiting_for_approval:
-        return f"{sentence} {_('The requested action waits for approval by a second person.')}"
+        waits = _("The requested action waits for approval by a second person.")
+        return f"{sentence} {waits}"
     if latest_return is None:
         return sentence
     of_return = _of_manual_return if movement.kind == BankTransactionKind.REVERSAL else _of_return

@@ -91,8 +91,8 @@ def test_permission_that_the_manager_does_not_hold_is_refused(manager: User, cle
     assert change(login(manager), clerk, user_permissions=given) == 200
     assert rights_of(clerk) == before
     page = login(manager).get(f"{USERS}{clerk.pk}/change/").content.decode()
-    assert "Can view payment" in page
-    assert "Can approve and reject" not in page
+    assert "See payments (payments)" in page
+    assert "Approve and reject" not in page
 
 
 def test_role_with_a_permission_that_the_manager_does_not_hold_is_refused(

@@ -1,12 +1,20 @@
 """Staff read the console in their own language. The API and everything stored stay in English."""
 
+import ast
+import gettext
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import translation
+from django.utils.translation.template import templatize
 
 from audit_trail.models import AuditRecord
+from console import django_texts, labels
 from tests.conftest import Shop
 
 THAI = {"HTTP_ACCEPT_LANGUAGE": "th-TH,th;q=0.9,en;q=0.5"}
@@ -54,3 +62,44 @@ def test_records_are_in_english(admin_client: Client) -> None:
     stored = list(AuditRecord.objects.values_list("act", "object_type", "before", "after", "reason"))
     assert stored
     assert str(stored).isascii()
+
+
+# --- the translation is complete
+
+CALLS = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext", "ngettext_lazy"}
+IN_TEMPLATES = re.compile(r"gettext\(u?('(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\")")
+NOT_FOR_STAFF = {".venv", "tests", "bench", "node_modules", ".data"}
+
+
+def test_every_text_has_thai() -> None:
+    """`make messages` collects new texts. Then translate them in locale/th, and run it again."""
+    wanted = {*labels.texts(), *django_texts.TEXTS, *(one for one, _many in django_texts.PLURALS)}
+    wanted |= set(texts_of_code()) | set(texts_of_templates())
+    path = settings.BASE_DIR / "locale/th/LC_MESSAGES/django.mo"
+    with path.open("rb") as file:
+        catalog = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
+    known = {key[0] if isinstance(key, tuple) else key for key, thai in catalog.items() if thai}
+    assert wanted - known == set()
+
+
+def texts_of_code() -> Iterator[str]:
+    for path in own_files("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+                text = node.args[0] if node.args else None
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    yield text.value
+
+
+def texts_of_templates() -> Iterator[str]:
+    for path in own_files("*.html"):
+        for literal in IN_TEMPLATES.findall(templatize(path.read_text())):
+            yield ast.literal_eval(literal)
+
+
+def own_files(pattern: str) -> list[Path]:
+    return [
+        path
+        for path in settings.BASE_DIR.rglob(pattern)
+        if NOT_FOR_STAFF.isdisjoint(path.relative_to(settings.BASE_DIR).parts)
+    ]

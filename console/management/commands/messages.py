@@ -5,7 +5,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.core.management.commands import makemessages
 
-from console import labels
+from console import django_texts, labels
 
 NOT_FOR_STAFF = (".venv", "tests", "bench", "node_modules")
 
@@ -19,9 +19,10 @@ class Command(BaseCommand):
     help = "Collect the texts that staff see into locale/th, and compile the translations."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # The collector reads files, so labels that Django derives from the code are in one meanwhile.
+        # The collector reads files, so texts that are in no call of gettext are in one meanwhile.
         collected = settings.BASE_DIR / "console" / "label_texts.py"
-        lines = [f"gettext({text!r})\n" for text in labels.texts()]
+        lines = [f"gettext({text!r})\n" for text in (*labels.texts(), *django_texts.TEXTS)]
+        lines += [f"ngettext({one!r}, {many!r}, 1)\n" for one, many in django_texts.PLURALS]
         try:
             collected.write_text("".join(lines))
             ignored = [part for name in NOT_FOR_STAFF for part in ("-i", name)]

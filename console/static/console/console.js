@@ -19,9 +19,10 @@ for (const table of document.querySelectorAll("#result_list, table.cards")) {
     }
 }
 
+const copyLabel = document.querySelector("#header")?.dataset.copy ?? "Copy";
 for (const id of document.querySelectorAll(".id[title]")) {
     const button = document.createElement("button");
-    Object.assign(button, { type: "button", className: "copy", value: id.title, ariaLabel: `Copy ${id.title}` });
+    Object.assign(button, { type: "button", className: "copy", value: id.title, ariaLabel: `${copyLabel} ${id.title}` });
     (id.closest("a") ?? id).after(button);
 }
 
