@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals import services
@@ -55,17 +56,17 @@ class DecisionForm(forms.Form):
 class StatusFilter(admin.SimpleListFilter):
     """Shows waiting approvals by default."""
 
-    title = parameter_name = "status"
+    title, parameter_name = _("status"), "status"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("all", "All"),
-            *((each.value, each.label) for each in ApprovalStatus if each != ApprovalStatus.WAITING),
+            ("all", gettext("All")),
+            *((each.value, gettext(each.label)) for each in ApprovalStatus if each != ApprovalStatus.WAITING),
         ]
 
     def choices(self, changelist: Any) -> Any:
         shown, *others = super().choices(changelist)
-        return [shown | {"display": ApprovalStatus.WAITING.label}, *others]
+        return [shown | {"display": gettext(ApprovalStatus.WAITING.label)}, *others]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         value = self.value() or ApprovalStatus.WAITING
@@ -100,7 +101,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
         return ListWithBalances
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return super().changelist_view(request, {"title": "Approvals"} | (extra_context or {}))
+        return super().changelist_view(request, {"title": _("Approvals")} | (extra_context or {}))
 
     def get_urls(self) -> list[URLPattern]:
         decide = self.admin_site.admin_view(self.decide_view)

@@ -10,6 +10,7 @@ from django.db.models import BooleanField, Field, Model
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from core.columns import PublicId
 
@@ -87,7 +88,7 @@ def _form_of(field: Any) -> Callable[[Any], Any] | None:
     if field.name in STATE_FIELDS:
         return lambda row: badge(str(getattr(row, field.attname)), _label(field, row))
     if isinstance(field, BooleanField):
-        return lambda row: badge("test", "Yes") if getattr(row, field.attname) else ""
+        return lambda row: badge("test", gettext("Yes")) if getattr(row, field.attname) else ""
     return None
 
 

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
@@ -22,10 +23,10 @@ def _page_of(exception_id: str) -> str:
 class StatusFilter(admin.SimpleListFilter):
     """Filters by the status at the current time."""
 
-    title = parameter_name = "status"
+    title, parameter_name = _("status"), "status"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [(status.value, str(status.label)) for status in PaymentStatus]
+        return [(status.value, gettext(str(status.label))) for status in PaymentStatus]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.with_status(self.value(), clock.now()) if self.value() else queryset

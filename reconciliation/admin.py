@@ -76,7 +76,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
     @admin.display(description=_("decisions"))
     def decisions(self, movement: BankTransaction) -> str:
         url = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(movement.pk)])
-        return format_html('<a href="{}">Possible payments and history</a>', url)
+        return format_html('<a href="{}">{}</a>', url, _("Possible payments and history"))
 
 
 @admin.register(BankNotification)

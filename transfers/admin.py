@@ -5,6 +5,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import localtime
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import clock, personal_data
@@ -18,10 +19,10 @@ MAX_EVENTS_SHOWN = 50
 class OverdueFilter(admin.SimpleListFilter):
     """Transfers that take so long that staff should ask the bank."""
 
-    title = parameter_name = "result"
+    title, parameter_name = _("result"), "result"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [("overdue", "overdue")]
+        return [("overdue", gettext("overdue"))]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.open_since(clock.now() - OVERDUE_AFTER) if self.value() else queryset

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import Act
@@ -18,10 +19,10 @@ from withdrawals.models import Withdrawal, WithdrawalStatus
 
 
 class HeldFilter(admin.SimpleListFilter):
-    title, parameter_name = "hold", "hold"
+    title, parameter_name = _("hold"), "hold"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [("held", "held: the merchant has a debt")]
+        return [("held", gettext("held: the merchant has a debt"))]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.held(ledger.debts()) if self.value() else queryset
