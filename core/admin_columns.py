@@ -41,8 +41,9 @@ def short_id(value: str) -> str:
 
 
 def badge(value: str, label: Any) -> SafeString:
-    """A state as a coloured word."""
-    return format_html('<span class="state {}">{}</span>', TONE_BY_VALUE.get(value, "calm"), label)
+    """A state as a coloured word, in the language of the reader."""
+    word = gettext(str(label))
+    return format_html('<span class="state {}">{}</span>', TONE_BY_VALUE.get(value, "calm"), word)
 
 
 def copyable(value: str) -> SafeString:
@@ -88,7 +89,7 @@ def _form_of(field: Any) -> Callable[[Any], Any] | None:
     if field.name in STATE_FIELDS:
         return lambda row: badge(str(getattr(row, field.attname)), _label(field, row))
     if isinstance(field, BooleanField):
-        return lambda row: badge("test", gettext("Yes")) if getattr(row, field.attname) else ""
+        return lambda row: badge("test", "Yes") if getattr(row, field.attname) else ""
     return None
 
 
