@@ -28,7 +28,7 @@ from audit_trail.acts import Act
 from audit_trail.models import FORM_CONSTRAINT, AuditRecord
 from audit_trail.recording import recorded
 from core import clock
-from core.admin import ReadOnlyAdmin
+from core.admin import ReadOnlyAdmin, RecordedAdmin
 from core.errors import ApiError
 
 
@@ -79,8 +79,8 @@ class ActLink:
     is_dangerous: bool
 
 
-class ActingAdmin(ReadOnlyAdmin):
-    """Pages of rows that staff can act on."""
+class ActPages(RecordedAdmin):
+    """Adds acts to the pages of rows."""
 
     object_acts: tuple[ObjectAct, ...] = ()
 
@@ -173,3 +173,7 @@ class ActingAdmin(ReadOnlyAdmin):
 
     def _act_url(self, row: Model, found: ObjectAct) -> str:
         return reverse(f"admin:{self._page}_act", args=[quote(row.pk), found.slug])
+
+
+class ActingAdmin(ActPages, ReadOnlyAdmin):
+    """Pages of rows that staff can act on, and change in no other way."""

@@ -38,6 +38,11 @@ class Act(models.TextChoices):
     PAYOUT_ACCOUNT_REMOVED = "payout_account_removed", _("Removed the payout account")
     PAYOUT_LIST_SWITCHED = "payout_list_switched", _("Switched the list of payout accounts")
     PASSWORD_CHANGED = "password_changed", _("Changed the own password")
+    SECOND_FACTOR_ADDED = "second_factor_added", _("Set up the own second factor")
+    SECOND_FACTOR_REMOVED = "second_factor_removed", _("Removed the own second factor")
+    SECOND_FACTOR_RESET = "second_factor_reset", _("Reset the second factor")
+    RECOVERY_CODES_RENEWED = "recovery_codes_renewed", _("Made new recovery codes")
+    SESSIONS_ENDED = "sessions_ended", _("Ended sessions")
     LOCKOUT_LIFTED = "lockout_lifted", _("Lifted the lockout")
 
 

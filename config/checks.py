@@ -28,6 +28,7 @@ INTERNAL_URL = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 MAX_ATTEMPT_DAYS = 3653
 MAX_PROXY_HOPS = 10
 MAX_CARD_CONCURRENCY = 64
+MAX_IDLE_MINUTES = 480
 SETTINGS_TAG = "settings"
 OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
 TLS_MODES = ("require", "verify-ca", "verify-full")
@@ -117,6 +118,8 @@ SETTING_RULES = [
         "https://api.omise.co, or leave it out."),
     SettingRule(92, "CLOSE_SIGNING_KEY", lambda key: not key or vault.is_key(key), "is malformed",
         "32 random bytes in URL-safe base64 (44 characters), or none."),
+    SettingRule(23, "SESSION_IDLE_MINUTES", lambda n: 1 <= n <= MAX_IDLE_MINUTES, "is out of range",
+        f"30 by default; 1 to {MAX_IDLE_MINUTES}, after which each session ends in any case."),
     SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
         "90 by default; at least 1, ten years at most."),
     SettingRule(22, "PROXY_HOPS", lambda n: 0 <= n <= MAX_PROXY_HOPS, "is out of range",

@@ -80,10 +80,12 @@ def find_uploader(environ: Environ) -> str | None:
 
 
 def _permitted_user_id(request: HttpRequest, session_key: str, permission: str) -> str | None:
+    from console.people import sign_in  # the web server loads this module before Django is set up
+
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     # Django renews a session that an older SECRET_KEY signed. Only the page can send the new cookie.
     with transaction.atomic():
-        user = get_user(request)
+        request.user = user = get_user(request)
+        is_permitted = user.is_active and user.is_staff and sign_in.is_complete(request)
         transaction.set_rollback(True)
-    is_permitted = user.is_active and user.is_staff and user.has_perm(permission)
-    return str(user.pk) if is_permitted else None
+    return str(user.pk) if is_permitted and user.has_perm(permission) else None

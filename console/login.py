@@ -39,7 +39,7 @@ class ThrottledBackend(ModelBackend):
         if request is None or username is None or password is None:
             return super().authenticate(request, username, password, **kwargs)
         now, device = clock.now(), _device_of(request, username)
-        subjects = [_address_subject(), _user_subject(username, device)]
+        subjects = [address_subject(), _user_subject(username, device)]
         lockouts.check_not_locked_out(subjects, now=now)
         with passwords.hashing_slot(KNOWN_DEVICE_WAIT_SECONDS if device else 0.0):
             # Count before hashing, so that attempts in several processes cannot exceed the limit.
@@ -81,7 +81,7 @@ def _device_of(request: HttpRequest, username: str) -> str:
     return str(device) if owner in _digests(username) else ""
 
 
-def _address_subject() -> LoginSubject:
+def address_subject() -> LoginSubject:
     """An IPv6 client controls a whole /64, which counts as one address."""
     network = client_addresses.network_of(request_context.current().address, ipv6_bits=64)
     return LoginSubject(f"address:{network or 'unknown'}", FAILURES_PER_ADDRESS)

@@ -9,7 +9,8 @@ from django.contrib.auth.models import AbstractBaseUser, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest
 
-from core import request_context, security_log
+from console.people import staff_sessions
+from core import clock, request_context, security_log
 from core.security_log import SecurityEvent
 
 UNKNOWN_SUBJECT = "staff:?"
@@ -23,6 +24,7 @@ def connect() -> None:
 
 def on_login(sender: Any, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> None:
     request_context.set_actor(subject_of(user))
+    staff_sessions.begin(request, now=clock.now())
     security_log.record(SecurityEvent.LOGIN, subject=subject_of(user))
 
 

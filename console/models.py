@@ -1,12 +1,22 @@
-"""Failed logins."""
+"""People who work in the console: their sessions and second factors, and failed logins."""
 
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from core import vault
+from core.triggers import UPDATE, ReadOnly, Refuse, set_once
 
 
 class LoginThrottle(models.Model):
     """How many logins failed for one subject; see `console.lockouts`."""
 
-    # address:203.0.113.7, user:somsri, name:<digest of an unknown name> or device:<id>
+    # address:203.0.113.7, user:somsri, name:<digest of an unknown name>, device:<id> or code:somsri
     subject = models.CharField(max_length=200, primary_key=True)
     failure_count = models.IntegerField()
     expires_at = models.DateTimeField(db_index=True, verbose_name="counted until")
@@ -23,3 +33,97 @@ class LoginThrottle(models.Model):
 
     def __str__(self) -> str:
         return self.subject
+
+
+class SessionQuerySet(models.QuerySet["StaffSession"]):
+    def ended(self, now: datetime) -> "SessionQuerySet":
+        """Sessions that are too old, or had no request for too long."""
+        return self.filter(Q(expire_date__lte=now) | Q(last_used_at__lte=now - idle_period()))
+
+    def active(self, now: datetime) -> "SessionQuerySet":
+        return self.filter(expire_date__gt=now, last_used_at__gt=now - idle_period())
+
+
+def idle_period() -> timedelta:
+    """How long a session may be without a request."""
+    return timedelta(minutes=settings.SESSION_IDLE_MINUTES)
+
+
+class StaffSession(AbstractBaseSession):
+    """The session of a browser; see `console.sessions`. To delete the row ends the session."""
+
+    user: Any = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="sessions"
+    )
+    last_used_at = models.DateTimeField(db_index=True)
+
+    objects: ClassVar[Any] = BaseSessionManager.from_queryset(SessionQuerySet)()
+
+    class Meta(AbstractBaseSession.Meta):
+        abstract = False
+        default_permissions = ()
+        permissions = [("end_sessions", "Can end the sessions of others")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.last_used_at}"
+
+    @classmethod
+    def get_session_store_class(cls) -> Any:
+        from console.sessions import SessionStore
+
+        return SessionStore
+
+
+class SecondFactor(models.Model):
+    """The authenticator app of a member of staff: a secret from which both sides compute codes (RFC 6238)."""
+
+    user: Any = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="second_factor"
+    )
+    secret_sealed = models.TextField()
+    created_at = models.DateTimeField()
+    # The time step of the newest accepted code. This code and older ones are refused.
+    last_step = models.BigIntegerField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("second factor"), _("second factors")
+        default_permissions = ()
+        permissions = [("reset_second_factor", "Can reset the second factor of others")]
+        triggers = [
+            ReadOnly("a second factor is replaced, never changed", exclude=["last_step"]),
+            Refuse("code_once", UPDATE, "each code is used once", condition="NEW.last_step < OLD.last_step"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.user_id)
+
+    @property
+    def secret(self) -> str:
+        """The secret in base32. Raises vault.CannotOpen."""
+        return vault.open_sealed(self.secret_sealed, context=self.context_of(self.user_id))
+
+    @staticmethod
+    def context_of(user_id: int) -> str:
+        return f"staff:{user_id}:second_factor"
+
+
+class RecoveryCode(models.Model):
+    """A code that replaces the authenticator app once. It has 80 random bits, so a plain digest hides it."""
+
+    user: Any = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes"
+    )
+    digest = models.CharField(max_length=64)
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("recovery code"), _("recovery codes")
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["user", "digest"], name="recoverycode_once")]
+        triggers = [
+            ReadOnly("a recovery code is used, never changed", exclude=["used_at"]),
+            set_once("used_at", "each recovery code is used once"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.user_id)

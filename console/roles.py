@@ -241,6 +241,8 @@ AREAS: tuple[Area, ...] = (
         (
             _act(_("See failed logins"), WITH_CUSTOMERS, "console.view_loginthrottle"),
             _act(_("Lift a lockout"), WITH_CUSTOMERS, "console.lift_lockout"),
+            _act(_("Reset the second step of a colleague's login"), SETUP, "console.reset_second_factor"),
+            _act(_("End the sessions of a colleague"), SETUP, "console.end_sessions"),
             _act(_("See staff"), SETUP, "auth.view_user"),
             _act(_("Add staff"), SETUP, "auth.add_user"),
             _act(_("Change staff, their roles and passwords"), SETUP, "auth.change_user"),

@@ -10,12 +10,25 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
 from django.views.i18n import set_language
 
 from audit_trail import recording
 from audit_trail.acts import Act
 from console import navigation, search
 from console.home import page
+from console.people import sign_in
+
+# Pages before the second step of a login, and those of one's own account.
+SIGN_IN = (
+    ("sign-in/code/", sign_in.code_page, "sign_in_code"),
+    ("sign-in/app/", sign_in.app_page, "sign_in_app"),
+)
+ACCOUNT = (
+    ("", sign_in.account_page, "account"),
+    ("recovery-codes/", sign_in.recovery_codes_page, "account_recovery_codes"),
+    ("remove-app/", sign_in.removal_page, "account_remove_app"),
+)
 
 
 class ConsoleSite(admin.AdminSite):
@@ -37,9 +50,26 @@ class ConsoleSite(admin.AdminSite):
             recording.write(Act.PASSWORD_CHANGED, user)
         return response
 
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Whether this person may use the console at all. Django asks before each page of it."""
+        return super().has_permission(request) and sign_in.is_complete(request)
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Django's page, which leads on to the second step."""
+        if request.method == "GET" and sign_in.is_waiting(request):
+            return sign_in.to_second_step(request)
+        return super().login(request, extra_context)
+
     def get_urls(self) -> list[Any]:
         found = self.admin_view(partial(search.view, self))
         return [
+            *(path(address, never_cache(partial(page, self)), name=name) for address, page, name in SIGN_IN),
+            *(
+                path(f"account/{address}", self.admin_view(partial(page, self)), name=name)
+                for address, page, name in ACCOUNT
+            ),
+            # Django leads people away from it before their second step.
+            path("logout/", never_cache(self.logout), name="logout"),
             path("search/", found, name="search"),
             path("language/", set_language, name="language"),
             *super().get_urls(),

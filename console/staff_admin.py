@@ -10,11 +10,14 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
+from audit_trail.act_pages import ActLink, ActPages
 from console import grants, roles
 from console.login_log import subject_of
+from console.people.staff_acts import STAFF_ACTS
 from core import security_log
 from core.admin import RecordedAdmin
 from core.security_log import SecurityEvent
@@ -61,8 +64,24 @@ class GrantingAdmin(RecordedAdmin):
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
 
-class StaffAdmin(GrantingAdmin, UserAdmin[User]):
+class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
     """A user name never changes, because records name staff by it."""
+
+    object_acts = STAFF_ACTS
+
+    def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
+        """Act on a colleague who holds nothing more. One's own account has a page of its own."""
+        with grants.taking_turns(request):
+            person = self.get_object(request, object_id)
+            if person is not None and not self._may_act_on(request, person):
+                raise PermissionDenied
+            return super().act_view(request, object_id, slug)
+
+    def act_links(self, request: HttpRequest, row: Any) -> list[ActLink]:
+        return super().act_links(request, row) if self._may_act_on(request, row) else []
+
+    def _may_act_on(self, request: HttpRequest, person: User) -> bool:
+        return person.pk != request.user.pk and grants.may_change_person(request.user, person)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         is_allowed = super().has_change_permission(request, obj)

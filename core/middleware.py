@@ -1,6 +1,5 @@
 """Middleware of every request: request id, security headers, one JSON access line."""
 
-import hashlib
 import logging
 import re
 import secrets
@@ -157,14 +156,9 @@ class BrowserUsers(_BrowserOnly, AuthenticationMiddleware):
         if request.path_info.startswith("/admin") and request.user.is_authenticated:
             request_context.set_actor(
                 f"staff:{request.user.get_username()}",
-                session=_session_digest(request.session.session_key),
+                session=request_context.session_digest(request.session.session_key),
                 hides_personal_data=not request.user.has_perm(personal_data.PERMISSION),
             )
-
-
-def _session_digest(key: str | None) -> str:
-    """Tells sessions apart in records. The key itself would let others take over the session."""
-    return hashlib.sha256(key.encode()).hexdigest()[:16] if key else ""
 
 
 class BrowserMessages(_BrowserOnly, MessageMiddleware):

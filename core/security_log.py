@@ -27,6 +27,10 @@ class SecurityEvent(StrEnum):
     LOGIN_FAILED = "login_failed"
     LOGOUT = "logout"
     LOCKOUT = "lockout"
+    SECOND_FACTOR_ACCEPTED = "second_factor_accepted"
+    SECOND_FACTOR_FAILED = "second_factor_failed"
+    SECOND_FACTOR_CHANGED = "second_factor_changed"
+    SESSIONS_ENDED = "sessions_ended"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 (the name of an event)
     ROLE_CHANGED = "role_changed"
     KEY_ISSUED = "key_issued"

@@ -56,7 +56,6 @@ UNORDERED_APPS = {
     "audit_trail",
     "auth",
     "contenttypes",
-    "sessions",
     "console",
     "operations",
     "sandbox",

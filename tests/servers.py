@@ -113,6 +113,9 @@ def _settings() -> dict[str, str]:
         "IDEMPOTENCY_KEYS": secrets.token_urlsafe(50),
         "FIELD_ENCRYPTION_KEYS": vault.new_key(),
         "SANDBOX_BANK_SECRET": secrets.token_urlsafe(32),
+        # Most tests sign in without a second step, and many move the clock.
+        "REQUIRE_TWO_FACTOR": "0",
+        "SESSION_IDLE_MINUTES": "480",
     }
 
 

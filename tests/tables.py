@@ -6,7 +6,7 @@ from django.apps import apps
 from django.db import connection, transaction
 
 # Tables that tasks and logins write at any time, whatever the request does.
-UNCOUNTED_APPS = {"admin", "contenttypes", "sessions", "console", "operations"}
+UNCOUNTED_APPS = {"admin", "contenttypes", "console", "operations"}
 UNCOUNTED_MODELS = {
     "audit_trail.ChainLink",
     "audit_trail.UnchainedRecord",

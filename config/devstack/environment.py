@@ -51,6 +51,7 @@ def environment(instance: Instance, database_url: str, redis_url: str) -> dict[s
         "FIELD_ENCRYPTION_KEYS": instance.secret("FIELD_ENCRYPTION_KEYS", vault.new_key),
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
+        "REQUIRE_TWO_FACTOR": "0",
         **LOOPBACK_WEBHOOK_SETTINGS,
     }
     value = {name: os.environ[name] for name in settings if name in os.environ}

@@ -1,5 +1,10 @@
 from pathlib import Path
 
+import core.triggers
+import django.db.models.deletion
+import pgtrigger.compiler
+import pgtrigger.migrations
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -13,6 +18,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
         ('admin', '0003_logentry_add_action_flag_choices'),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -30,6 +36,70 @@ class Migration(migrations.Migration):
                 'default_permissions': ('view',),
                 'constraints': [models.CheckConstraint(condition=models.Q(('failure_count__gte', 0)), name='login_throttle_failure_count_not_negative')],
             },
+        ),
+        migrations.CreateModel(
+            name='SecondFactor',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('secret_sealed', models.TextField()),
+                ('created_at', models.DateTimeField()),
+                ('last_step', models.BigIntegerField()),
+                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='second_factor', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'second factor',
+                'verbose_name_plural': 'second factors',
+                'permissions': [('reset_second_factor', 'Can reset the second factor of others')],
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='StaffSession',
+            fields=[
+                ('session_key', models.CharField(max_length=40, primary_key=True, serialize=False, verbose_name='session key')),
+                ('session_data', models.TextField(verbose_name='session data')),
+                ('expire_date', models.DateTimeField(db_index=True, verbose_name='expire date')),
+                ('last_used_at', models.DateTimeField(db_index=True)),
+                ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'session',
+                'verbose_name_plural': 'sessions',
+                'permissions': [('end_sessions', 'Can end the sessions of others')],
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='RecoveryCode',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64)),
+                ('used_at', models.DateTimeField(null=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='recovery_codes', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'recovery code',
+                'verbose_name_plural': 'recovery codes',
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('user', 'digest'), name='recoverycode_once')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='recoverycode',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."digest" IS DISTINCT FROM NEW."digest"))', func="RAISE EXCEPTION 'a recovery code is used, never changed' USING ERRCODE = 'check_violation';", hash='a7d970d1c4df608bf82c61e143f12b21cb712d5b', operation='UPDATE', pgid='pgtrigger_read_only_49524', table='console_recoverycode', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='recoverycode',
+            trigger=pgtrigger.compiler.Trigger(name='used_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.used_at IS NOT NULL AND NEW.used_at IS DISTINCT FROM OLD.used_at)', func="RAISE EXCEPTION 'each recovery code is used once' USING ERRCODE = 'check_violation';", hash='f87eb291fcadc3e1767fd6c12288b56877c053a3', operation='UPDATE', pgid='pgtrigger_used_at_set_once_d0a35', table='console_recoverycode', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='secondfactor',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."secret_sealed" IS DISTINCT FROM NEW."secret_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."last_step" IS DISTINCT FROM NEW."last_step"))', func="RAISE EXCEPTION 'a second factor is replaced, never changed' USING ERRCODE = 'check_violation';", hash='3295e21fa7c6772c8bce91dcaedabcedc6018197', operation='UPDATE', pgid='pgtrigger_read_only_85932', table='console_secondfactor', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='secondfactor',
+            trigger=pgtrigger.compiler.Trigger(name='code_once', sql=core.triggers.TriggerSql(condition='WHEN (NEW.last_step < OLD.last_step)', func="RAISE EXCEPTION 'each code is used once' USING ERRCODE = 'check_violation';", hash='db8810f537d36b15b1d43f90c4deabe8f9effde6', operation='UPDATE', pgid='pgtrigger_code_once_57575', table='console_secondfactor', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

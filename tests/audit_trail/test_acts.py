@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 
-from audit_trail.act_pages import ActingAdmin
+from audit_trail.act_pages import ActPages
 from audit_trail.acts import Act
 from core.admin import RecordedAdmin
 
@@ -42,7 +42,7 @@ def test_each_page_of_the_console_records_forms_and_deletions() -> None:
 
 
 def test_acts_on_objects_have_different_addresses() -> None:
-    pages: Any = [found for found in admin.site._registry.values() if isinstance(found, ActingAdmin)]
+    pages: Any = [found for found in admin.site._registry.values() if isinstance(found, ActPages)]
     assert pages
     for found in pages:
         slugs = [each.slug for each in found.object_acts]

@@ -16,7 +16,7 @@ from django.urls import URLResolver, reverse
 
 from approvals import payout_accounts
 from approvals.models import Approval
-from audit_trail.act_pages import ActingAdmin, ObjectAct
+from audit_trail.act_pages import ActPages, ObjectAct
 from console import navigation, roles
 from console.management.commands import write_roles
 from console.models import LoginThrottle
@@ -28,6 +28,7 @@ from operations.models import DailyClose
 from reconciliation.exceptions.actions import ACTIONS
 from reconciliation.models import BankTransaction, SlipCheck
 from tests import tables
+from tests.authenticator_app import enrolled
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller
 from tests.webhooks.builders import make_endpoint
@@ -83,7 +84,8 @@ PAGE_PERMISSIONS = {
 # Pages for everybody who is logged in. They show only what their user may see.
 OPEN_PAGES = {
     "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
-    "view_on_site", "app_list", "search", "language",
+    "view_on_site", "app_list", "search", "language", "sign_in_code", "sign_in_app", "account",
+    "account_recovery_codes", "account_remove_app", "account_end_sessions",
 }  # fmt: skip
 # `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
 ACTION_PAGE = "reconciliation_reconciliationexception_act"
@@ -119,10 +121,16 @@ class World:
         limit(100)
         withdrawn(shop, amount=102)
         self.approval = Approval.objects.latest("requested_at")
+        # Other probes set the password of the clerk, which ends sessions.
+        self.colleague = User.objects.create_user("prasit", is_staff=True)
+        enrolled(self.colleague)
+        Client().force_login(self.colleague)
         self.rows_of_acts = {
             ("payments.payment", "refund"): self.payment_id,
             ("payments.payment", "expire"): self.movement.payment_id,
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
+            ("auth.user", "reset-second-step"): self.colleague.pk,
+            ("auth.user", "end-sessions"): self.colleague.pk,
         }
         now = clock.now()
         payout_accounts.add(
@@ -194,7 +202,7 @@ def probes(world: World) -> Iterator[Probe]:
 def object_acts() -> Iterator[tuple[str, ObjectAct]]:
     """The acts that pages of single rows declare."""
     for label, page in registered().items():
-        if isinstance(page, ActingAdmin):
+        if isinstance(page, ActPages):
             for each in page.object_acts:
                 yield label, each
 

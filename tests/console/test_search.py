@@ -131,6 +131,6 @@ SMALL = frozenset(
     {
         *("merchants_merchant", "merchants_apikey", "merchants_bankconnection", "webhooks_endpoint"),
         *("webhooks_endpointhealth", "approvals_payoutaccount", "approvals_payoutpolicy", "auth_user"),
-        *("reconciliation_statement", "django_session"),
+        *("reconciliation_statement", "console_staffsession"),
     }
 )

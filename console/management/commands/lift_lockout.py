@@ -13,7 +13,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         subject = options["subject"]
-        lifted = [lockouts.lift(f"{kind}:{subject}") for kind in ("user", "address")]
+        lifted = [lockouts.lift(f"{kind}:{subject}") for kind in ("user", "code", "address")]
         if not any(lifted):
             raise CommandError(f"No failed logins are counted for {subject}.")
         return f"The failed logins of {subject} are deleted."

@@ -1,0 +1,72 @@
+"""What an admin can do to the login of a colleague."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.act_pages import ObjectAct
+from audit_trail.acts import Act
+from console.login_log import subject_of
+from console.models import StaffSession
+from console.people import second_factors, staff_sessions
+from core import security_log
+from core.security_log import SecurityEvent
+
+
+def _explain_reset(person: Any) -> str:
+    text = _(
+        "The app and the recovery codes of %(name)s no longer work, and all sessions end. At the next login, "
+        "the password alone is enough to set up a new app. So make sure that it is really %(name)s who asks."
+    )
+    return text % {"name": person.get_username()}
+
+
+def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
+    second_factors.remove(person)
+    staff_sessions.end(person)
+    security_log.record_on_commit(
+        SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(person), changes=["-app"]
+    )
+
+
+def _is_enrolled(person: Any, now: datetime) -> bool:
+    return second_factors.is_enrolled(person)
+
+
+def _explain_end(person: Any) -> str:
+    sessions = _("All sessions of %(name)s end at once. Logging in again is possible.")
+    return sessions % {"name": person.get_username()}
+
+
+def _end(person: Any, values: dict[str, Any], now: datetime) -> None:
+    staff_sessions.end(person)
+    security_log.record_on_commit(SecurityEvent.SESSIONS_ENDED, subject=subject_of(person))
+
+
+def _has_sessions(person: Any, now: datetime) -> bool:
+    return bool(StaffSession.objects.filter(user=person).active(now).exists())
+
+
+STAFF_ACTS = (
+    ObjectAct(
+        slug="reset-second-step",
+        label=gettext_lazy("Reset the second step"),
+        act=Act.SECOND_FACTOR_RESET,
+        permission="console.reset_second_factor",
+        explain=_explain_reset,
+        run=_reset,
+        is_possible=_is_enrolled,
+        is_dangerous=True,
+    ),
+    ObjectAct(
+        slug="end-sessions",
+        label=gettext_lazy("End sessions"),
+        act=Act.SESSIONS_ENDED,
+        permission="console.end_sessions",
+        explain=_explain_end,
+        run=_end,
+        is_possible=_has_sessions,
+    ),
+)
