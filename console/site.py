@@ -17,7 +17,7 @@ from audit_trail import recording
 from audit_trail.acts import Act
 from console import navigation, search
 from console.home import page
-from console.people import sign_in
+from console.people import sign_in, staff_sessions
 
 # Pages before the second step of a login, and those of one's own account.
 SIGN_IN = (
@@ -27,6 +27,7 @@ SIGN_IN = (
 ACCOUNT = (
     ("", sign_in.account_page, "account"),
     ("recovery-codes/", sign_in.recovery_codes_page, "account_recovery_codes"),
+    ("end-sessions/", sign_in.end_sessions_page, "account_end_sessions"),
     ("remove-app/", sign_in.removal_page, "account_remove_app"),
 )
 
@@ -48,6 +49,8 @@ class ConsoleSite(admin.AdminSite):
         response = super().password_change(request, extra_context)
         if user.password != before:
             recording.write(Act.PASSWORD_CHANGED, user)
+            # Django makes them useless; without their rows, the list of sessions shows it.
+            staff_sessions.end(user, but=request.session.session_key)
         return response
 
     def has_permission(self, request: HttpRequest) -> bool:

@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from audit_trail.act_pages import ActLink, ActPages
 from console import grants, roles
 from console.login_log import subject_of
+from console.people import staff_sessions
 from console.people.staff_acts import STAFF_ACTS
 from core import security_log
 from core.admin import RecordedAdmin
@@ -102,7 +103,10 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         """Django's page, in one transaction with its record."""
         with grants.taking_turns(request):
-            return super().user_change_password(request, id, form_url)
+            answer = super().user_change_password(request, id, form_url)
+            if request.method == "POST" and answer.status_code == 302:
+                staff_sessions.end(self.get_object(request, id), but=request.session.session_key)
+            return answer
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

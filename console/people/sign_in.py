@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
@@ -131,7 +131,22 @@ def account_page(site: Any, request: HttpRequest) -> HttpResponse:
         factor=SecondFactor.objects.filter(user=user).first(),
         unused_codes=second_factors.unused_recovery_codes(user),
         is_required=settings.REQUIRE_TWO_FACTOR,
+        sessions=staff_sessions.shown(user, request.session.session_key, now=clock.now()),
+        idle_minutes=settings.SESSION_IDLE_MINUTES,
     )
+
+
+def end_sessions_page(site: Any, request: HttpRequest) -> HttpResponse:
+    """End one other session of this person, or all others if the form names none."""
+    user, current = _user(request), request.session.session_key
+    if request.method == "POST":
+        with recorded(Act.SESSIONS_ENDED, user) as recording:
+            ended = staff_sessions.end(user, but=current, only=request.POST.get("session"))
+            recording.details["sessions"] = ended
+        security_log.record(SecurityEvent.SESSIONS_ENDED, subject=subject_of(user))
+        text = ngettext("%(count)d session ended.", "%(count)d sessions ended.", ended)
+        messages.success(request, text % {"count": ended})
+    return HttpResponseRedirect(reverse("admin:account"))
 
 
 def recovery_codes_page(site: Any, request: HttpRequest) -> HttpResponse:

@@ -46,17 +46,18 @@ def shown(user: Any, current_key: str | None, *, now: datetime) -> list[ShownSes
     return [_shown(row, row.get_decoded(), is_current=row.pk == current_key) for row in rows]
 
 
-def end(user: Any, *, but: str | None = None) -> int:
-    """End all sessions of a person, but the one with this key. Return how many there were."""
-    count, _by_model = StaffSession.objects.filter(user=user).exclude(pk=but or "").delete()
+def end(user: Any, *, but: str | None = None, only: str | None = None) -> int:
+    """End the sessions of a person, and return how many there were.
+
+    but: the key of a session that stays. only: the `ShownSession.id` of the one to end.
+    """
+    found = StaffSession.objects.filter(user=user).exclude(pk=but or "")
+    if only is not None:
+        found = found.filter(
+            pk__in=[row.pk for row in found if request_context.session_digest(row.pk) == only]
+        )
+    count, _by_model = found.delete()
     return int(count)
-
-
-def end_one(user: Any, id: str) -> bool:
-    """End the session with this `ShownSession.id`. False if it has ended."""
-    keys = StaffSession.objects.filter(user=user).values_list("pk", flat=True)
-    found = [key for key in keys if request_context.session_digest(key) == id]
-    return bool(StaffSession.objects.filter(user=user, pk__in=found).delete()[0])
 
 
 def _shown(row: StaffSession, data: dict[str, Any], *, is_current: bool) -> ShownSession:
