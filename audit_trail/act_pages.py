@@ -24,6 +24,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from audit_trail import confirmation
 from audit_trail.acts import Act
 from audit_trail.models import FORM_CONSTRAINT, AuditRecord
 from audit_trail.recording import recorded
@@ -118,6 +119,7 @@ class ActPages(RecordedAdmin):
             if not found.is_possible(row, clock.now()):
                 messages.warning(request, _("This is not possible now."))
                 return HttpResponseRedirect(self._row_url(row))
+            confirmation.check(found.act)  # before somebody types
             return self._act_page(request, row, found, found.form(row))
         form = found.form(row, request.POST)
         if not form.is_valid():

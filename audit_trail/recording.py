@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Model
 
-from audit_trail import values
+from audit_trail import confirmation, values
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from audit_trail.values import Values
@@ -52,7 +52,9 @@ def recorded(
 
     row: what the act is about, as it is before. An act that creates a row sets it inside the block.
     form_token: of the form that asked for the act. A second record with it raises IntegrityError.
+    Raises ConfirmationNeeded before the act, or at its end if the act became known in the block.
     """
+    confirmation.check(act)
     with transaction.atomic():
         recording = Recording(act, row, reason, form_token)
         yield recording
@@ -68,7 +70,11 @@ def write(
     reason: str = "",
     form_token: UUID | None = None,
 ) -> AuditRecord:
-    """Write the record of an act. Raises NotInTransaction outside of the transaction of the act."""
+    """Write the record of an act.
+
+    Raises NotInTransaction outside of the transaction of the act, and ConfirmationNeeded.
+    """
+    confirmation.check(act)
     # pytest-django runs each test in a transaction of its own, which does not count.
     if all(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
         raise NotInTransaction

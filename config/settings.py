@@ -164,6 +164,7 @@ MIDDLEWARE = [
     "core.middleware.BrowserUsers",
     "core.middleware.BrowserMessages",
     "core.middleware.BrowserFraming",
+    "console.people.confirmations.Confirmations",
     "console.page_limits.ConsolePageLimits",
 ]
 ROOT_URLCONF = "config.urls"

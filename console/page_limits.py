@@ -39,13 +39,18 @@ class ConsolePageLimits:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if not request.path_info.startswith(CONSOLE_PREFIX):
             return None
-        if isinstance(error, LockedOutError):
-            return _error_page(request, 429, error.retry_after, LOCKED_OUT)
-        if isinstance(error, HashingBusyError):
-            return _error_page(request, 503, 2, HASHING_BUSY)
-        if isinstance(error, OperationalError) and isinstance(error.__cause__, QueryCanceled):
-            return _error_page(request, 503, 60, PAGE_TOO_SLOW)
-        return None
+        return refusal(request, error)
+
+
+def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
+    """The page for an error that is no fault, or None."""
+    if isinstance(error, LockedOutError):
+        return _error_page(request, 429, error.retry_after, LOCKED_OUT)
+    if isinstance(error, HashingBusyError):
+        return _error_page(request, 503, 2, HASHING_BUSY)
+    if isinstance(error, OperationalError) and isinstance(error.__cause__, QueryCanceled):
+        return _error_page(request, 503, 60, PAGE_TOO_SLOW)
+    return None
 
 
 LOCKED_OUT = "Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts."

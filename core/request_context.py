@@ -13,6 +13,7 @@ class RequestContext:
     request_id: the `X-Request-Id` of a request, or the id of a task.
     address: the IP address of the client.
     session: a digest of the key of a console session.
+    needs_confirmation: whether staff must confirm who they are before an act that needs it.
     hides_personal_data: whether a page must not show names, accounts and messages of customers.
     """
 
@@ -21,6 +22,7 @@ class RequestContext:
     address: str = ""
     session: str = ""
     hides_personal_data: bool = False
+    needs_confirmation: bool = False
 
 
 _current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (it is frozen)
@@ -54,3 +56,7 @@ def set_actor(actor: str, *, session: str = "", hides_personal_data: bool = Fals
     """Set the actor after authentication."""
     known = _current.get()
     _current.set(replace(known, actor=actor, session=session, hides_personal_data=hides_personal_data))
+
+
+def set_needs_confirmation(needs_confirmation: bool) -> None:
+    _current.set(replace(_current.get(), needs_confirmation=needs_confirmation))

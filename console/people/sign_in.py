@@ -17,6 +17,7 @@ from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from audit_trail import confirmation
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.login_log import subject_of
@@ -49,7 +50,14 @@ def is_complete(request: HttpRequest) -> bool:
     """Whether the session of this request may use the console, as far as the second step decides it."""
     if COMPLETED_AT in getattr(request, "session", {}):
         return True
-    return not (settings.REQUIRE_TWO_FACTOR or _is_enrolled(request))
+    if settings.REQUIRE_TWO_FACTOR:
+        return False
+    # Each page asks several times.
+    known: bool | None = getattr(request, "needs_second_step", None)
+    if known is None:
+        known = _is_enrolled(request)
+        request.needs_second_step = known  # type: ignore[attr-defined]
+    return not known
 
 
 def is_waiting(request: HttpRequest) -> bool:
@@ -91,6 +99,9 @@ def app_page(site: Any, request: HttpRequest) -> HttpResponse:
     is_replacement = is_complete(request)
     if not is_replacement and _is_enrolled(request):
         return to_second_step(request)
+    if is_replacement:
+        # Before the page, because a code of the new app is too old after a question.
+        confirmation.check(Act.SECOND_FACTOR_ADDED)
     form = CodeForm(request.POST or None)
     secret = _secret_of(request) or second_factors.new_secret()
     if form.is_valid():
@@ -201,6 +212,7 @@ def _complete(request: HttpRequest) -> None:
     # A new key, so that a stolen key of the first step is worth nothing.
     request.session.cycle_key()
     request.session[COMPLETED_AT] = int(clock.now().timestamp())
+    staff_sessions.confirm(request, now=clock.now())
 
 
 def _warn_about_recovery_codes(request: HttpRequest) -> None:

@@ -12,6 +12,8 @@ from core import request_context
 
 # In a session: when, from where and in which browser it began.
 BEGAN_AT, ADDRESS, BROWSER = "began_at", "address", "browser"
+# When its user last confirmed who they are.
+CONFIRMED_AT = "confirmed_at"
 MAX_BROWSER_LENGTH = 300
 # Each browser also names those before it, which it imitates.
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("FxiOS", "Firefox"),
@@ -37,7 +39,14 @@ def begin(request: HttpRequest, *, now: datetime) -> None:
     request.session[BEGAN_AT] = int(now.timestamp())
     request.session[ADDRESS] = request_context.current().address
     request.session[BROWSER] = request.META.get("HTTP_USER_AGENT", "")[:MAX_BROWSER_LENGTH]
+    confirm(request, now=now)
     StaffSession.objects.ended(now).delete()
+
+
+def confirm(request: HttpRequest, *, now: datetime) -> None:
+    """Note in the session that its user has just proven who they are (`audit_trail.confirmation`)."""
+    request.session[CONFIRMED_AT] = int(now.timestamp())
+    request_context.set_needs_confirmation(False)
 
 
 def shown(user: Any, current_key: str | None, *, now: datetime) -> list[ShownSession]:

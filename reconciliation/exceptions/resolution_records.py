@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model
 from django.utils import timezone
 
+from audit_trail import confirmation
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import request_context
@@ -38,6 +39,10 @@ R = TypeVar("R")
 DISMISSIBLE_RESULTS = [*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
 
 
+# Staff confirm who they are before these.
+SENDS_MONEY = {ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
+
+
 class ActionNotAllowed(Exception):
     """The action is not possible; the text tells staff why."""
 
@@ -55,6 +60,8 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
     def decorate(service: Callable[P, R]) -> Callable[P, R]:
         @wraps(service)
         def decide(*args: P.args, **kwargs: P.kwargs) -> R:
+            if type in SENDS_MONEY:
+                confirmation.require()
             subject = _find_subject(str(args[0]))
             with recorded(Act.EXCEPTION_RESOLVED, subject, reason=str(kwargs["note"])) as recording:
                 recording.details["decision"] = type.value

@@ -1,0 +1,48 @@
+"""Acts before which staff confirm who they are: an unattended screen must not be enough to send money.
+
+A login, or an answer to the question, is a confirmation for ten minutes. `recorded` asks for it, and each
+act of staff is recorded, so no page can forget it. `console.people.confirmations` shows the question.
+"""
+
+from audit_trail.acts import Act
+from core import request_context
+
+CONFIRMED_ACTS = frozenset(
+    {
+        # Outgoing money, and where it may go.
+        Act.REFUND_CREATED,
+        Act.APPROVED,
+        Act.REJECTED,
+        Act.PAYOUT_ACCOUNT_ADDED,
+        Act.PAYOUT_ACCOUNT_REMOVED,
+        Act.PAYOUT_LIST_SWITCHED,
+        Act.BANK_CONNECTED,
+        Act.KEY_ISSUED,
+        Act.KEY_ROLLED,
+        Act.KEY_REVOKED,
+        # Staff and roles: no other rows are changed by forms.
+        Act.ADDED,
+        Act.CHANGED,
+        Act.DELETED,
+        Act.SECOND_FACTOR_ADDED,
+        Act.SECOND_FACTOR_REMOVED,
+        Act.SECOND_FACTOR_RESET,
+        Act.RECOVERY_CODES_RENEWED,
+    }
+)
+
+
+class ConfirmationNeeded(Exception):
+    """Staff must confirm who they are before this act. Nothing has changed."""
+
+
+def check(act: Act) -> None:
+    """Raises ConfirmationNeeded if the act needs a confirmation and this request has none."""
+    if act in CONFIRMED_ACTS:
+        require()
+
+
+def require() -> None:
+    """Raises ConfirmationNeeded if this request is of staff whose last confirmation is too old."""
+    if request_context.current().needs_confirmation:
+        raise ConfirmationNeeded

@@ -1,0 +1,235 @@
+"""Before acts that move money or rights, staff confirm who they are, if they have not within ten minutes."""
+
+import re
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from audit_trail.acts import Act
+from audit_trail.confirmation import CONFIRMED_ACTS
+from console.lockouts import LOCKOUT_PERIOD
+from console.login import FAILURES_PER_USER
+from console.people import confirmations
+from reconciliation.exceptions import resolution_records
+from reconciliation.models import Resolution, ResolutionType
+from refunds.models import Refund
+from tests.authenticator_app import APP, enrolled, set_up
+from tests.conftest import SandboxBankClient, Shop
+from tests.console import test_role_matrix as matrix
+from tests.console.test_acts import act_url, refund, token_of
+from tests.console.test_role_matrix import World, world  # noqa: F401 (a fixture)
+from tests.reconciliation.builders import Seller
+from tests.reconciliation.exceptions.test_actions_in_console import act_page
+
+QUESTION = "Is it you?"
+PASSWORD = "three-elephants-crossing"
+pytestmark = pytest.mark.django_db
+
+# Acts before which nobody is asked, because they move neither money nor rights. A new act belongs here or in
+# CONFIRMED_ACTS.
+UNCONFIRMED_ACTS = {
+    Act.VIEWED, Act.CODE_EXPIRED, Act.DELIVERY_RESENT, Act.REFUND_CANCELED, Act.WITHDRAWAL_CANCELED,
+    Act.TRANSFER_CANCELED, Act.TRANSFER_COMPLETED, Act.COMPLETION_REQUESTED, Act.EXCEPTION_RESOLVED,
+    Act.STATEMENT_IMPORTED, Act.BANK_ASKED, Act.ENDPOINT_DISABLED, Act.ENDPOINT_ENABLED, Act.PAUSE_SKIPPED,
+    Act.DELIVERIES_REPLAYED, Act.MERCHANT_CREATED, Act.LATE_MONEY_CHANGED, Act.PASSWORD_CHANGED,
+    Act.SESSIONS_ENDED, Act.LOCKOUT_LIFTED,
+}  # fmt: skip
+# Of the acts that the matrix of roles tries by a request that changes something.
+CONFIRMED_PERMISSIONS = {
+    "refunds.create_refund", "approvals.decide_approval", "approvals.delete_payoutaccount",
+    "merchants.issue_key", "merchants.revoke_key", "console.reset_second_factor",
+}  # fmt: skip
+
+
+def make_stale(client: Client) -> Client:
+    """As if the last confirmation was an hour ago."""
+    session = client.session
+    session["confirmed_at"] -= 3600
+    session.save()
+    return client
+
+
+@pytest.fixture
+def malee() -> User:
+    user = User.objects.create_user("malee", password=PASSWORD, is_staff=True)
+    wanted = ["view_payment", "create_refund", "view_user", "change_user", "add_user"]
+    wanted += ["view_banktransaction", "send_back_exception", "accept_exception"]
+    user.user_permissions.set(Permission.objects.filter(codename__in=wanted))
+    return user
+
+
+@pytest.fixture
+def client(malee: User) -> Client:
+    client = Client()
+    client.force_login(malee)
+    return client
+
+
+@pytest.fixture
+def paid(shop: Shop, bank: SandboxBankClient) -> str:
+    return Seller(shop, bank).paid()
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """The hidden fields of the question, without the token against forged forms."""
+    found = re.findall(
+        r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page.split('class="card act"')[1]
+    )
+    return {name: unescape(value) for name, value in found if name != "csrfmiddlewaretoken"}
+
+
+def asked(response: Any) -> bool:
+    return QUESTION in response.content.decode()
+
+
+def test_each_act_is_confirmed_or_listed_here() -> None:
+    assert set(Act) - CONFIRMED_ACTS == UNCONFIRMED_ACTS
+    assert {ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND} == resolution_records.SENDS_MONEY
+
+
+@pytest.mark.slow
+def test_permissions_that_need_a_confirmation(world: World, admin_client: Client) -> None:  # noqa: F811
+    """Each act of the console is tried with an old confirmation."""
+    found = set()
+    for probe in matrix.probes(world):
+        make_stale(admin_client)
+        before = matrix.rows_now()
+        sent = admin_client.get if probe.data is None else admin_client.post
+        if asked(sent(probe.path, probe.data or {})):
+            found.add(probe.permission)
+            assert matrix.rows_now() == before, probe
+    assert found == CONFIRMED_PERMISSIONS
+
+
+def test_login_is_a_confirmation_for_ten_minutes(clock: Any, client: Client, paid: str) -> None:
+    assert refund(client, paid, "1").status_code == 302
+    clock.shift(confirmations.PERIOD - timedelta(seconds=1))
+    token = token_of(client, act_url(paid, "refund"))
+    assert refund(client, paid, "1", token=token).status_code == 302
+    clock.shift(timedelta(seconds=1))
+    assert asked(client.get(act_url(paid, "refund")))
+    assert Refund.objects.count() == 2
+
+
+def test_answer_repeats_the_form_with_all_its_fields(client: Client, paid: str) -> None:
+    url = act_url(paid, "refund")
+    form = {
+        "amount": "1.50",
+        "kind": "other",
+        "reason": 'Soup & "fork" <cold>',
+        "token": token_of(client, url),
+    }
+    question = make_stale(client).post(url, form)
+    assert asked(question)
+    assert question.headers["Cache-Control"] == "no-store"
+    assert not Refund.objects.exists()
+    repeated = fields_of(question.content.decode())
+    assert repeated == form
+    done = client.post(url, {**repeated, "confirmation": PASSWORD})
+    assert done.status_code == 302
+    assert Refund.objects.get().amount == 150
+    assert token_of(client, url), "nobody is asked again"
+
+
+def test_question_before_a_page_leads_to_the_page(client: Client, paid: str) -> None:
+    url = act_url(paid, "refund")
+    question = make_stale(client).get(url)
+    assert asked(question)
+    answer = client.post(url, {**fields_of(question.content.decode()), "confirmation": PASSWORD})
+    assert (answer.status_code, answer.headers["Location"]) == (302, url)
+    assert refund(client, paid, "1").status_code == 302
+
+
+@pytest.mark.slow
+def test_wrong_password_asks_again_and_locks_out(client: Client, paid: str) -> None:
+    url = act_url(paid, "refund")
+    question = make_stale(client).get(url)
+    fields = fields_of(question.content.decode())
+    for _ in range(FAILURES_PER_USER):
+        again = client.post(url, {**fields, "confirmation": "wrong"})
+        assert (again.status_code, asked(again)) == (200, True)
+        assert "The password is wrong." in again.content.decode()
+        assert fields_of(again.content.decode()) == fields
+    refused = client.post(url, {**fields, "confirmation": PASSWORD})
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) <= LOCKOUT_PERIOD.total_seconds()
+    assert not Refund.objects.exists()
+
+
+def test_person_with_an_app_confirms_by_a_code(client: Client, malee: User, paid: str) -> None:
+    url, (app, _) = act_url(paid, "refund"), set_up(client)
+    question = make_stale(client).get(url)
+    assert "Code of your app" in question.content.decode()
+    fields = fields_of(question.content.decode())
+    for wrong in (PASSWORD, app.code()):  # the latter was used
+        assert asked(client.post(url, {**fields, "confirmation": wrong}))
+    assert client.post(url, {**fields, "confirmation": app.next_code()}).status_code == 302
+    assert refund(client, paid, "1").status_code == 302
+
+
+def test_answer_without_a_session_confirms_nothing(db: None, paid: str) -> None:
+    answer = Client().post(act_url(paid, "refund"), {"confirmation": PASSWORD})
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/admin/login/")
+
+
+def test_answer_before_the_second_step_confirms_nothing(malee: User, paid: str) -> None:
+    enrolled(malee)
+    client = Client()
+    client.force_login(malee)
+    make_stale(client)
+    stale = client.session["confirmed_at"]
+    assert client.post(act_url(paid, "refund"), {"confirmation": PASSWORD}).status_code == 302
+    assert client.session["confirmed_at"] == stale
+
+
+def test_answer_needs_the_token_of_the_form(malee: User, paid: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(malee)
+    make_stale(client)
+    assert client.post(act_url(paid, "refund"), {"confirmation": PASSWORD}).status_code == 403
+
+
+def test_passwords_do_not_come_back_in_the_question(client: Client) -> None:
+    form = {"username": "somsri", "password1": "four-geckos-asleep", "password2": "four-geckos-asleep"}
+    question = make_stale(client).post("/admin/auth/user/add/", form)
+    assert asked(question)
+    assert fields_of(question.content.decode()) == {"username": "somsri"}
+    assert not User.objects.filter(username="somsri").exists()
+    page = client.post("/admin/auth/user/add/", {"username": "somsri", "confirmation": PASSWORD})
+    assert 'value="somsri"' in page.content.decode()
+
+
+def test_change_of_rights_needs_a_confirmation(client: Client) -> None:
+    clerk = User.objects.create_user("somsri", is_staff=True)
+    form = {
+        "is_staff": "on",
+        "date_joined_0": f"{clerk.date_joined:%Y-%m-%d}",
+        "date_joined_1": f"{clerk.date_joined:%H:%M:%S}",
+    }
+    assert asked(make_stale(client).post(f"/admin/auth/user/{clerk.pk}/change/", form))
+    clerk.refresh_from_db()
+    assert clerk.is_active
+
+
+def test_new_app_and_new_recovery_codes_need_a_confirmation(client: Client) -> None:
+    set_up(client)
+    make_stale(client)
+    assert asked(client.get(APP))
+    assert asked(client.post("/admin/account/recovery-codes/"))
+    assert asked(client.post("/admin/account/remove-app/"))
+
+
+@pytest.mark.parametrize(("action", "is_asked"), [("send-back", True), ("accept", False)])
+def test_money_is_sent_back_only_after_a_confirmation(
+    shop: Shop, bank: SandboxBankClient, client: Client, action: str, is_asked: bool
+) -> None:
+    subject = Seller(shop, bank).mismatch()
+    url = act_page(subject.id, action)
+    answer = make_stale(client).post(url, {"note": "The payer called.", "confirm": "1"})
+    assert asked(answer) == is_asked
+    assert Resolution.objects.exists() != is_asked
