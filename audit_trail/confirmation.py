@@ -24,6 +24,7 @@ CONFIRMED_ACTS = frozenset(
         Act.ADDED,
         Act.CHANGED,
         Act.DELETED,
+        Act.INVITED,
         Act.SECOND_FACTOR_ADDED,
         Act.SECOND_FACTOR_REMOVED,
         Act.SECOND_FACTOR_RESET,

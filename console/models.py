@@ -1,4 +1,4 @@
-"""People who work in the console: their sessions and second factors, and failed logins."""
+"""People who work in the console: their invitations, sessions and second factors, and failed logins."""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -124,6 +124,24 @@ class RecoveryCode(models.Model):
             ReadOnly("a recovery code is used, never changed", exclude=["used_at"]),
             set_once("used_at", "each recovery code is used once"),
         ]
+
+    def __str__(self) -> str:
+        return str(self.user_id)
+
+
+class Invitation(models.Model):
+    """A link by which a new member of staff chooses a password. The row is deleted when the link is used."""
+
+    user: Any = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="invitation"
+    )
+    digest = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("invitation"), _("invitations")
+        default_permissions = ()
+        triggers = [ReadOnly("an invitation is replaced, never changed")]
 
     def __str__(self) -> str:
         return str(self.user_id)

@@ -17,12 +17,13 @@ from audit_trail import recording
 from audit_trail.acts import Act
 from console import navigation, search
 from console.home import page
-from console.people import sign_in, staff_sessions
+from console.people import invitation_pages, sign_in, staff_sessions
 
 # Pages before the second step of a login, and those of one's own account.
 SIGN_IN = (
     ("sign-in/code/", sign_in.code_page, "sign_in_code"),
     ("sign-in/app/", sign_in.app_page, "sign_in_app"),
+    ("invitation/", invitation_pages.invitation_page, "invitation"),
 )
 ACCOUNT = (
     ("", sign_in.account_page, "account"),

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -13,11 +14,13 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
+from django.urls import path, reverse
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActLink, ActPages
 from console import grants, roles
 from console.login_log import subject_of
-from console.people import staff_sessions
+from console.people import invitation_pages, invitations, staff_sessions
 from console.people.staff_acts import STAFF_ACTS
 from core import security_log
 from core.admin import RecordedAdmin
@@ -70,6 +73,15 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
 
     object_acts = STAFF_ACTS
 
+    def get_urls(self) -> list[Any]:
+        invite = self.admin_site.admin_view(partial(invitation_pages.invite_page, self.admin_site))
+        again = self.admin_site.admin_view(partial(invitation_pages.invite_again_page, self.admin_site))
+        return [
+            path("invite/", invite, name="auth_user_invite"),
+            path("<str:object_id>/invite/", again, name="auth_user_invite_again"),
+            *super().get_urls(),
+        ]
+
     def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
         """Act on a colleague who holds nothing more. One's own account has a page of its own."""
         with grants.taking_turns(request):
@@ -79,7 +91,13 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
             return super().act_view(request, object_id, slug)
 
     def act_links(self, request: HttpRequest, row: Any) -> list[ActLink]:
-        return super().act_links(request, row) if self._may_act_on(request, row) else []
+        if not self._may_act_on(request, row):
+            return []
+        links = super().act_links(request, row)
+        if invitation_pages.may_invite_again(request.user, row):
+            url = reverse("admin:auth_user_invite_again", args=[row.pk])
+            links.append(ActLink(_("New invitation link"), url, is_dangerous=False))
+        return links
 
     def _may_act_on(self, request: HttpRequest, person: User) -> bool:
         return person.pk != request.user.pk and grants.may_change_person(request.user, person)
@@ -105,7 +123,9 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
         with grants.taking_turns(request):
             answer = super().user_change_password(request, id, form_url)
             if request.method == "POST" and answer.status_code == 302:
-                staff_sessions.end(self.get_object(request, id), but=request.session.session_key)
+                person: Any = self.get_object(request, id)
+                staff_sessions.end(person, but=request.session.session_key)
+                invitations.withdraw(person)
             return answer
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:

@@ -5,6 +5,11 @@ import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.conf import settings
+import core.triggers
+import django.db.models.deletion
+import pgtrigger.compiler
+import pgtrigger.migrations
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -18,6 +23,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
         ('admin', '0003_logentry_add_action_flag_choices'),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -100,6 +106,24 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='secondfactor',
             trigger=pgtrigger.compiler.Trigger(name='code_once', sql=core.triggers.TriggerSql(condition='WHEN (NEW.last_step < OLD.last_step)', func="RAISE EXCEPTION 'each code is used once' USING ERRCODE = 'check_violation';", hash='db8810f537d36b15b1d43f90c4deabe8f9effde6', operation='UPDATE', pgid='pgtrigger_code_once_57575', table='console_secondfactor', when='BEFORE')),
+        ),
+        migrations.CreateModel(
+            name='Invitation',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('expires_at', models.DateTimeField()),
+                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='invitation', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'invitation',
+                'verbose_name_plural': 'invitations',
+                'default_permissions': (),
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='invitation',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at"))', func="RAISE EXCEPTION 'an invitation is replaced, never changed' USING ERRCODE = 'check_violation';", hash='010a36ac3c1e5a2261600b74fbd42603ebd87169', operation='UPDATE', pgid='pgtrigger_read_only_c91d5', table='console_invitation', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

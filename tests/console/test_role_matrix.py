@@ -76,6 +76,8 @@ PAGE_PERMISSIONS = {
     "operations_dailyclose_download": "operations.view_dailyclose",
     "auth_user_password_change": "auth.change_user",
     "auth_user_add": "auth.add_user",
+    "auth_user_invite": "auth.add_user",
+    "auth_user_invite_again": "auth.add_user",
     "auth_user_change": "auth.change_user",
     "auth_group_add": "auth.add_group",
     "auth_group_change": "auth.change_group",
@@ -85,7 +87,7 @@ PAGE_PERMISSIONS = {
 OPEN_PAGES = {
     "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
     "view_on_site", "app_list", "search", "language", "sign_in_code", "sign_in_app", "account",
-    "account_recovery_codes", "account_remove_app", "account_end_sessions",
+    "account_recovery_codes", "invitation", "account_remove_app", "account_end_sessions",
 }  # fmt: skip
 # `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
 ACTION_PAGE = "reconciliation_reconciliationexception_act"
@@ -152,7 +154,7 @@ class World:
             "slipcheck": self.slip,
             "dailyclose": self.close,
         }
-        needs_row = page.endswith(("_decide", "_change", "_delete", "_ask", "_download"))
+        needs_row = page.endswith(("_decide", "_change", "_delete", "_ask", "_download", "_again"))
         return reverse(f"admin:{page}", args=[quote(rows[page.split("_")[1]].pk)] if needs_row else [])
 
 

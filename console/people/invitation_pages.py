@@ -1,0 +1,125 @@
+"""The pages of invitations: those of the person who invites, and the one of the person who is invited."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import login
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
+from console import grants
+from console.login_log import subject_of
+from console.people import invitations
+from console.people.invitations import InvitationGone
+from core import clock, security_log
+from core.security_log import SecurityEvent
+
+
+class InvitationForm(forms.ModelForm[User]):
+    """A new person, and the roles that the inviting one can give."""
+
+    class Meta:
+        model = User
+        fields = ["username", "first_name", "last_name", "email", "groups"]
+        widgets = {"groups": forms.CheckboxSelectMultiple}
+        labels = {"groups": gettext_lazy("Roles")}
+        help_texts = {
+            "groups": "",
+            "username": gettext_lazy("It never changes, because records name staff by it."),
+        }
+
+    def __init__(self, giver: Any, data: Any = None) -> None:
+        super().__init__(data)
+        roles: Any = self.fields["groups"]
+        roles.queryset = grants.offered_groups(giver)
+
+
+def invite_page(site: Any, request: HttpRequest) -> HttpResponse:
+    """Invite somebody, and show the link once."""
+    with grants.taking_turns(request):
+        _check_permission(request)
+        form = InvitationForm(request.user, request.POST or None)
+        if form.is_valid():
+            return _link_page(site, request, *_invite_new(form))
+    return _page(site, request, "invite", _("Invite a colleague"), form=form)
+
+
+def invite_again_page(site: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    """Show a new link for a person who has no password yet."""
+    with grants.taking_turns(request):
+        _check_permission(request)
+        person = User.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
+        if person is None or not may_invite_again(request.user, person):
+            raise PermissionDenied
+        if request.method == "POST":
+            with recorded(Act.INVITED, person):
+                link = invitations.invite(person, now=clock.now())
+            return _link_page(site, request, person, link)
+    return _page(site, request, "invite_again", _("New invitation link"), person=person)
+
+
+def may_invite_again(inviter: Any, person: User) -> bool:
+    """Nobody makes a link for a person who holds more, or who has a password."""
+    return (
+        inviter.has_perm("auth.add_user")
+        and person.is_active
+        and not person.has_usable_password()
+        and grants.may_change_person(inviter, person)
+    )
+
+
+def invitation_page(site: Any, request: HttpRequest) -> HttpResponse:
+    """Let an invited person choose a password, and log in."""
+    token = request.POST.get("token") or request.GET.get("token") or ""
+    try:
+        person = invitations.invited_person(token, now=clock.now())
+        form = SetPasswordForm(person, request.POST or None)
+        if not form.is_valid():
+            return _page(site, request, "invitation", _("Welcome"), form=form, token=token, person=person)
+        invitations.accept(person, token, form, now=clock.now())
+    except InvitationGone:
+        return _page(site, request, "invitation_gone", _("This link is not valid any more"), status=410)
+    login(request, person, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return HttpResponseRedirect(reverse("admin:index"))
+
+
+def _invite_new(form: InvitationForm) -> tuple[User, str]:
+    with recorded(Act.INVITED) as recording:
+        person = form.save(commit=False)
+        person.is_staff = True
+        person.set_unusable_password()
+        person.save()
+        form.save_m2m()
+        recording.row = person
+        names = sorted(person.groups.values_list("name", flat=True))
+        recording.details["groups"] = names
+        link = invitations.invite(person, now=clock.now())
+    changes = ["+user", *(f"+group {name}" for name in names)]
+    security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=changes)
+    return person, link
+
+
+def _check_permission(request: HttpRequest) -> None:
+    if not request.user.has_perm("auth.add_user"):
+        raise PermissionDenied
+
+
+def _link_page(site: Any, request: HttpRequest, person: User, link: str) -> HttpResponse:
+    hours = int(invitations.PERIOD.total_seconds() / 3600)
+    return _page(site, request, "invited", _("Invitation"), person=person, link=link, hours=hours)
+
+
+def _page(
+    site: Any, request: HttpRequest, name: str, title: str, status: int = 200, **context: Any
+) -> HttpResponse:
+    shown = {**site.each_context(request), "title": title, **context}
+    return TemplateResponse(request, f"admin/people/{name}.html", shown, status=status)
