@@ -1,8 +1,8 @@
 """Runs a WSGI application behind an ASGI server.
 
-With Granian's own WSGI interface threads wait for request bodies, so a few hundred clients that send half a
-body stop the service. Here the event loop reads the whole body first, within limits of time and size. Only
-complete requests reach a thread. Granian's RSGI interface hides header values that are not ASCII.
+In threaded WSGI servers a thread waits for the body, so a few hundred clients that send half a body stop the
+service. Here the event loop reads the whole body first, within limits of time and size. Only complete
+requests reach a thread.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ import secrets
 import sys
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import closing
 from functools import lru_cache, partial
@@ -34,11 +33,11 @@ logger = logging.getLogger(__name__)
 BODY_SECONDS = 10.0
 # Bytes over the limit that are read and dropped, so that the client can read our refusal.
 DRAIN_LIMIT = 8 * 1024 * 1024
-# How long a request that was answered may stay open. Its client has the response already.
-END_SECONDS = 0.01
 BODY_TOO_LARGE = "qr.body_too_large"
 # How values of a repeated header are joined. Two idempotency keys must not become one with a comma in it.
 HEADER_SEPARATORS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
+
+WITHOUT_BODY = frozenset({204, 304})
 
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
@@ -48,7 +47,6 @@ WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-NO_RESPONSE: Response = (0, [], b"")
 
 
 class IncompleteBody(Exception):
@@ -73,7 +71,6 @@ class WsgiAdapter:
             concurrency.CARD_PAYMENTS: ThreadPool(concurrency.CARD_PAYMENTS, application, card_threads),
         }
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.answered = AnsweredRequests()
         self.upload_authorizer = UploadAuthorizer(find_uploader)
         self.uploads = asyncio.Semaphore(uploads.MAX_CONCURRENT)
         self.uploads_by_user: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -87,13 +84,13 @@ class WsgiAdapter:
             try:
                 await self._read_request_body(environ, receive, response_future)
             except TimeoutError:
-                await _send(send, _error_and_close(errors.RequestTimeout()))
+                await _send(send, error_and_close(errors.RequestTimeout()))
                 return
             except OverloadedError:
-                await _send(send, _error_and_close(errors.ServiceUnavailable(retry_after=2)))
+                await _send(send, error_and_close(errors.ServiceUnavailable(retry_after=2)))
                 return
             except IncompleteBody:
-                await _send(send, _error_and_close(errors.InvalidRequest("The request body broke off.")))
+                await _send(send, error_and_close(errors.InvalidRequest("The request body broke off.")))
                 return
         try:
             await self.console_limit.acquire(environ, response_future)
@@ -101,15 +98,9 @@ class WsgiAdapter:
             environ["wsgi.input"].close()
             await _send(send, _error_response(errors.ServiceUnavailable(retry_after=2)))
             return
-        work = self._pool_for(environ).work
-        if environ["PATH_INFO"].startswith(concurrency.CONSOLE_PREFIX):
-            work.put((environ, lambda response: set_response(response_future, response)))
-            # A client that disconnects does not end the work of the thread, and an upload keeps its slot.
-            await _send(send, await asyncio.shield(response_future))
-        else:
-            self.answered.begin(loop)
-            work.put((environ, partial(self.answered.answer, send, response_future)))
-            await response_future
+        self._pool_for(environ).work.put((environ, response_future))
+        # A client that disconnects does not end the work of the thread, and an upload keeps its slot.
+        await _send(send, await asyncio.shield(response_future))
 
     async def _read_request_body(
         self, environ: Environ, receive: Receive, response_future: asyncio.Future[Response]
@@ -155,7 +146,7 @@ class ThreadPool:
         self.name = name
         self.application = application
         self.threads = threads
-        self.work: queue.SimpleQueue[tuple[Environ, Callable[[Response], None]]] = queue.SimpleQueue()
+        self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Response]]] = queue.SimpleQueue()
 
     def start(self) -> None:
         for number in range(self.threads):
@@ -163,12 +154,12 @@ class ThreadPool:
 
     def _run(self) -> None:
         while True:
-            environ, answer = self._next()
+            environ, response_future = self._next()
             with closing(environ["wsgi.input"]):
                 response = run_application(self.application, environ)
-            answer(response)
+            response_future.get_loop().call_soon_threadsafe(_set_response, response_future, response)
 
-    def _next(self) -> tuple[Environ, Callable[[Response], None]]:
+    def _next(self) -> tuple[Environ, "asyncio.Future[Response]"]:
         """The next request. An idle card thread closes its database connection."""
         if self.name == concurrency.CARD_PAYMENTS:
             try:
@@ -180,50 +171,6 @@ class ThreadPool:
 
 def _release_semaphore(semaphore: asyncio.Semaphore, _answered: "asyncio.Future[Response]") -> None:
     semaphore.release()
-
-
-class AnsweredRequests:
-    """Requests that threads have answered themselves; the event loop ends their coroutines together.
-
-    To wake the event loop for each response takes 40 µs of processor time.
-    """
-
-    def __init__(self) -> None:
-        self._answered: deque[asyncio.Future[Response]] = deque()
-        self._open = 0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Count a new request, and end those that have an answer. The event loop calls this."""
-        self._end_answered()
-        self._open += 1
-        if self._timer is None:
-            self._timer = loop.call_later(END_SECONDS, self._tick, loop)
-
-    def answer(self, send: Send, response_future: asyncio.Future[Response], response: Response) -> None:
-        """Send the response from a thread. Granian's `send` acts when it is called, without `await`."""
-        try:
-            for message in _messages(response):
-                send(message)
-        except Exception:
-            # The thread must go on. Granian answers 500 to a request that ends without a response.
-            logger.exception("A response was not sent")
-        finally:
-            self._answered.append(response_future)
-
-    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._end_answered()
-        self._timer = loop.call_later(END_SECONDS, self._tick, loop) if self._open else None
-
-    def _end_answered(self) -> None:
-        while self._answered:
-            self._open -= 1
-            _set_response(self._answered.popleft(), NO_RESPONSE)
-
-
-def set_response(response_future: asyncio.Future[Response], response: Response) -> None:
-    """Give a response to the event loop. A thread calls this."""
-    response_future.get_loop().call_soon_threadsafe(_set_response, response_future, response)
 
 
 def _set_response(response_future: asyncio.Future[Response], response: Response) -> None:
@@ -240,6 +187,8 @@ def _messages(response: Response) -> tuple[Message, Message]:
     """The two messages of ASGI for a complete response."""
     status, headers, body = response
     raw = [(_lower_bytes(name), value.encode("latin-1")) for name, value in headers]
+    if status not in WITHOUT_BODY and not any(name == b"content-length" for name, _value in raw):
+        raw.append((b"content-length", b"%d" % len(body)))
     return (
         {"type": "http.response.start", "status": status, "headers": raw},
         {"type": "http.response.body", "body": body},
@@ -346,10 +295,10 @@ async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
     return length
 
 
-def _error_and_close(error: errors.ApiError) -> Response:
+def error_and_close(error: errors.ApiError) -> Response:
     """An error that closes the connection: the rest of the body would look like the next request."""
     status, headers, body = _error_response(error)
-    return status, [*headers, ("Connection", "close")], body
+    return status, [*headers, ("Content-Length", str(len(body))), ("Connection", "close")], body
 
 
 def _error_response(error: errors.ApiError) -> Response:

@@ -5,69 +5,95 @@ import os
 import resource
 import signal
 import sys
-import time
-from functools import partial
 from importlib import import_module
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import SystemCheckError
 from django.db import connections
-from granian.constants import HTTPModes, Interfaces, Loops
-from granian.http import HTTP1Settings
-from granian.server.mp import MPServer
+from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
+from uvicorn_worker import UvicornWorker
 
 from config import concurrency
 from config.asgi import WsgiAdapter, WsgiApplication
+from config.http_protocol import HttpProtocol
 from config.parent_process import exit_with_parent
 
 APPLICATION = "config.wsgi:application"
-# Open connections of a worker; more wait in the kernel's queue. Stalled ones are closed after 10 s.
-CONNECTIONS_PER_WORKER = 2048
-HEADER_MILLISECONDS = 10_000
-HEADER_BYTES = 64 * 1024
+KEEP_ALIVE_SECONDS = 10
 STOP_SECONDS = 5
-RESPAWN_SECONDS = 0.2
+# The event loop of a worker tells its parent that it runs. A worker that is silent for so long is replaced.
+SILENT_SECONDS = 60
 # With four threads in a worker, Python's 5 ms would delay the event loop.
 SWITCH_SECONDS = 0.0005
 
 
-class WebServer(MPServer):
-    """Granian stops when a worker crashes twice within 5.5 s. This server keeps replacing the worker."""
+class WebWorker(UvicornWorker):  # type: ignore[misc]  # it has no types
+    """A process with one event loop and the threads of the application."""
 
-    def _spawn_worker(self, idx: int, target: Any, callback_loader: Any, *rest: Any) -> Any:
-        placed = partial(callback_loader, processor_for(idx, self.workers))
-        return super()._spawn_worker(idx, target, placed, *rest)
+    CONFIG_KWARGS = {
+        "loop": "uvloop",
+        "http": HttpProtocol,
+        "interface": "asgi3",
+        "lifespan": "off",
+        "ws": "none",
+        "access_log": False,
+        "proxy_headers": False,
+        "server_header": False,
+    }
+    number = 0
+    """Its place among the workers; a worker that replaces another takes its place."""
 
-    def _respawn_workers(self, *args: Any, **kwargs: Any) -> None:
-        time.sleep(RESPAWN_SECONDS)
-        super()._respawn_workers(*args, **kwargs)
-        self.respawned_wrks.clear()
 
+class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
+    """Gunicorn keeps the workers; uvicorn speaks HTTP in each of them."""
 
-class ApplicationLoader:
-    """Creates the application in a worker; a forked worker uses what its parent imported."""
-
-    def __init__(self, target: str, threads: int, card_threads: int) -> None:
+    def __init__(self, target: str) -> None:
         self.target = target
-        self.threads = threads
-        self.card_threads = card_threads
-        self.parent = os.getpid()
+        super().__init__()
 
-    def __call__(self, processor: int | None) -> Any:
-        """Return the ASGI application, and bind this process to `processor`."""
-        if processor is not None:
-            os.sched_setaffinity(0, {processor})
-        # Workers of a killed parent would keep the port.
-        exit_with_parent(self.parent, signal.SIGKILL)
-        # Until the event loop runs, the copied handlers of the parent would ignore these signals.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        sys.setswitchinterval(SWITCH_SECONDS)
+    def load_config(self) -> None:
+        host, port = os.environ.get("HOST", "127.0.0.1"), os.environ.get("PORT", "8000")
+        options = {
+            "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            "workers": int(os.environ.get("WEB_WORKERS", "2")),
+            "worker_class": WebWorker,
+            "backlog": 2048,
+            "keepalive": KEEP_ALIVE_SECONDS,
+            "graceful_timeout": STOP_SECONDS,
+            "timeout": SILENT_SECONDS,
+            "loglevel": "error",
+            "control_socket_disable": True,
+            "pre_fork": number_worker,
+            "post_fork": prepare_worker,
+        }
+        for name, value in options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> WsgiAdapter:
+        """The ASGI application of a worker, which is a fork and uses what its parent imported."""
         application = load(self.target)
         # Loaded modules stay; without this each garbage collection would scan them for 50 ms.
         gc.freeze()
-        return WsgiAdapter(application, self.threads, self.card_threads)
+        threads = int(os.environ.get("WEB_THREADS", "4"))
+        card_threads = settings.CARD_CONCURRENCY * concurrency.THREADS_PER_CALL if settings.configured else 0
+        return WsgiAdapter(application, threads, card_threads)
+
+
+def number_worker(server: Arbiter, worker: WebWorker) -> None:
+    """Give a new worker the lowest free number. The parent calls this before the fork."""
+    taken = {each.number for each in server.WORKERS.values()}
+    worker.number = min(set(range(len(taken) + 1)) - taken)
+
+
+def prepare_worker(server: Arbiter, worker: WebWorker) -> None:
+    """Bind the worker to its processor and its parent. The worker calls this after the fork."""
+    processor = processor_for(worker.number, worker.cfg.workers)
+    if processor is not None:
+        os.sched_setaffinity(0, {processor})
+    # Workers of a killed parent would keep the port.
+    exit_with_parent(server.pid, signal.SIGKILL)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def processor_for(worker: int, workers: int) -> int | None:
@@ -99,24 +125,7 @@ def serve(target: str) -> None:
         # Workers must not share the connection that the checks of the application opened.
         connections.close_all()
     _raise_file_limit()
-    server = WebServer(
-        target,
-        address=os.environ.get("HOST", "127.0.0.1"),
-        port=int(os.environ.get("PORT", "8000")),
-        interface=Interfaces.ASGINL,
-        workers=int(os.environ.get("WEB_WORKERS", "2")),
-        loop=Loops.uvloop,
-        http=HTTPModes.http1,
-        websockets=False,
-        backlog=2048,
-        backpressure=CONNECTIONS_PER_WORKER,
-        http1_settings=HTTP1Settings(header_read_timeout=HEADER_MILLISECONDS, max_buffer_size=HEADER_BYTES),
-        respawn_failed_workers=True,
-        workers_kill_timeout=STOP_SECONDS,
-    )
-    threads = int(os.environ.get("WEB_THREADS", "4"))
-    card_threads = settings.CARD_CONCURRENCY * concurrency.THREADS_PER_CALL if settings.configured else 0
-    server.serve(target_loader=ApplicationLoader(target, threads, card_threads), wrap_loader=False)
+    WebServer(target).run()
 
 
 def _raise_file_limit() -> None:

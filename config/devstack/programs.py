@@ -102,7 +102,7 @@ def manage(name: str, environ: Mapping[str, str], *arguments: str, is_captured: 
 
 # What the programs would import after the fork.
 PRELOADED = (
-    "config.server", "config.urls", "config.celery", "granian.asgi", "kombu.transport.redis",
+    "config.server", "config.urls", "config.celery", "gunicorn.workers.base", "kombu.transport.redis",
     "celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "celery.apps.worker", "celery.apps.beat",
     "celery.concurrency.thread", "celery.worker.consumer", "celery.worker.strategy",
     "celery.worker.components", "sandbox.management.commands.sandbox_bank",

@@ -104,45 +104,6 @@ def test_slow_uploads_leave_threads_for_other_requests() -> None:
     asyncio.run(run())
 
 
-def test_every_upload_holds_a_slot_until_its_response_is_sent() -> None:
-    """Requests without a slot are ended later than they are answered."""
-    assert all(path.startswith(concurrency.CONSOLE_PREFIX) for path in uploads.UPLOAD_PERMISSIONS)
-
-
-def test_answered_requests_end_without_a_further_request() -> None:
-    async def run() -> None:
-        bridge = WsgiAdapter(Slow(), THREADS)
-        sent = SentMessages()
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b"x", "more_body": False}
-
-        async with asyncio.timeout(SECONDS):
-            await bridge(scope(OTHER, session()), receive, sent)
-            assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
-            while bridge.answered._timer is not None:  # nothing wakes an idle process
-                await asyncio.sleep(0)
-
-    asyncio.run(run())
-
-
-def test_response_that_cannot_be_sent_costs_no_thread() -> None:
-    async def run() -> None:
-        bridge = WsgiAdapter(Slow(), threads=1)
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b"x", "more_body": False}
-
-        def fail(message: Any) -> Any:
-            raise ValueError("not a header")
-
-        async with asyncio.timeout(SECONDS):
-            await bridge(scope(OTHER, session()), receive, fail)
-            assert await ask(bridge, OTHER) == 200
-
-    asyncio.run(run())
-
-
 def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
     async def run() -> None:
         application = Slow()

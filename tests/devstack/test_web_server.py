@@ -1,15 +1,21 @@
 """Requests as the application gets them, the answers of the web server itself, and stalled clients."""
 
 import os
+import resource
+import selectors
 import signal
+import socket
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from config.asgi import BODY_SECONDS
 from config.devstack.processes import command_of
+from config.http_protocol import MAX_CONNECTIONS
 from core.http import MAX_BODY
 from tests.devstack.conftest import WebServer, serving
 from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
@@ -33,7 +39,6 @@ def test_request_arrives_as_wsgi_environ(web: WebServer) -> None:
     ("path", "arrives"),
     [
         (b"/%C3%A9", "/é"),
-        ("/é".encode(), "/é"),
         (b"/%ff", "/\ufffd"),
         (b"/%00", "/\0"),
         (b"/%zz", "/%zz"),
@@ -44,6 +49,13 @@ def test_request_path_is_percent_decoded_in_path_info(web: WebServer, path: byte
     assert (
         ask(web.port, b"GET " + path).json["PATH_INFO"].encode("latin-1").decode(errors="replace") == arrives
     )
+
+
+@pytest.mark.parametrize("path", ["/é".encode(), b"/a b", b"/\x7f"])
+def test_request_path_with_other_characters_is_refused(web: WebServer, path: bytes) -> None:
+    response = ask(web.port, b"GET " + path)
+    assert (response.status, response.json["error"]["code"]) == (400, "invalid_request")
+    assert response.headers["connection"] == "close"
 
 
 def test_repeated_request_headers_are_joined(web: WebServer) -> None:
@@ -104,14 +116,47 @@ def test_responses_to_head_and_204_have_no_body(web: WebServer) -> None:
     assert (ask(web.port, b"GET /empty").status, ask(web.port, b"GET /empty").body) == (204, b"")
 
 
-def test_incomplete_body_is_408_and_incomplete_header_is_closed_after_ten_seconds(web: WebServer) -> None:
+def test_incomplete_body_is_408_and_incomplete_head_is_closed_after_ten_seconds(web: WebServer) -> None:
     body, header = opened(web.port, HALF_BODY), opened(web.port, HALF_HEADER)
+    silent, blank = opened(web.port, b""), opened(web.port, b"\r\n\r\n")
+    second = opened(web.port, b"GET /empty" + HEAD + b"\r\n")
+    assert second.recv(1000).startswith(b"HTTP/1.1 204")
+    second.sendall(HALF_HEADER)
     response = reply(body)
     assert (response.status, response.json["error"]["code"]) == (408, "request_timeout")
     assert response.headers["connection"] == "close"
     assert response.headers["x-request-id"].startswith("req_")
-    with header:
-        assert header.recv(100) == b""
+    for stalled in (header, silent, blank, second):
+        with stalled:
+            assert closes(stalled)
+
+
+def closes(connection: socket.socket) -> bool:
+    """Wait until the server closes the connection without an answer."""
+    try:
+        return connection.recv(100) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_head_of_a_request_may_have_64_kb(web: WebServer) -> None:
+    line = b"X-Filler: " + b"x" * 1000 + b"\r\n"
+    assert ask(web.port, b"GET /", line * 60).status == 200
+    response = reply(opened(web.port, b"GET /" + HEAD + line * 66))
+    assert (response.status, response.json["error"]["code"]) == (400, "invalid_request")
+
+
+def test_connections_beyond_the_limit_are_refused(web: WebServer) -> None:
+    """Two workers, so with one more connection than both may have, one is refused."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for _ in range(2 * MAX_CONNECTIONS + 1):
+            connection = stack.enter_context(opened(web.port, b""))
+            selector.register(connection, selectors.EVENT_READ)
+        (first, _events), *_others = selector.select(60)
+        refused: Any = first.fileobj
+        assert refused.recv(100).startswith(b"HTTP/1.1 503")
+    wait_until(lambda: _answering(web.port) is not None, 60)
 
 
 def test_repeatedly_killed_web_workers_are_replaced() -> None:
