@@ -1,6 +1,5 @@
 """The sessions of staff: where they began, and how to end them."""
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -84,7 +83,5 @@ def _shown(row: StaffSession, data: dict[str, Any], *, is_current: bool) -> Show
 def browser_name(user_agent: str) -> str:
     """Such as `Firefox, Windows`; empty if it is unknown."""
     tables = (BROWSERS, SYSTEMS)
-    found = [
-        next((name for part, name in table if re.search(rf"\b{part}", user_agent)), "") for table in tables
-    ]
+    found = [next((name for part, name in table if part in user_agent), "") for table in tables]
     return ", ".join(filter(None, found))

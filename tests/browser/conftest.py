@@ -42,9 +42,9 @@ def browser(playwright_driver: Playwright) -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture
 def login_state(stack: Stack, browser: Browser) -> Any:
-    """The cookies of the demo's admin after the login."""
+    """The cookies of the demo's admin after a login, which is also a confirmation for some minutes."""
     with browser.new_context(base_url=stack.base_url) as context:
         page = context.new_page()
         log_in(page, stack.demo["admin_user"], stack.demo["admin_password"])

@@ -200,6 +200,7 @@ def test_admin_without_the_permission_ends_no_session(somsri: User) -> None:
         (CHROME, "Chrome, Android"),
         (CHROME + " Edg/156.0", "Edge, Android"),
         ("Mozilla/5.0 (iPhone; CPU iPhone OS 19_0) Version/19.0 Mobile Safari/604.1", "Safari, iPhone"),
+        (CHROME.replace("Chrome", "HeadlessChrome"), "Chrome, Android"),
         ("curl/8.0", ""),
         ("", ""),
     ],
