@@ -1,0 +1,95 @@
+"""Files that spreadsheets open: CSV and XLSX. No cell of them is a formula."""
+
+import csv
+import io
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import IO, Any
+
+import xlsxwriter
+
+from core.csv_cells import escape_cell
+
+Cell = str | int | Decimal | date | datetime | None
+"""A Decimal is an amount in baht; a datetime has no time zone, its column names the zone."""
+TIME_FORM = "%Y-%m-%d %H:%M:%S"
+# The limit of the format.
+XLSX_ROWS = 1_048_576
+_XLSX_TEXT = 32_767
+
+
+@dataclass(frozen=True, slots=True)
+class FileType:
+    """A kind of file. `max_rows` includes the header; None: no limit."""
+
+    name: str
+    content_type: str
+    max_rows: int | None = None
+
+
+CSV = FileType("csv", "text/csv; charset=utf-8")
+XLSX = FileType("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", XLSX_ROWS)
+FILE_TYPES = {each.name: each for each in (CSV, XLSX)}
+
+
+def write(file: IO[bytes], file_type: FileType, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
+    """Write a table and return the number of rows without the header. Memory stays flat."""
+    return _write_xlsx(file, header, rows) if file_type is XLSX else _write_csv(file, header, rows)
+
+
+def _write_csv(file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
+    # Excel reads UTF-8 only after a byte order mark; Thai would be unreadable.
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
+    lines, count = csv.writer(text), 0
+    try:
+        lines.writerow([escape_cell(name) for name in header])
+        for row in rows:
+            lines.writerow([_csv_cell(value) for value in row])
+            count += 1
+    finally:
+        text.detach()  # the caller closes the file
+    return count
+
+
+def _csv_cell(value: Cell) -> Any:
+    if isinstance(value, str):
+        return escape_cell(value)
+    return value.strftime(TIME_FORM) if isinstance(value, datetime) else value
+
+
+def _write_xlsx(file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
+    # The rows wait in a file of their own until the end, which is deleted after an error too.
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"constant_memory": True, "default_date_format": "yyyy-mm-dd", "tmpdir": folder}
+        book = xlsxwriter.Workbook(file, options)
+        count = _fill(book, header, rows)
+        book.close()
+    return count
+
+
+def _fill(book: Any, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
+    sheet = book.add_worksheet()
+    amount = book.add_format({"num_format": "#,##0.00"})
+    instant = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+    bold = book.add_format({"bold": True})
+    sheet.freeze_panes(1, 0)
+    sheet.set_column(0, len(header) - 1, 20)
+    for column, name in enumerate(header):
+        sheet.write_string(0, column, name, bold)
+    count = 0
+    for count, row in enumerate(rows, 1):
+        for column, value in enumerate(row):
+            if isinstance(value, str):
+                sheet.write_string(count, column, value[:_XLSX_TEXT])  # never a formula or a link
+            elif isinstance(value, Decimal):
+                sheet.write_number(count, column, value, amount)
+            elif isinstance(value, datetime):
+                sheet.write_datetime(count, column, value, instant)
+            elif isinstance(value, date):
+                sheet.write_datetime(count, column, value)
+            elif value is not None:
+                sheet.write_number(count, column, value)
+    return count
