@@ -62,6 +62,10 @@ class ObjectTypeFilter(admin.SimpleListFilter):
 @admin.register(AuditRecord)
 class AuditRecordAdmin(ReadOnlyAdmin):
     list_display = ["created_at", "who", "act", "object", "changed", "reason", "address"]
+    export_columns = (
+        *("id", "created_at", "actor", "act", "object_type", "object_id"),
+        *("merchant_id", "reason", "address", "request_id"),
+    )
     list_filter = [("actor", NewestValuesFilter), "act", ObjectTypeFilter, DateFilter]
     search_fields = ["=object_id", "=request_id", "=merchant_id", "=actor"]
     search_help_text = _(

@@ -29,3 +29,6 @@ class FormRecorder:
 
     def viewed(self, object_type: str, object_id: str) -> None:
         recording.write_view(object_type, object_id)
+
+    def exported(self, object_type: str, details: dict[str, Any]) -> None:
+        recording.write_export(object_type, details)

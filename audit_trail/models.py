@@ -43,7 +43,10 @@ class AuditRecord(CausedRow):
     class Meta:
         verbose_name, verbose_name_plural = _("audit record"), _("audit records")
         default_permissions = ("view",)
-        permissions = [("view_personal_data", _("Can see names, accounts and messages of customers"))]
+        permissions = [
+            ("view_personal_data", _("Can see names, accounts and messages of customers")),
+            ("export_lists", _("Can download lists as files")),
+        ]
         indexes = [
             models.Index(fields=["object_id", "id"], name="auditrecord_of_object"),
             # The pages of objects show what staff did without the views, which may be many.

@@ -25,6 +25,7 @@ MAX_TTL_HOURS = 8784
 MAX_WAITING_HOURS = 720
 MAX_TOLERANCE_SECONDS = 3600
 INTERNAL_URL = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
+MAX_EXPORT_ROWS = 200_000
 MAX_ATTEMPT_DAYS = 3653
 MAX_PROXY_HOPS = 10
 MAX_CARD_CONCURRENCY = 64
@@ -120,6 +121,8 @@ SETTING_RULES = [
         "32 random bytes in URL-safe base64 (44 characters), or none."),
     SettingRule(23, "SESSION_IDLE_MINUTES", lambda n: 1 <= n <= MAX_IDLE_MINUTES, "is out of range",
         f"30 by default; 1 to {MAX_IDLE_MINUTES}, after which each session ends in any case."),
+    SettingRule(24, "EXPORT_MAX_ROWS", lambda n: 1 <= n <= MAX_EXPORT_ROWS, "is out of range",
+        f"50,000 by default; 1 to {MAX_EXPORT_ROWS:,}, because the web server holds the file in memory."),
     SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
         "90 by default; at least 1, ten years at most."),
     SettingRule(22, "PROXY_HOPS", lambda n: 0 <= n <= MAX_PROXY_HOPS, "is out of range",

@@ -67,6 +67,8 @@ APPROVAL_DAILY_LIMIT = read_variable("APPROVAL_DAILY_LIMIT", env.int, 20_000_000
 PAYOUT_ACCOUNT_WAITING_HOURS = read_variable("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)
 # Days after which delivery attempts are deleted.
 WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable("WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90)
+# A list of the console with more rows is not downloaded at once.
+EXPORT_MAX_ROWS = read_variable("EXPORT_MAX_ROWS", env.int, 50_000)
 LATE_TOLERANCE_SECONDS = read_variable("LATE_TOLERANCE_SECONDS", env.float, 0.0)  # of money after expiry
 # Largest normal difference between the database's clock and ours.
 CLOCK_WARNING_SECONDS = read_variable("CLOCK_WARNING_SECONDS", env.float, 2.0)

@@ -18,6 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import admin_columns, admin_lists, money, personal_data, security_log, staff_acts
+from core.admin_exports import ExportPages
 from core.security_log import SecurityEvent
 
 # Lookups in the address of a list at which PostgreSQL or Python may fail.
@@ -61,7 +62,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         return HttpResponseRedirect(f"{reverse('admin:audit_trail_auditrecord_changelist')}?{query}")
 
 
-class ReadOnlyAdmin(RecordedAdmin):
+class ReadOnlyAdmin(ExportPages, RecordedAdmin):
     """Pages that only read; services change rows."""
 
     shows_personal_data = False
@@ -89,6 +90,7 @@ class ReadOnlyAdmin(RecordedAdmin):
         shown: HttpResponse = super().changelist_view(request, title | (extra_context or {}))
         context = getattr(shown, "context_data", None) or {}
         if "cl" in context:
+            context["export_links"] = self.export_links(request, context["cl"])
             context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])
         return shown
 

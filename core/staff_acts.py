@@ -23,6 +23,9 @@ class StaffActRecorder(Protocol):
     def viewed(self, object_type: str, object_id: str) -> None:
         """Somebody saw personal data of an object."""
 
+    def exported(self, object_type: str, details: dict[str, Any]) -> None:
+        """Somebody took a list away as a file."""
+
 
 _connected: list[StaffActRecorder] = []
 

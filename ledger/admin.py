@@ -14,6 +14,7 @@ from ledger.models import Account, Entry, Journal, PendingEntry
 @admin.register(Account)
 class AccountAdmin(ReadOnlyAdmin):
     list_display = ["id", "type", "merchant", "baht"]
+    export_columns = ("id", "type", "merchant", "balance")
     list_filter = ["type"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
@@ -35,6 +36,9 @@ class AccountAdmin(ReadOnlyAdmin):
     @admin.display(description=_("balance"))
     def baht(self, account: Any) -> str:
         return money.display(account.held)
+
+    def export_balance(self, account: Any) -> int:
+        return int(account.held)
 
 
 class EntryInline(admin.TabularInline[Any, Any]):

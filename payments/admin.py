@@ -37,6 +37,10 @@ class PaymentAdmin(ActingAdmin):
 
     shows_personal_data = True
 
+    export_columns = (
+        "id", "merchant", "reference", "status", "amount", "amount_refunded", "card_brand", "payer_name",
+        "payer_bank_code", "bank_transaction_id", "created_at", "completed_at",
+    )  # fmt: skip
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [StatusFilter, "payer_differs"]
     list_select_related = ["merchant"]
@@ -46,6 +50,9 @@ class PaymentAdmin(ActingAdmin):
     def status_now(self, payment: Payment) -> str:
         status = payment.status_at(clock.now())
         return admin_columns.badge(status, status.label)
+
+    def export_status(self, payment: Payment) -> str:
+        return payment.status_at(clock.now()).value
 
     @admin.display(description=_("received"))
     def received_baht(self, payment: Payment) -> str | None:

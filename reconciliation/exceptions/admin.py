@@ -120,6 +120,7 @@ class ExceptionChangeList(ChangeList):
 
 class ReconciliationExceptionAdmin(ReadOnlyAdmin):
     list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
+    export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
     list_filter = [LiveOrSandboxFilter, "reason", AgeFilter, BankFilter, MerchantFilter]
     list_select_related = ["merchant"]

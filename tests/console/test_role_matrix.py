@@ -93,7 +93,11 @@ OPEN_PAGES = {
 ACTION_PAGE = "reconciliation_reconciliationexception_act"
 DJANGO_PAGES = ("changelist", "add", "history", "delete", "change")
 # Checked inside of pages, not by a page of their own.
-INNER_PERMISSIONS = {"merchants.issue_withdrawal_key", "audit_trail.view_personal_data"}
+INNER_PERMISSIONS = {
+    "audit_trail.export_lists",
+    "merchants.issue_withdrawal_key",
+    "audit_trail.view_personal_data",
+}
 
 
 @dataclass
@@ -179,6 +183,8 @@ def list_permission(label: str) -> str:
 def probes(world: World) -> Iterator[Probe]:
     for label in registered():
         yield Probe(list_permission(label), list_url(label), name=label)
+    export = reverse("admin:payments_payment_export", args=["csv"])  # test_exports.py tries all lists
+    yield Probe("audit_trail.export_lists", export, changes=True, name="export")
     for page, permission in PAGE_PERMISSIONS.items():
         data = {"approve": "1"} if page.endswith("_decide") else None
         yield Probe(permission, world.path(page), data, changes=page.endswith("_decide"), name=page)
@@ -296,8 +302,11 @@ def test_matrix_tries_every_action_of_every_list(admin_client: Client, rf: Any) 
 def test_matrix_tries_every_page() -> None:
     found = set(names(admin.site.get_urls()))
     of_models = {f"{label.replace('.', '_')}_{page}" for label in registered() for page in DJANGO_PAGES}
+    of_exports = {f"{label.replace('.', '_')}_export" for label in registered()}
     of_acts = {f"{label.replace('.', '_')}_act" for label, _act in object_acts()}
-    assert found - of_models - of_acts - OPEN_PAGES - {ACTION_PAGE} - set(PAGE_PERMISSIONS) == set()
+    assert (
+        found - of_models - of_exports - of_acts - OPEN_PAGES - {ACTION_PAGE} - set(PAGE_PERMISSIONS) == set()
+    )
 
 
 def names(patterns: Any) -> Iterator[str]:
@@ -367,6 +376,7 @@ def test_declaration_is_applied_again_and_keeps_other_groups(declared_roles: Non
 def test_finance_and_admin_share_nothing_but_reading_and_support() -> None:
     shared = roles.permissions_of(Role.FINANCE) & roles.permissions_of(Role.ADMIN)
     assert shared - roles.permissions_of(Role.SUPPORT) == {
+        "audit_trail.export_lists",
         "audit_trail.view_auditrecord",
         "operations.view_dailyclose",
     }
