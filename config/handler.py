@@ -1,6 +1,7 @@
 """Django's WSGI handler without the steps that requests here do not need. It saves an API request 100 µs."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, cast
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.utils.module_loading import import_string
 from core.middleware import is_for_browsers
 
 StartResponse = Callable[..., Any]
+MAX_PATHS = 1024
 
 
 class ApplicationHandler(WSGIHandler):
@@ -26,7 +28,8 @@ class ApplicationHandler(WSGIHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async)
-        self._resolver = get_resolver()
+        # Clients poll the same paths. 404 is not kept.
+        self._resolve = lru_cache(MAX_PATHS)(get_resolver().resolve)
         chain: Any = convert_exception_to_response(self._call_view)
         for path in reversed(settings.MIDDLEWARE):
             layer = import_string(path)
@@ -46,7 +49,7 @@ class ApplicationHandler(WSGIHandler):
         return cast(HttpResponseBase, response)
 
     def _call_view(self, request: HttpRequest) -> HttpResponse:
-        match = self._resolver.resolve(request.path_info)
+        match = self._resolve(request.path_info)
         request.resolver_match = match
         response: HttpResponse = match.func(request, *match.args, **match.kwargs)
         return response

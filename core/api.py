@@ -3,6 +3,7 @@
 No other module turns errors into HTTP responses.
 """
 
+import io
 import logging
 import re
 import sys
@@ -62,6 +63,24 @@ class JsonNegotiation(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
+class JsonRequest(Request):
+    """DRF's request, without its steps for forms and files."""
+
+    _data: Any
+    _full_data: Any
+    _files: Any
+    negotiator: "JsonNegotiation"
+
+    def _load_data_and_files(self) -> None:
+        self._data = self._full_data = self._files = {}
+        body = self._request.body
+        if body:
+            parser = self.negotiator.select_parser(self, self.parsers)
+            if parser is None:
+                raise exceptions.UnsupportedMediaType(self.content_type)
+            self._data = self._full_data = parser.parse(io.BytesIO(body))
+
+
 class ApiViewSet(viewsets.ViewSet):
     """The base of all resources. Handlers return an `ApiResponse` or a Django response."""
 
@@ -80,7 +99,7 @@ class ApiViewSet(viewsets.ViewSet):
         """DRF's, without new parsers and authenticators for each request."""
         # None for a method that the path does not have, as in DRF.
         self.action = self.action_map.get(str(request.method).lower())  # type: ignore[assignment]
-        return Request(request, parsers=self._parsers, negotiator=self._negotiator)
+        return JsonRequest(request, parsers=self._parsers, negotiator=self._negotiator)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """DRF's, for responses that are complete."""

@@ -5,7 +5,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import orjson
+from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
+from django.utils.functional import cached_property
 from rest_framework import serializers
+from rest_framework.fields import empty
+from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from core import clock
 
@@ -20,8 +24,53 @@ _INSTANT = re.compile(
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
+class Body(serializers.Serializer[Any]):
+    """A request body. One with nothing wrong in it takes a short way; DRF's finds the errors of the others.
+
+    The fields have neither `source` nor `allow_null`, and the class has no validators of its own.
+    """
+
+    def run_validation(self, data: Any = empty) -> Any:
+        accepted = self._accept(data) if type(data) is dict else None
+        return super().run_validation(data) if accepted is None else accepted
+
+    def _accept(self, data: dict[str, Any]) -> dict[str, Any] | None:
+        """The validated fields, or None if DRF must say what is wrong."""
+        accepted = {}
+        try:
+            for name, field, is_required in self._plan:
+                value = data.get(name, empty)
+                if value is not empty:
+                    accepted[name] = field.run_validation(value)
+                elif is_required:
+                    return None
+                elif field.default is not empty:
+                    accepted[name] = field.default
+        except serializers.ValidationError:
+            return None
+        return accepted
+
+    @cached_property
+    def _plan(self) -> list[tuple[str, Any, bool]]:
+        return [(name, field, field.required) for name, field in self.fields.items()]
+
+
 class Integer(serializers.IntegerField):
     """A JSON integer."""
+
+    def run_validation(self, data: Any = empty) -> Any:
+        # It passes all checks of DRF, which take 5 µs. So does a text below.
+        if type(data) is int and data in self._range:
+            return data
+        return super().run_validation(data)
+
+    @cached_property
+    def _range(self) -> range:
+        """The integers within both limits. Empty if it has other rules."""
+        low, high = self.min_value, self.max_value
+        if low is None or high is None or len(self.validators) != 2:
+            return range(0)
+        return range(low, high + 1)
 
     def to_internal_value(self, data: Any) -> int:
         if type(data) is not int:
@@ -37,6 +86,19 @@ class Text(serializers.CharField):
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("trim_whitespace", False)
         super().__init__(**kwargs)
+
+    def run_validation(self, data: Any = empty) -> Any:
+        is_short = type(data) is str and 0 < len(data) <= self._limit
+        if is_short and data.isascii() and "\0" not in data:
+            return data
+        return super().run_validation(data)
+
+    @cached_property
+    def _limit(self) -> int:
+        """The most characters, or 0 if it has other rules than those of all texts."""
+        rules = {MaxLengthValidator, ProhibitNullCharactersValidator, ProhibitSurrogateCharactersValidator}
+        is_usual = {type(each) for each in self.validators} == rules and not self.trim_whitespace
+        return self.max_length or 0 if is_usual else 0
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce
+from django.utils.functional import cached_property
 
 from core import ids, triggers, vault
 from core.columns import PublicId, PublicIdKey, RawJson
@@ -169,7 +170,7 @@ class Payment(StateMachine):
         """Satang that can still be refunded."""
         return self.received - self.amount_refunded - self.amount_refunding
 
-    @property
+    @cached_property
     def client_bank_account(self) -> str | None:
         sealed = self.client_bank_account_sealed
         return None if sealed is None else vault.open_sealed(sealed, context=self.id)

@@ -51,7 +51,7 @@ def draft(
 ) -> Payment:
     """Return a pending payment that the caller stores together with its QR code or charge."""
     sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
-    return rows.new(
+    payment = rows.new(
         Payment,
         id=payment_id,
         status=PaymentStatus.PENDING,
@@ -61,6 +61,8 @@ def draft(
         updated_at=created_at,
         **fields,
     )
+    payment.client_bank_account = client_bank_account  # so that the response need not open it
+    return payment
 
 
 def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:

@@ -11,7 +11,9 @@ MAX_CLIENT_LENGTH = 140
 IMAGE_FORMATS = ["png", "svg"]
 
 
-class QrCodeRequest(serializers.Serializer[Any]):
+class QrCodeRequest(fields.Body):
+    """What the customer shall pay, and what you know about the customer."""
+
     amount = fields.Integer(
         min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
     )
