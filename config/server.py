@@ -20,7 +20,6 @@ from config.http_protocol import HttpProtocol
 from config.parent_process import exit_with_parent
 
 APPLICATION = "config.wsgi:application"
-KEEP_ALIVE_SECONDS = 10
 STOP_SECONDS = 5
 # The event loop of a worker tells its parent that it runs. A worker that is silent for so long is replaced.
 SILENT_SECONDS = 60
@@ -59,7 +58,6 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
             "workers": int(os.environ.get("WEB_WORKERS", "2")),
             "worker_class": WebWorker,
             "backlog": 2048,
-            "keepalive": KEEP_ALIVE_SECONDS,
             "graceful_timeout": STOP_SECONDS,
             "timeout": SILENT_SECONDS,
             "loglevel": "error",
