@@ -45,7 +45,7 @@ class AuditRecord(CausedRow):
         default_permissions = ("view",)
         permissions = [
             ("view_personal_data", _("Can see names, accounts and messages of customers")),
-            ("export_lists", _("Can download lists as files")),
+            ("export_lists", _("Can download lists and monthly reports as files")),
         ]
         indexes = [
             models.Index(fields=["object_id", "id"], name="auditrecord_of_object"),

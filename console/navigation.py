@@ -14,7 +14,18 @@ from django.utils.functional import Promise
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from core.admin_exports import PERMISSION as EXPORT
+
 Label = str | Promise
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the site that is no list."""
+
+    label: Label
+    name: str
+    permission: str
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,7 @@ class Section:
     label: Label
     models: tuple[str, ...]
     details: tuple[str, ...] = ()
+    pages: tuple["Page", ...] = ()
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -118,6 +130,7 @@ SECTIONS = (
         _("Statements"),
         ("reconciliation.statement", "reconciliation.banknotification"),
         ("reconciliation.statementline",),
+        (Page(_("Monthly report"), "monthly_report", EXPORT),),
     ),
     Section("audit", _("Audit"), ("audit_trail.auditrecord", "operations.dailyclose")),
     Section("team", _("Team"), ("auth.user", "auth.group", "console.loginthrottle")),
@@ -149,6 +162,10 @@ def _links(site: admin.AdminSite, request: HttpRequest, section: Section) -> Ite
         url = reverse(f"{site.name}:{label.replace('.', '_')}_changelist")
         name = capfirst(model_admin.opts.verbose_name_plural)
         yield Link(name, url, is_current=request.path.startswith(url))
+    for page in section.pages:
+        if request.user.has_perm(page.permission):
+            url = reverse(f"{site.name}:{page.name}")
+            yield Link(page.label, url, is_current=request.path.startswith(url))
 
 
 def _label_of(model: Any) -> str:

@@ -18,6 +18,7 @@ from audit_trail.acts import Act
 from console import navigation, search
 from console.home import page
 from console.people import invitation_pages, sign_in, staff_sessions
+from console.reports import monthly_page
 
 # Pages before the second step of a login, and those of one's own account.
 SIGN_IN = (
@@ -66,6 +67,7 @@ class ConsoleSite(admin.AdminSite):
 
     def get_urls(self) -> list[Any]:
         found = self.admin_view(partial(search.view, self))
+        monthly = self.admin_view(partial(monthly_page.view, self))
         return [
             *(path(address, never_cache(partial(page, self)), name=name) for address, page, name in SIGN_IN),
             *(
@@ -74,6 +76,7 @@ class ConsoleSite(admin.AdminSite):
             ),
             # Django leads people away from it before their second step.
             path("logout/", never_cache(self.logout), name="logout"),
+            path("reports/monthly/", monthly, name="monthly_report"),
             path("search/", found, name="search"),
             path("language/", set_language, name="language"),
             *super().get_urls(),

@@ -91,10 +91,7 @@ class ExportPages(admin.ModelAdmin[Any]):
                 return _refused(request, 422, str(refusal))
             except AlreadyRunning:
                 return _refused(request, 429, _("Your last export still runs. Wait until it has ended."))
-            file.seek(0)
-            response = HttpResponse(file.read(), content_type=file_type.content_type)
-        response.headers["Content-Disposition"] = f'attachment; filename="{self.export_name(file_type)}"'
-        return response
+            return answer(file, file_type, self.export_name(file_type))
 
     def export_rows(self, request: HttpRequest) -> QuerySet[Any]:
         """All rows that the filters and the search find. The list may look at the newest ones only.
@@ -129,6 +126,14 @@ class ExportPages(admin.ModelAdmin[Any]):
 
     def _list_url(self) -> str:
         return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+
+
+def answer(file: IO[bytes], file_type: FileType, name: str) -> HttpResponse:
+    """A file as a download."""
+    file.seek(0)
+    response = HttpResponse(file.read(), content_type=file_type.content_type)
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 class AlreadyRunning(Exception):
@@ -217,7 +222,7 @@ def _column(page: Any, name: str) -> ExportColumn:
 
 
 def _baht(satang: int | None) -> Decimal | None:
-    return None if satang is None else Decimal(satang).scaleb(-2)
+    return None if satang is None else money.decimal(satang)
 
 
 def _times(at: datetime | None) -> tuple[Cell, Cell]:

@@ -1,6 +1,7 @@
 """Amounts as integer satang, and as text in baht (100 satang)."""
 
 import re
+from decimal import Decimal
 
 CURRENCY = "THB"
 MIN_AMOUNT = 100
@@ -15,6 +16,11 @@ def baht(satang: int) -> str:
     """Baht with two decimals, as banks write it: 150000 satang is "1500.00"."""
     whole, rest = divmod(abs(satang), 100)
     return f"{_sign(satang)}{whole}.{rest:02d}"
+
+
+def decimal(satang: int) -> Decimal:
+    """Baht as a number of a spreadsheet, exact to the satang."""
+    return Decimal(satang).scaleb(-2)
 
 
 def satang(text: str) -> int:

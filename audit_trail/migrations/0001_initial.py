@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'audit record',
                 'verbose_name_plural': 'audit records',
-                'permissions': [('view_personal_data', 'Can see names, accounts and messages of customers'), ('export_lists', 'Can download lists as files')],
+                'permissions': [('view_personal_data', 'Can see names, accounts and messages of customers'), ('export_lists', 'Can download lists and monthly reports as files')],
                 'default_permissions': ('view',),
             },
         ),

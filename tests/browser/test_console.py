@@ -1,12 +1,15 @@
 """What support staff do every day, in a real browser on a whole instance."""
 
+import csv
 import re
+from datetime import datetime
 from itertools import count
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.clock import BANGKOK
 from tests.browser.conftest import DESKTOP, PHONE
 from tests.flows.conftest import ShopClient
 from tests.stack import ROOT
@@ -150,3 +153,26 @@ def test_pages_have_no_serious_fault_for_people_with_disabilities(
         page.goto(path)
         faults[path] = serious_faults(page)
     assert {path: found for path, found in faults.items() if found} == {}
+
+
+def test_month_is_exported_for_the_accountant(
+    page: Page, shop_client: ShopClient, paid: dict[str, Any]
+) -> None:
+    page.goto("/admin/")
+    page.get_by_role("link", name="Statements").click()
+    page.get_by_role("link", name="Monthly report").click()
+    today = datetime.now(BANGKOK)
+    page.get_by_label("Month").fill(f"{today:%Y-%m}")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("Agrees with the ledger").first).to_be_visible()
+    assert page.evaluate(WIDE) == 0
+    assert serious_faults(page) == []
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    table = csv.DictReader(download.value.path().read_text("utf-8-sig").splitlines())
+    assert "Payments" in {row["Line"] for row in table}
+    page.goto(f"/admin/payments/payment/?q={paid['payment_id']}")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    [row] = csv.DictReader(download.value.path().read_text("utf-8-sig").splitlines())
+    assert (row["Id"], row["Amount (THB)"]) == (paid["payment_id"], "999.00")

@@ -73,6 +73,7 @@ PAGE_PERMISSIONS = {
     "reconciliation_slipcheck_check": "reconciliation.check_slip",
     "reconciliation_slipcheck_ask": "reconciliation.ask_bank",
     "reconciliation_statement_import": "reconciliation.import_statement",
+    "monthly_report": "audit_trail.export_lists",
     "operations_dailyclose_download": "operations.view_dailyclose",
     "auth_user_password_change": "auth.change_user",
     "auth_user_add": "auth.add_user",
