@@ -42,6 +42,8 @@ class Act(models.TextChoices):
     SECOND_FACTOR_ADDED = "second_factor_added", _("Set up the own second factor")
     SECOND_FACTOR_REMOVED = "second_factor_removed", _("Removed the own second factor")
     SECOND_FACTOR_RESET = "second_factor_reset", _("Reset the second factor")
+    PASSKEY_ADDED = "passkey_added", _("Added a passkey")
+    PASSKEY_REMOVED = "passkey_removed", _("Removed a passkey")
     RECOVERY_CODES_RENEWED = "recovery_codes_renewed", _("Made new recovery codes")
     INVITED = "invited", _("Invited the colleague")
     INVITATION_ACCEPTED = "invitation_accepted", _("Accepted the invitation")

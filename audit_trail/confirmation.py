@@ -28,6 +28,8 @@ CONFIRMED_ACTS = frozenset(
         Act.SECOND_FACTOR_ADDED,
         Act.SECOND_FACTOR_REMOVED,
         Act.SECOND_FACTOR_RESET,
+        Act.PASSKEY_ADDED,
+        Act.PASSKEY_REMOVED,
         Act.RECOVERY_CODES_RENEWED,
     }
 )

@@ -145,3 +145,30 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return str(self.user_id)
+
+
+class Passkey(models.Model):
+    """A device or password manager that proves its presence by a signature (WebAuthn), beside the app."""
+
+    user: Any = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="passkeys")
+    name = models.CharField(max_length=60)
+    # Both in URL-safe base64. A public key is no secret.
+    credential_id = models.TextField(unique=True)
+    public_key = models.TextField()
+    # Some devices count their signatures; the others always answer 0.
+    sign_count = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("passkey"), _("passkeys")
+        default_permissions = ()
+        triggers = [
+            ReadOnly("a passkey is replaced, never changed", exclude=["sign_count", "last_used_at"]),
+            Refuse(
+                "count_rises", UPDATE, "signatures are counted", condition="NEW.sign_count < OLD.sign_count"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

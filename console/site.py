@@ -30,6 +30,8 @@ ACCOUNT = (
     ("", sign_in.account_page, "account"),
     ("recovery-codes/", sign_in.recovery_codes_page, "account_recovery_codes"),
     ("end-sessions/", sign_in.end_sessions_page, "account_end_sessions"),
+    ("passkey/", sign_in.passkey_page, "account_passkey"),
+    ("remove-passkey/", sign_in.passkey_removal_page, "account_remove_passkey"),
     ("remove-app/", sign_in.removal_page, "account_remove_app"),
 )
 

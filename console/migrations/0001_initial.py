@@ -10,6 +10,11 @@ import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.conf import settings
+import core.triggers
+import django.db.models.deletion
+import pgtrigger.compiler
+import pgtrigger.migrations
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -23,6 +28,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
         ('admin', '0003_logentry_add_action_flag_choices'),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -124,6 +130,32 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='invitation',
             trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at"))', func="RAISE EXCEPTION 'an invitation is replaced, never changed' USING ERRCODE = 'check_violation';", hash='010a36ac3c1e5a2261600b74fbd42603ebd87169', operation='UPDATE', pgid='pgtrigger_read_only_c91d5', table='console_invitation', when='BEFORE')),
+        ),
+        migrations.CreateModel(
+            name='Passkey',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=60)),
+                ('credential_id', models.TextField(unique=True)),
+                ('public_key', models.TextField()),
+                ('sign_count', models.BigIntegerField()),
+                ('created_at', models.DateTimeField()),
+                ('last_used_at', models.DateTimeField(null=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='passkeys', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'passkey',
+                'verbose_name_plural': 'passkeys',
+                'default_permissions': (),
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='passkey',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."name" IS DISTINCT FROM NEW."name" OR OLD."credential_id" IS DISTINCT FROM NEW."credential_id" OR OLD."public_key" IS DISTINCT FROM NEW."public_key" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a passkey is replaced, never changed' USING ERRCODE = 'check_violation';", hash='c5f5b3cb98f527e84ef374fc67481eeb9e5ce612', operation='UPDATE', pgid='pgtrigger_read_only_9ab68', table='console_passkey', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='passkey',
+            trigger=pgtrigger.compiler.Trigger(name='count_rises', sql=core.triggers.TriggerSql(condition='WHEN (NEW.sign_count < OLD.sign_count)', func="RAISE EXCEPTION 'signatures are counted' USING ERRCODE = 'check_violation';", hash='6bdd42f2ea0c4cba0d5470b9c2a9449ae8a61a2e', operation='UPDATE', pgid='pgtrigger_count_rises_c76cf', table='console_passkey', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

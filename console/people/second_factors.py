@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import re
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -22,7 +23,7 @@ from django_otp import oath
 from console import lockouts, login
 from console.lockouts import LoginSubject
 from console.login_log import subject_of
-from console.models import RecoveryCode, SecondFactor
+from console.models import Passkey, RecoveryCode, SecondFactor
 from core import security_log, vault
 from core.security_log import SecurityEvent
 
@@ -50,6 +51,7 @@ class Kind(StrEnum):
 
     APP = "app"
     RECOVERY_CODE = "recovery_code"
+    PASSKEY = "passkey"
 
 
 def is_enrolled(user: Any) -> bool:
@@ -87,9 +89,11 @@ def enrol(user: User, secret: str, code: str, *, is_replacement: bool, now: date
 
 
 def remove(user: User) -> None:
-    """Remove the second factor with its recovery codes."""
-    SecondFactor.objects.filter(user=user).delete()
-    RecoveryCode.objects.filter(user=user).delete()
+    """Remove the second factor with its recovery codes and passkeys."""
+    with transaction.atomic():
+        _lock(user)
+        for model in (SecondFactor, RecoveryCode, Passkey):
+            model.objects.filter(user=user).delete()
 
 
 def renew_recovery_codes(user: User) -> list[str]:
@@ -111,10 +115,16 @@ def check_code(user: User, code: str, *, now: datetime) -> Kind:
 
     Raises WrongCode, and LockedOutError after too many.
     """
+    return check(user, lambda: _accept(user, _SEPARATORS.sub("", code).upper(), now), now=now)
+
+
+def check(user: User, accept: Callable[[], Kind | None], *, now: datetime) -> Kind:
+    """Count an attempt, and return what `accept` accepts. Raises WrongCode and LockedOutError."""
     subjects = [login.address_subject(), LoginSubject(f"code:{user.get_username()}", FAILURES_PER_USER)]
     lockouts.check_not_locked_out(subjects, now=now)
+    # Count before the check, so that requests at once cannot exceed the limit.
     last_allowed = lockouts.count_attempt(subjects, now=now)
-    kind = _accept(user, _SEPARATORS.sub("", code).upper(), now)
+    kind = accept()
     if kind is None:
         security_log.record(SecurityEvent.SECOND_FACTOR_FAILED, subject=subject_of(user))
         lockouts.log_lockouts(last_allowed)

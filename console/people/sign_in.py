@@ -22,8 +22,8 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.login_log import subject_of
 from console.models import SecondFactor
-from console.people import second_factors, staff_sessions
-from console.people.second_factors import AlreadyEnrolled, WrongCode
+from console.people import passkeys, second_factors, staff_sessions
+from console.people.second_factors import AlreadyEnrolled, Kind, WrongCode
 from core import clock, security_log, vault
 from core.security_log import SecurityEvent
 from qrcodes import images
@@ -44,6 +44,15 @@ class CodeForm(forms.Form):
     def refuse(self) -> None:
         message = _("The code is wrong, or it was used before. Wait for the next code of the app.")
         self.add_error("code", message)
+
+
+class PasskeyForm(forms.Form):
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=60,
+        help_text=gettext_lazy("Such as the name of your computer or security key."),
+    )
+    passkey = forms.CharField(max_length=passkeys.MAX_ANSWER, required=False, widget=forms.HiddenInput)
 
 
 def is_complete(request: HttpRequest) -> bool:
@@ -77,19 +86,23 @@ def code_page(site: Any, request: HttpRequest) -> HttpResponse:
         return _onward(request)
     if not _is_enrolled(request):
         return to_second_step(request)
-    form = CodeForm(request.POST or None)
-    if form.is_valid():
-        user = _user(request)
-        try:
+    user, answer = _user(request), request.POST.get("passkey")
+    form = CodeForm(request.POST if request.POST and answer is None else None)
+    try:
+        if answer is not None:
+            kind = second_factors.check(user, lambda: _by_passkey(request, user, answer), now=clock.now())
+        elif form.is_valid():
             kind = second_factors.check_code(user, form.cleaned_data["code"], now=clock.now())
-        except WrongCode:
-            form.refuse()
         else:
-            _complete(request)
-            if kind is second_factors.Kind.RECOVERY_CODE:
-                _warn_about_recovery_codes(request)
-            return _onward(request)
-    return _page(site, request, "sign_in_code", _("Second step"), form=form)
+            return _code_page(site, request, form)
+    except WrongCode:
+        if answer is None:
+            form.refuse()
+        return _code_page(site, request, form, has_failed=answer is not None)
+    _complete(request)
+    if kind is Kind.RECOVERY_CODE:
+        _warn_about_recovery_codes(request)
+    return _onward(request)
 
 
 def app_page(site: Any, request: HttpRequest) -> HttpResponse:
@@ -142,6 +155,7 @@ def account_page(site: Any, request: HttpRequest) -> HttpResponse:
         factor=SecondFactor.objects.filter(user=user).first(),
         unused_codes=second_factors.unused_recovery_codes(user),
         is_required=settings.REQUIRE_TWO_FACTOR,
+        passkeys=passkeys.of(user),
         sessions=staff_sessions.shown(user, request.session.session_key, now=clock.now()),
         idle_minutes=settings.SESSION_IDLE_MINUTES,
     )
@@ -180,6 +194,49 @@ def removal_page(site: Any, request: HttpRequest) -> HttpResponse:
         _log_change(user, "-app")
         messages.success(request, _("Your login has no second step now."))
     return HttpResponseRedirect(reverse("admin:account"))
+
+
+def passkey_page(site: Any, request: HttpRequest) -> HttpResponse:
+    """Add a passkey. An app comes first, because its recovery codes help when the passkey is lost."""
+    if not _is_enrolled(request):
+        return HttpResponseRedirect(reverse("admin:account"))
+    confirmation.check(Act.PASSKEY_ADDED)
+    user, has_failed = _user(request), False
+    form = PasskeyForm(request.POST or None)
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            with recorded(Act.PASSKEY_ADDED, user) as recording:
+                made = passkeys.add(request, user, given["name"], given["passkey"], now=clock.now())
+                recording.details["passkey"] = made.name
+        except WrongCode:
+            has_failed = True
+        else:
+            _log_change(user, "+passkey")
+            return HttpResponseRedirect(reverse("admin:account"))
+    options = passkeys.creation_options(request, user)
+    title = _("Add a passkey")
+    return _page(site, request, "passkey", title, form=form, options=options, has_failed=has_failed)
+
+
+def passkey_removal_page(site: Any, request: HttpRequest) -> HttpResponse:
+    """Remove one of one's own passkeys."""
+    if request.method == "POST":
+        user = _user(request)
+        with recorded(Act.PASSKEY_REMOVED, user):
+            passkeys.remove(user, request.POST.get("id", ""))
+        _log_change(user, "-passkey")
+    return HttpResponseRedirect(reverse("admin:account"))
+
+
+def _code_page(site: Any, request: HttpRequest, form: CodeForm, *, has_failed: bool = False) -> HttpResponse:
+    options = passkeys.request_options(request, request.user)
+    context = {"form": form, "options": options, "has_failed": has_failed}
+    return _page(site, request, "sign_in_code", _("Second step"), **context)
+
+
+def _by_passkey(request: HttpRequest, user: User, answer: str) -> Kind | None:
+    return Kind.PASSKEY if passkeys.accept(request, user, answer, now=clock.now()) else None
 
 
 def _enrol(request: HttpRequest, secret: str, code: str, *, is_replacement: bool) -> list[str]:

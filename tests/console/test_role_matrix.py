@@ -88,7 +88,8 @@ PAGE_PERMISSIONS = {
 OPEN_PAGES = {
     "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
     "view_on_site", "app_list", "search", "language", "sign_in_code", "sign_in_app", "account",
-    "account_recovery_codes", "invitation", "account_remove_app", "account_end_sessions",
+    "account_recovery_codes", "account_passkey", "account_remove_passkey",
+    "invitation", "account_remove_app", "account_end_sessions",
 }  # fmt: skip
 # `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
 ACTION_PAGE = "reconciliation_reconciliationexception_act"
