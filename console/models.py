@@ -172,3 +172,62 @@ class Passkey(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ExportState(models.TextChoices):
+    WAITING = "waiting", _("Waiting")
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+
+
+class Export(models.Model):
+    """A list that a worker writes to a file for a member of staff; see `console.exports`.
+
+    `lease_until` and `attempts` belong to the worker: when a lease ends, another worker begins again.
+    """
+
+    owner: Any = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="exports")
+    list = models.CharField(max_length=80)
+    query = models.TextField(blank=True, default="")
+    file_type = models.CharField(max_length=8)
+    state = models.CharField(max_length=7, choices=ExportState.choices, default=ExportState.WAITING)
+    total = models.BigIntegerField(null=True)
+    rows = models.BigIntegerField(default=0)
+    attempts = models.IntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, db_index=True)
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("export"), _("exports")
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner"], condition=Q(state__in=["waiting", "running"]), name="export_one_open"
+            ),
+            models.CheckConstraint(condition=Q(state__in=ExportState.values), name="export_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.list} {self.state}"
+
+    @property
+    def percent(self) -> int:
+        return min(99, 100 * self.rows // self.total) if self.total else 0
+
+
+class ExportPart(models.Model):
+    """A part of a finished file, compressed. All parts are written in one commit with the state."""
+
+    export = models.ForeignKey(Export, on_delete=models.CASCADE, related_name="parts")
+    number = models.IntegerField()
+    content = models.BinaryField()
+
+    class Meta:
+        verbose_name, verbose_name_plural = _("part of an export"), _("parts of exports")
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["export", "number"], name="exportpart_once")]
+
+    def __str__(self) -> str:
+        return f"{self.export_id}:{self.number}"

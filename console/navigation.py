@@ -130,7 +130,7 @@ SECTIONS = (
         _("Statements"),
         ("reconciliation.statement", "reconciliation.banknotification"),
         ("reconciliation.statementline",),
-        (Page(_("Monthly report"), "monthly_report", EXPORT),),
+        (Page(_("Monthly report"), "monthly_report", EXPORT), Page(_("Exports"), "exports", EXPORT)),
     ),
     Section("audit", _("Audit"), ("audit_trail.auditrecord", "operations.dailyclose")),
     Section("team", _("Team"), ("auth.user", "auth.group", "console.loginthrottle")),

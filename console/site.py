@@ -16,6 +16,7 @@ from django.views.i18n import set_language
 from audit_trail import recording
 from audit_trail.acts import Act
 from console import navigation, search
+from console.exports import page as exports_page
 from console.home import page
 from console.people import invitation_pages, sign_in, staff_sessions
 from console.reports import monthly_page
@@ -69,6 +70,7 @@ class ConsoleSite(admin.AdminSite):
 
     def get_urls(self) -> list[Any]:
         found = self.admin_view(partial(search.view, self))
+        exported = self.admin_view(partial(exports_page.download, self))
         monthly = self.admin_view(partial(monthly_page.view, self))
         return [
             *(path(address, never_cache(partial(page, self)), name=name) for address, page, name in SIGN_IN),
@@ -78,6 +80,8 @@ class ConsoleSite(admin.AdminSite):
             ),
             # Django leads people away from it before their second step.
             path("logout/", never_cache(self.logout), name="logout"),
+            path("exports/", self.admin_view(partial(exports_page.view, self)), name="exports"),
+            path("exports/<int:number>/", exported, name="export_download"),
             path("reports/monthly/", monthly, name="monthly_report"),
             path("search/", found, name="search"),
             path("language/", set_language, name="language"),

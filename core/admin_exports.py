@@ -88,7 +88,7 @@ class ExportPages(admin.ModelAdmin[Any]):
             try:
                 self._export(request, file, file_type, found)
             except TooMuch as refusal:
-                return _refused(request, 422, str(refusal))
+                return self._offer(request, file_type, str(refusal))
             except AlreadyRunning:
                 return _refused(request, 429, _("Your last export still runs. Wait until it has ended."))
             return answer(file, file_type, self.export_name(file_type))
@@ -102,6 +102,18 @@ class ExportPages(admin.ModelAdmin[Any]):
         changes.root_queryset = self.get_queryset(request)
         found: QuerySet[Any] = ChangeList.get_queryset(changes, request)
         return found.select_related(None)
+
+    def _offer(self, request: HttpRequest, file_type: FileType, message: str) -> HttpResponse:
+        """Offer to write the file in the background."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("The file is large"),
+            "message": message,
+            "list": self.opts.label_lower,
+            "query": request.GET.urlencode(),
+            "file_type": file_type.name,
+        }
+        return render(request, "admin/export_offer.html", context, status=422)
 
     def export_name(self, file_type: FileType) -> str:
         day = clock.now().astimezone(clock.BANGKOK).date()

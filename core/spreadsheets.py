@@ -27,11 +27,17 @@ class FileType:
 
     name: str
     content_type: str
+    is_text: bool
     max_rows: int | None = None
 
 
-CSV = FileType("csv", "text/csv; charset=utf-8")
-XLSX = FileType("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", XLSX_ROWS)
+CSV = FileType("csv", "text/csv; charset=utf-8", is_text=True)
+XLSX = FileType(
+    "xlsx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    is_text=False,
+    max_rows=XLSX_ROWS,
+)
 FILE_TYPES = {each.name: each for each in (CSV, XLSX)}
 
 

@@ -1,0 +1,75 @@
+"""The page *Exports*: files that workers write for the person who looks at it."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+
+from console.exports import jobs
+from console.models import Export, ExportState
+from core import clock, spreadsheets
+from core.admin_exports import PERMISSION
+
+MAX_SHOWN = 50
+
+
+def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
+    """Show the exports of this person; a POST asks for another one. Raises PermissionDenied and Http404."""
+    if not request.user.has_perm(PERMISSION):
+        raise PermissionDenied
+    if request.method == "POST":
+        return _ask(request)
+    exports = list(Export.objects.filter(owner_id=request.user.pk).order_by("-pk")[:MAX_SHOWN])
+    context: dict[str, Any] = site.each_context(request) | {
+        "title": _("Exports"),
+        "exports": [(export, _name(export)) for export in exports],
+        "is_open": any(export.state in jobs.OPEN for export in exports),
+    }
+    return TemplateResponse(request, "admin/exports.html", context)
+
+
+def _ask(request: HttpRequest) -> HttpResponse:
+    user: Any = request.user
+    label, file_type = request.POST.get("list", ""), request.POST.get("file_type", "")
+    page = jobs.page_of(label)
+    if page is None or file_type not in spreadsheets.FILE_TYPES:
+        raise Http404
+    if not page.has_view_permission(request):
+        raise PermissionDenied
+    query = request.POST.get("query", "").replace("\0", "")
+    try:
+        jobs.ask(user, list=label, query=query, file_type=file_type, now=clock.now())
+    except jobs.AlreadyOpen:
+        messages.warning(request, _("Your last export still runs. Wait until it has ended."))
+    return HttpResponseRedirect(reverse("admin:exports"))
+
+
+def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpResponse:
+    """The file, for its owner only. Raises PermissionDenied and Http404."""
+    if not request.user.has_perm(PERMISSION):
+        raise PermissionDenied
+    mine = Export.objects.filter(owner_id=request.user.pk, state=ExportState.DONE)
+    export = mine.filter(pk=number).first()
+    page = jobs.page_of(export.list) if export else None
+    if export is None or page is None:
+        raise Http404
+    if not page.has_view_permission(request):
+        raise PermissionDenied
+    file_type = spreadsheets.FILE_TYPES[export.file_type]
+    parts = export.parts.order_by("number").values_list("content", flat=True)
+    response = HttpResponse(b"".join(map(bytes, parts)), content_type=file_type.content_type)
+    if file_type.is_text:  # it is stored compressed, and browsers unpack it
+        response.headers["Content-Encoding"] = "gzip"
+    name = f"{page.opts.model_name}-{export.created_at.astimezone(clock.BANGKOK).date()}.{file_type.name}"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _name(export: Export) -> str:
+    page = jobs.page_of(export.list)
+    return str(capfirst(page.opts.verbose_name_plural)) if page else export.list

@@ -1,0 +1,212 @@
+"""Large lists that a worker writes to a file: progress, killed workers, whose file it is."""
+
+import csv
+import gzip
+import io
+import zipfile
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db.models.functions import Now
+from django.test import Client
+
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
+from console.exports import jobs
+from console.models import Export, ExportPart, ExportState
+from core import clock
+from payments.models import Payment
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import Seller, staff_client
+
+PAGE = "/admin/exports/"
+ASKED = {"list": "payments.payment", "query": "status=pending", "file_type": "csv"}
+
+
+@pytest.fixture
+def pending(shop: Shop) -> list[str]:
+    """Ids of pending payments, the newest first."""
+    found = [shop.qr_code(amount=100 + number)["payment_id"] for number in range(5)]
+    return sorted(found, reverse=True)
+
+
+def ask(client: Client, **changes: Any) -> Export:
+    answer = client.post(PAGE, ASKED | changes)
+    assert answer.status_code == 302
+    return Export.objects.latest("pk")
+
+
+def table(client: Client, export: Export) -> list[dict[str, str]]:
+    answer = client.get(f"{PAGE}{export.pk}/")
+    assert answer.status_code == 200
+    assert answer["Content-Encoding"] == "gzip"
+    text = gzip.decompress(answer.content).decode("utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def end_lease() -> None:
+    """As if the worker was killed a while ago."""
+    Export.objects.update(lease_until=Now() - timedelta(seconds=1))
+
+
+def claimed() -> Export:
+    """An export whose worker was killed after it began."""
+    export = jobs._claim()
+    assert export is not None
+    return export
+
+
+def test_list_that_is_too_long_offers_a_background_export(
+    admin_client: Client, pending: list[str], settings: Any
+) -> None:
+    settings.EXPORT_MAX_ROWS = 2
+    page = admin_client.get("/admin/payments/payment/export/csv/?status=pending").content.decode()
+    assert 'name="query" value="status=pending"' in page
+    export = ask(admin_client)
+    assert "Waiting" in admin_client.get(PAGE).content.decode()
+    assert jobs.run_due() == 1
+    assert "Download" in admin_client.get(PAGE).content.decode()
+    assert [row["Id"] for row in table(admin_client, export)] == pending
+    export.refresh_from_db()
+    assert (export.state, export.rows, export.total) == (ExportState.DONE, 5, 5)
+    record = AuditRecord.objects.get(act=Act.EXPORTED)
+    assert (record.actor, record.after["rows"]) == ("staff:admin", 5)
+
+
+def test_workbook_is_written_in_the_background(admin_client: Client, pending: list[str]) -> None:
+    export = ask(admin_client, file_type="xlsx")
+    jobs.run_due()
+    answer = admin_client.get(f"{PAGE}{export.pk}/")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as book:
+        assert pending[0] in book.read("xl/worksheets/sheet1.xml").decode()
+
+
+def test_file_of_many_parts_is_whole(
+    admin_client: Client, pending: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PART_BYTES", 64)
+    export = ask(admin_client)
+    jobs.run_due()
+    assert export.parts.count() > 2
+    assert [row["Id"] for row in table(admin_client, export)] == pending
+
+
+def test_export_of_a_killed_worker_begins_again(admin_client: Client, pending: list[str]) -> None:
+    export = ask(admin_client)
+    claimed()
+    assert jobs.run_due() == 0, "another worker may still have it"
+    end_lease()
+    assert admin_client.get(f"{PAGE}{export.pk}/").status_code == 404
+    assert jobs.run_due() == 1
+    assert len(table(admin_client, export)) == 5
+
+
+def test_export_that_kills_its_workers_fails(admin_client: Client, pending: list[str]) -> None:
+    export = ask(admin_client)
+    for _ in range(jobs.MAX_ATTEMPTS):
+        claimed()
+        end_lease()
+    assert jobs.run_due() == 0
+    export.refresh_from_db()
+    assert export.state == ExportState.FAILED
+    assert "Use narrower filters" in admin_client.get(PAGE).content.decode()
+    ask(admin_client)
+
+
+def test_worker_that_lost_its_lease_stores_nothing(admin_client: Client, pending: list[str]) -> None:
+    export = ask(admin_client)
+    slow = claimed()
+    end_lease()
+    claimed()
+    with pytest.raises(jobs.Abandoned):
+        jobs._write(slow)
+    assert not ExportPart.objects.exists()
+    export.refresh_from_db()
+    assert export.state == ExportState.RUNNING
+
+
+def test_one_person_has_one_open_export(admin_client: Client, pending: list[str]) -> None:
+    ask(admin_client)
+    ask(admin_client)
+    assert Export.objects.count() == 1
+
+
+def test_one_export_runs_at_once(admin_client: Client, pending: list[str]) -> None:
+    other = staff_client("other", "view_payment", "export_lists")
+    ask(admin_client)
+    ask(other)
+    claimed()
+    assert jobs.run_due() == 0
+
+
+def test_export_of_another_person_is_not_found(admin_client: Client, pending: list[str]) -> None:
+    export = ask(admin_client)
+    jobs.run_due()
+    other = staff_client("other", "view_payment", "export_lists")
+    assert other.get(f"{PAGE}{export.pk}/").status_code == 404
+    assert "Download" not in other.get(PAGE).content.decode()
+
+
+def test_exports_need_the_permission(pending: list[str]) -> None:
+    assert staff_client("viewer", "view_payment").get(PAGE).status_code == 403
+    assert staff_client("writer", "view_payment").post(PAGE, ASKED).status_code == 403
+    assert staff_client("blind", "export_lists").post(PAGE, ASKED).status_code == 403
+    assert not Export.objects.exists()
+
+
+@pytest.mark.parametrize("lost", ["view_payment", "export_lists"])
+def test_person_who_lost_the_permission_gets_no_file(pending: list[str], lost: str) -> None:
+    client = staff_client("leaver", "view_payment", "export_lists")
+    export = ask(client)
+    user = User.objects.get(username="leaver")
+    user.user_permissions.remove(user.user_permissions.get(codename=lost))
+    jobs.run_due()
+    export.refresh_from_db()
+    assert export.state == ExportState.FAILED
+    assert client.get(f"{PAGE}{export.pk}/").status_code == (403 if lost == "export_lists" else 404)
+
+
+def test_personal_data_is_masked_in_the_background_too(shop: Shop, bank: SandboxBankClient) -> None:
+    Seller(shop, bank).paid()
+    client = staff_client("viewer", "view_payment", "export_lists")
+    export = ask(client, query="")
+    jobs.run_due()
+    assert table(client, export)[0]["Payer name"] == "S*** J***"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"list": "auth.user"}, {"list": "x"}, {"file_type": "pdf"}, {"list": "\0"}]
+)
+def test_unknown_list_or_file_type_is_not_found(admin_client: Client, db: None, changes: Any) -> None:
+    assert admin_client.post(PAGE, ASKED | changes).status_code == 404
+
+
+def test_bad_filter_fails_the_export(admin_client: Client, pending: list[str]) -> None:
+    export = ask(admin_client, query="amount__in=99999999999999999999999&payer_differs__exact=%00")
+    jobs.run_due()
+    export.refresh_from_db()
+    assert export.state == ExportState.FAILED
+
+
+def test_file_that_is_too_large_fails(
+    admin_client: Client, pending: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MAX_FILE_BYTES", 10)
+    export = ask(admin_client)
+    jobs.run_due()
+    export.refresh_from_db()
+    assert (export.state, export.parts.count()) == (ExportState.FAILED, 0)
+
+
+def test_old_files_are_deleted(admin_client: Client, pending: list[str]) -> None:
+    ask(admin_client)
+    jobs.run_due()
+    now = clock.now()
+    jobs.delete_old(now + jobs.KEPT - timedelta(minutes=1))
+    assert ExportPart.objects.exists()
+    jobs.delete_old(now + jobs.KEPT + timedelta(minutes=1))
+    assert not Export.objects.exists()
+    assert not ExportPart.objects.exists()
+    assert Payment.objects.count() == 5
