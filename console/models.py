@@ -213,8 +213,17 @@ class Export(models.Model):
         return f"{self.list} {self.state}"
 
     @property
-    def percent(self) -> int:
-        return min(99, 100 * self.rows // self.total) if self.total else 0
+    def progress(self) -> str:
+        """How many rows are written, and of how many."""
+        is_known = self.state == ExportState.RUNNING and self.total is not None
+        return f"{self.rows:,} / {self.total:,}" if is_known else f"{self.rows:,}"
+
+    @property
+    def percent(self) -> int | None:
+        """Of a running export. The total is that of its start, so rows may exceed it."""
+        if self.state != ExportState.RUNNING or not self.total:
+            return None
+        return min(99, 100 * self.rows // self.total)
 
 
 class ExportPart(models.Model):

@@ -75,6 +75,16 @@ def test_list_that_is_too_long_offers_a_background_export(
     assert (record.actor, record.after["rows"]) == ("staff:admin", 5)
 
 
+def test_page_shows_the_progress(admin_client: Client, pending: list[str]) -> None:
+    ask(admin_client)
+    export = claimed()
+    jobs._renew(export, total=1000, rows=250)
+    page = admin_client.get(PAGE).content.decode()
+    assert "250 / 1,000" in page
+    assert '<progress max="100" value="25"' in page
+    assert 'http-equiv="refresh"' in page
+
+
 def test_workbook_is_written_in_the_background(admin_client: Client, pending: list[str]) -> None:
     export = ask(admin_client, file_type="xlsx")
     jobs.run_due()
