@@ -107,7 +107,7 @@ SETTING_RULES = [
     SettingRule(9, "WEBHOOK_TIMEOUT_SECONDS", lambda n: n > 0, "must be positive", "15 by default."),
     SettingRule(11, "SANDBOX_BANK_SECRET", lambda text: not text or len(text) >= MIN_TOKEN_LENGTH, "is short",
         f"Use at least {MIN_TOKEN_LENGTH} random characters, or none."),
-    SettingRule(16, "WEBHOOK_THREADS", lambda n: n >= 2, "must be at least 2",
+    SettingRule(16, "WEBHOOK_CONCURRENCY", lambda n: n >= 2, "must be at least 2",
         "96 by default; half of them serve endpoints that are slow."),
     SettingRule(17, "SPEEDUP", lambda n: n > 0, "must be positive", "1 by default."),
     SettingRule(18, "CARD_CONCURRENCY", lambda n: 1 <= n <= MAX_CARD_CONCURRENCY, "is out of range",

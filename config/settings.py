@@ -55,7 +55,7 @@ WEBHOOK_ALLOWED_NETWORKS: list[Network] = read_variable("WEBHOOK_ALLOWED_NETWORK
 WEBHOOK_ALLOW_HTTP = read_variable("WEBHOOK_ALLOW_HTTP", env.bool, False)
 # The whole of one delivery attempt, with connection and answer.
 WEBHOOK_TIMEOUT_SECONDS = read_variable("WEBHOOK_TIMEOUT_SECONDS", env.float, 15.0)
-WEBHOOK_THREADS = read_variable("WEBHOOK_THREADS", env.int, 96)  # posts under way at once, in each worker
+WEBHOOK_CONCURRENCY = read_variable("WEBHOOK_CONCURRENCY", env.int, 96)  # posts in flight, by worker
 # Divides the waiting times between inquiries and between delivery attempts; for tests.
 SPEEDUP = read_variable("SPEEDUP", env.float, 1.0)
 WEBHOOKS_PER_MERCHANT = read_variable("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count

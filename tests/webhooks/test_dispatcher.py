@@ -49,7 +49,7 @@ def states(endpoint: Endpoint | None = None) -> Counter[tuple[str, int]]:
     return Counter(deliveries.values_list("state", "attempt_count"))
 
 
-def test_slow_endpoints_never_get_more_than_half_of_the_threads(other_shop: Shop, receiver: Receiver) -> None:
+def test_slow_endpoints_never_get_more_than_half_of_the_posts(other_shop: Shop, receiver: Receiver) -> None:
     receiver.on("/slow", Reply(hangs=True))
     for number in range(6):
         shop = open_shop(f"Slow {number}")
@@ -57,7 +57,7 @@ def test_slow_endpoints_never_get_more_than_half_of_the_threads(other_shop: Shop
         publish(shop, 4)
     quick = make_quick(other_shop, receiver.url("/quick"))
     publish(other_shop, 40)
-    dispatcher = Dispatcher(threads=8)
+    dispatcher = Dispatcher(concurrency=8)
 
     def watch() -> int:
         try:
@@ -77,7 +77,7 @@ def test_slow_endpoints_never_get_more_than_half_of_the_threads(other_shop: Shop
 
 
 @pytest.mark.parametrize("hanging", [1, 2])
-def test_quick_endpoints_that_start_to_hang_leave_threads_for_other_endpoints(
+def test_quick_endpoints_that_start_to_hang_leave_posts_for_other_endpoints(
     other_shop: Shop, receiver: Receiver, hanging: int
 ) -> None:
     receiver.on("/hangs", Reply(hangs=True))
@@ -85,7 +85,7 @@ def test_quick_endpoints_that_start_to_hang_leave_threads_for_other_endpoints(
         shop = open_shop(f"Hanging {number}")
         make_quick(shop, receiver.url("/hangs"))
         publish(shop, 40)
-    dispatcher = Dispatcher(threads=16)
+    dispatcher = Dispatcher(concurrency=16)
 
     def watch() -> bool:
         try:
@@ -101,7 +101,7 @@ def test_quick_endpoints_that_start_to_hang_leave_threads_for_other_endpoints(
     assert run_concurrently(lambda: drain(dispatcher), watch)[1]
 
 
-def test_webhook_worker_without_free_threads_wakes_another_worker(
+def test_webhook_worker_with_all_posts_in_flight_wakes_another_worker(
     shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shops = [shop, *(open_shop(f"Shop {number}") for number in range(3))]
@@ -112,12 +112,12 @@ def test_webhook_worker_without_free_threads_wakes_another_worker(
         make_quick(each, receiver.url())
     publish(shop, 2)
     wakeups.clear()
-    drain(Dispatcher(threads=8))
+    drain(Dispatcher(concurrency=8))
     assert wakeups == []
     for each in shops:
         publish(each, 8)
     wakeups.clear()
-    drain(Dispatcher(threads=4))
+    drain(Dispatcher(concurrency=4))
     assert wakeups == [1]
 
 
@@ -128,7 +128,7 @@ def test_stopped_dispatcher_finishes_posts_in_flight_and_starts_no_others(
     receiver.on("/hook", Reply(after=stopped))
     make_quick(shop, receiver.url())
     publish(shop, 10)
-    dispatcher = Dispatcher(threads=6)
+    dispatcher = Dispatcher(concurrency=6)
 
     def stop() -> int:
         receiver.wait_for(lambda requests: len(requests) == 2)
@@ -151,7 +151,7 @@ def test_internal_error_in_a_delivery_does_not_affect_other_deliveries(
     whole = make_quick(other_shop, receiver.url())
     publish(shop, 3)
     publish(other_shop, 20)
-    assert drain(Dispatcher(threads=4)) == 23
+    assert drain(Dispatcher(concurrency=4)) == 23
     assert states(whole) == {("succeeded", 1): 20}
     assert states(broken) == {("leased", 1): 3}
     faults = [record for record in caplog.records if record.name == "webhooks.delivery.dispatcher"]
@@ -169,7 +169,7 @@ def test_concurrent_drains_deliver_each_event_once(shop: Shop, receiver: Receive
     for _ in range(3):
         make_quick(shop, receiver.url())
     publish(shop, 30)
-    dispatchers = [Dispatcher(threads=4) for _ in range(processes)]
+    dispatchers = [Dispatcher(concurrency=4) for _ in range(processes)]
     first, last = dispatchers[0], dispatchers[-1]
     assert sum(run_concurrently(lambda: drain(first), lambda: drain(last))) == 90
     assert states() == {("succeeded", 1): 90}
@@ -183,7 +183,7 @@ def test_delivery_results_during_a_database_outage_are_recorded_by_the_next_drai
     receiver.on("/hook", Reply(after=ended))
     make_quick(shop, receiver.url())
     publish(shop, 3)
-    dispatcher, ours = Dispatcher(threads=9), connection.connection.info.backend_pid
+    dispatcher, ours = Dispatcher(concurrency=9), connection.connection.info.backend_pid
 
     def drain_until_the_fault() -> None:
         with pytest.raises(OperationalError):
@@ -223,7 +223,7 @@ def test_delivery_result_that_cannot_be_stored_does_not_affect_other_deliveries(
     publish(other_shop, 5)
     # PostgreSQL takes no U+0000, which the client therefore takes out.
     monkeypatch.setattr("webhooks.http.client._excerpt", lambda body: "\0" if body == b"bad" else "")
-    assert drain(Dispatcher(threads=8)) == 6
+    assert drain(Dispatcher(concurrency=8)) == 6
     assert states(good) == {("succeeded", 1): 5}
     assert states(bad) == {("leased", 1): 1}
 
@@ -251,6 +251,6 @@ def test_results_are_recorded_while_further_posts_to_a_working_endpoint_run(
 
     monkeypatch.setattr(queue.RoundRobinClaimer, "claim", count_claimed)
     monkeypatch.setattr(attempt_log, "record", count_ended)
-    drain(Dispatcher(threads=192))  # more than one endpoint may use
+    drain(Dispatcher(concurrency=192))  # more than one endpoint may use
     further, ended = at_first_record[0]
     assert further == (ended if has_claimed_more else 0)

@@ -106,7 +106,7 @@ def test_seventy_hanging_endpoints_do_not_delay_another_merchant(
     for _ in range(70):
         make_endpoint(greedy, receiver.url("/hangs"), latency_ms=latency_ms)
     publish(greedy, 4)
-    dispatcher = Dispatcher(threads=24)
+    dispatcher = Dispatcher(concurrency=24)
     share = 24 // 3 if latency_ms == 10 else 24 // 8
 
     def watch() -> Counter[str]:

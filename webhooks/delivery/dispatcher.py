@@ -28,7 +28,7 @@ log = logging.getLogger("webhooks.delivery.dispatcher")
 CONNECT_SECONDS = 3.0
 # Batch results for 5 ms, so that one commit records many.
 RESULT_BATCH_SECONDS = 0.005
-# A worker without free threads wakes another one, at most this often.
+# A worker with no room for more posts wakes another one, at most this often.
 SECONDS_BETWEEN_WAKEUPS = 0.5
 Clock = Callable[[], datetime]
 
@@ -36,8 +36,8 @@ Clock = Callable[[], datetime]
 class Dispatcher:
     """The dispatcher of one process. Any number of processes may each run one."""
 
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
+    def __init__(self, concurrency: int) -> None:
+        self._concurrency = concurrency
         self._claimer = RoundRobinClaimer()
         self._run_lock = threading.Lock()
         # A post that ended, or None to look for due deliveries again.
@@ -80,17 +80,17 @@ class Dispatcher:
                 return started
 
     def _claim(self, now: datetime) -> list[Lease]:
-        free = self._threads - len(self._in_flight)
+        free = self._concurrency - len(self._in_flight)
         if self._is_stopping or free == 0:
             return []
-        # Slow and extra posts leave a quarter of the threads to others. One merchant gets a third of all
-        # threads and a quarter of the slow quota, with any number of endpoints.
+        # Slow and extra posts leave a quarter of the concurrency to others. One merchant gets a third
+        # of it and a quarter of the slow quota, with any number of endpoints.
         limits = ClaimLimits(
             posts=free,
-            slow=self._remaining(Quota.SLOW, max(1, self._threads // 2)),
-            extra=self._remaining(Quota.EXTRA, self._threads // 4),
-            per_merchant=max(1, self._threads // 3),
-            slow_per_merchant=max(1, self._threads // 8),
+            slow=self._remaining(Quota.SLOW, max(1, self._concurrency // 2)),
+            extra=self._remaining(Quota.EXTRA, self._concurrency // 4),
+            per_merchant=max(1, self._concurrency // 3),
+            slow_per_merchant=max(1, self._concurrency // 8),
             in_flight=list(self._in_flight.values()),
             # A failure may pause the endpoint, and the first success of a new one gives it more room. So
             # these count as in flight until they are recorded.
@@ -112,7 +112,7 @@ class Dispatcher:
     def _start(self, leases: list[Lease], now: Clock) -> None:
         if not leases:
             return
-        # With the request context of the task that starts the posts. If no thread is free for them, their
+        # With the request context of the task that starts the posts. If the loop cannot start, their
         # leases expire.
         event_loop.start(partial(self._post, lease, now) for lease in leases)
         self._in_flight |= {lease.lease_id: lease for lease in leases}
@@ -192,7 +192,7 @@ async def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
 
 @lru_cache(maxsize=1)
 def _dispatcher() -> Dispatcher:
-    return Dispatcher(settings.WEBHOOK_THREADS)
+    return Dispatcher(settings.WEBHOOK_CONCURRENCY)
 
 
 def drain(*, now: Clock = clock.now) -> int:

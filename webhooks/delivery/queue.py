@@ -18,11 +18,12 @@ from webhooks.delivery.claim_query import CLAIM
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, DeliveryTrigger, Endpoint
 
-# Posts to one endpoint at a time, so that a slow endpoint cannot take all threads. An endpoint that answers
-# within QUICK_MS and did not fail last gets more, because the network's round trip would limit its rate.
+# Posts to one endpoint at a time, so that a slow endpoint cannot take all posts of a worker. An endpoint that
+# answers within QUICK_MS and did not fail last gets more, because the network's round trip would limit its
+# rate.
 MAX_IN_FLIGHT, MAX_IN_FLIGHT_QUICK = 4, 32
 QUICK_MS = 250
-# Slower endpoints, and endpoints without a post so far, share a part of the threads of a worker.
+# Slower endpoints, and endpoints without a post so far, share a part of the posts of a worker.
 SLOW_MS = 1000
 # An unverified endpoint gets one attempt in this time, so that unwanted posts cannot flood a server.
 UNVERIFIED_INTERVAL_SECONDS = 15.0
