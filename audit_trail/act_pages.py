@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -55,8 +55,9 @@ class ObjectAct:
     """Something that staff may do to a row.
 
     explain: what will happen, in words of staff.
-    run: does it by the service that the API calls, and returns the row that it made, if any. It gets the row,
-        the valid values of the form, and the time.
+    run: does it by the service that the API calls, with the row, the valid values of the form, and the time.
+        It returns the row that it made, or another act if that is what it did, or None. It raises ApiError or
+        ValidationError if it is not possible.
     is_possible: whether the page of the row offers it now. The service decides in the end.
     """
 
@@ -65,7 +66,7 @@ class ObjectAct:
     act: Act
     permission: str
     explain: Callable[[Any], str]
-    run: Callable[[Any, dict[str, Any], datetime], Model | None]
+    run: Callable[[Any, dict[str, Any], datetime], Model | Act | None]
     is_possible: Callable[[Any, datetime], bool]
     form: type[ReasonForm] = ReasonForm
     is_dangerous: bool = False
@@ -136,16 +137,19 @@ class ActPages(RecordedAdmin):
         try:
             with recorded(found.act, row, reason=values["reason"], form_token=token) as recording:
                 made = found.run(row, values, clock.now())
-                if made is not None:
+                if isinstance(made, Act):
+                    recording.act = made
+                elif made is not None:
                     recording.details[str(made._meta.model_name)] = str(made.pk)
-        except ApiError as refusal:
-            form.add_error(None, str(refusal))
+        except (ApiError, ValidationError) as refusal:
+            form.add_error(None, refusal if isinstance(refusal, ValidationError) else str(refusal))
             return self._act_page(request, row, found, form)
         except IntegrityError as error:
             if FORM_CONSTRAINT not in str(error):
                 raise
             return self._done_before(request, row, AuditRecord.objects.get(form_token=token))
-        messages.success(request, _("%(act)s: done.") % {"act": found.label})
+        done = made.label if isinstance(made, Act) else found.label
+        messages.success(request, _("%(act)s: done.") % {"act": done})
         return HttpResponseRedirect(self._row_url(row))
 
     def _done_before(self, request: HttpRequest, row: Model, earlier: AuditRecord) -> HttpResponse:

@@ -28,6 +28,7 @@ class Act(models.TextChoices):
     ENDPOINT_DISABLED = "endpoint_disabled", _("Disabled the webhook")
     ENDPOINT_ENABLED = "endpoint_enabled", _("Enabled the webhook")
     PAUSE_SKIPPED = "pause_skipped", _("Skipped the pause of the webhook")
+    ENDPOINT_TESTED = "endpoint_tested", _("Sent a test event")
     DELIVERIES_REPLAYED = "deliveries_replayed", _("Replayed held deliveries")
     MERCHANT_CREATED = "merchant_created", _("Created the merchant")
     BANK_CONNECTED = "bank_connected", _("Connected the bank")

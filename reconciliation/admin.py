@@ -1,20 +1,17 @@
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.utils import quote
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from audit_trail.acts import Act
-from audit_trail.recording import recorded
-from banks import TransferResult
-from core import clock, personal_data
+from audit_trail.act_pages import ActPages
+from core import personal_data
 from core.admin import ReadOnlyAdmin
-from reconciliation.exceptions import detail_page, order_completion
+from reconciliation.exceptions import detail_page
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
 from reconciliation.inquiries.admin import (
     ConfirmationInquiryAdmin,
@@ -40,7 +37,7 @@ from reconciliation.models import (
 )
 from reconciliation.slips.admin import SlipCheckAdmin
 from reconciliation.statements.admin import StatementAdmin, StatementLineAdmin
-from transfers import services as transfers
+from reconciliation.transfer_acts import TRANSFER_ACTS
 from transfers.admin import TransferAdmin
 from transfers.models import Transfer, TransferContradiction
 
@@ -154,31 +151,10 @@ class ContradictionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Transfer)
-class OutgoingTransferAdmin(TransferAdmin):
+class OutgoingTransferAdmin(ActPages, TransferAdmin):
     """Orders to banks. Staff who asked a silent bank complete its overdue orders here."""
 
-    actions = ["never_arrived", "arrived", "cancel_unsent"]
-
-    @admin.action(
-        description=_("Mark as never arrived: the money returns to the merchant"), permissions=["complete"]
-    )
-    def never_arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
-        self._complete(request, queryset, transfers.NEVER_ARRIVED)
-
-    @admin.action(description=_("Mark as arrived"), permissions=["complete"])
-    def arrived(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
-        self._complete(request, queryset, transfers.ARRIVED)
-
-    @admin.action(description=_("Cancel: the bank was never reached"), permissions=["cancel"])
-    def cancel_unsent(self, request: HttpRequest, queryset: QuerySet[Transfer]) -> None:
-        for transfer in queryset:
-            try:
-                with recorded(Act.TRANSFER_CANCELED, transfer):
-                    order_completion.cancel_unsent(transfer.id, now=clock.now())
-            except transfers.AlreadySubmitted:
-                messages.warning(request, f"{transfer.id} may have reached its bank: nothing changed.")
-            else:
-                messages.success(request, f"{transfer.id} is canceled and never sent.")
+    object_acts = TRANSFER_ACTS
 
     @admin.display(description=_("bank notifications"), empty_value="-")
     def notifications(self, transfer: Transfer) -> SafeString:
@@ -190,24 +166,3 @@ class OutgoingTransferAdmin(TransferAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [*super().get_fields(request, obj), "notifications"]
-
-    def has_complete_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("transfers.complete_transfer")
-
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("transfers.cancel_transfer")
-
-    def _complete(self, request: HttpRequest, queryset: QuerySet[Transfer], result: TransferResult) -> None:
-        for transfer in queryset:
-            try:
-                with recorded(Act.TRANSFER_COMPLETED, transfer) as recording:
-                    is_over = order_completion.complete_by_staff(transfer.id, result, now=clock.now())
-                    if not is_over:
-                        recording.act = Act.COMPLETION_REQUESTED
-            except transfers.NotOverdue:
-                messages.warning(request, f"{transfer.id} is completed or not overdue: nothing changed.")
-            else:
-                if is_over:
-                    messages.success(request, f"{transfer.id} {result.status}.")
-                else:
-                    messages.warning(request, f"{transfer.id} waits: a second person must approve it first.")

@@ -1,29 +1,26 @@
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from audit_trail.acts import Act
-from audit_trail.recording import recorded
-from core import clock, money, personal_data
+from audit_trail.act_pages import ActingAdmin
+from core import money, personal_data
 from core.admin import ReadOnlyAdmin
-from refunds import services
-from refunds.errors import RefundNotCancelable
 from refunds.models import Refund, RefundReversal
+from refunds.refund_acts import REFUND_ACTS
 from transfers.models import Transfer
 
 
 @admin.register(Refund)
-class RefundAdmin(ReadOnlyAdmin):
+class RefundAdmin(ActingAdmin):
     list_display = [
         "id", "merchant", "payment", "baht", "status", "pending_reason", "returned_at", "created_at"
     ]  # fmt: skip
     list_filter = ["status", ("returned_at", admin.EmptyFieldListFilter)]
     list_select_related = ["merchant", "payment"]
     search_fields = ["=id", "=payment__id"]
-    actions = ["cancel"]
+    object_acts = REFUND_ACTS
 
     @admin.display(description=_("destination"))
     def destination(self, refund: Refund) -> str | None:
@@ -31,20 +28,6 @@ class RefundAdmin(ReadOnlyAdmin):
         if order is None:
             return None
         return f"{order.bank_code} {personal_data.account(order.account)}" if order.account else "the card"
-
-    @admin.action(description=_("Cancel refunds that are not submitted"), permissions=["cancel"])
-    def cancel(self, request: HttpRequest, chosen: QuerySet[Refund]) -> None:
-        for refund in chosen:
-            try:
-                with recorded(Act.REFUND_CANCELED, refund):
-                    services.cancel(merchant=refund.merchant, refund_id=refund.id, now=clock.now())
-            except RefundNotCancelable as refusal:
-                messages.error(request, f"{refund.id}: {refusal.text}")
-            else:
-                messages.success(request, f"{refund.id}: canceled.")
-
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("refunds.cancel_refund")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [*super().get_fields(request, obj), "pending_reason", "destination"]

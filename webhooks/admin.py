@@ -1,31 +1,23 @@
 """Console pages of webhooks, and the actions of staff on endpoints."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
-from functools import partial
-from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.contrib import admin
 from django.template.defaultfilters import pluralize
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
-from audit_trail.acts import Act
-from audit_trail.recording import recorded
 from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
-from core.errors import ApiError
-from webhooks import endpoints, redelivery
 from webhooks.delivery_acts import DELIVERY_ACTS
+from webhooks.endpoint_acts import ENDPOINT_ACTS
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
     DeliveryCounter,
-    DisabledReason,
     Endpoint,
     EndpointAction,
     EndpointHealth,
@@ -73,7 +65,8 @@ def _html_list(lines: Iterable[str]) -> str:
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(ReadOnlyAdmin):
+class EndpointAdmin(ActingAdmin):
+    object_acts = ENDPOINT_ACTS
     list_display = [
         "id",
         "merchant",
@@ -93,7 +86,6 @@ class EndpointAdmin(ReadOnlyAdmin):
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url"]
     readonly_fields = ["current_health", "recent_actions", "latest_failures"]
-    actions = ["disable", "enable", "skip_pause", "replay_held"]
 
     @admin.display(description=_("health"))
     def current_health(self, endpoint: Endpoint) -> str:
@@ -120,57 +112,6 @@ class EndpointAdmin(ReadOnlyAdmin):
             + (f", HTTP {each.status}" if each.status else "")
             for each in failures[:MAX_SHOWN]
         )
-
-    @admin.action(description=_("Disable: hold its events for a replay"), permissions=["disable"])
-    def disable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(
-            request,
-            selected,
-            Act.ENDPOINT_DISABLED,
-            "disabled",
-            partial(endpoints.disable, reason=DisabledReason.STAFF),
-        )
-
-    @admin.action(description=_("Enable and reset its health"), permissions=["enable"])
-    def enable(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(request, selected, Act.ENDPOINT_ENABLED, "enabled", endpoints.enable)
-
-    @admin.action(description=_("Skip the pause: send one delivery now"), permissions=["skip_pause"])
-    def skip_pause(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(request, selected, Act.PAUSE_SKIPPED, "pause skipped", endpoints.skip_pause)
-
-    @admin.action(description=_("Replay held deliveries"), permissions=["replay"])
-    def replay_held(self, request: HttpRequest, selected: "QuerySet[Endpoint]") -> None:
-        self._for_each(request, selected, Act.DELIVERIES_REPLAYED, "replayed", redelivery.replay_held)
-
-    def has_disable_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("webhooks.disable_endpoint")
-
-    def has_enable_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("webhooks.enable_endpoint")
-
-    def has_skip_pause_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("webhooks.skip_pause")
-
-    def has_replay_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("webhooks.replay_deliveries")
-
-    def _for_each(
-        self,
-        request: HttpRequest,
-        selected: "QuerySet[Endpoint]",
-        act: Act,
-        done: str,
-        service: Callable[..., Any],
-    ) -> None:
-        for endpoint in selected:
-            try:
-                with recorded(act, endpoint):
-                    service(endpoint_id=endpoint.id, now=clock.now())
-            except ApiError as refusal:
-                messages.error(request, f"{endpoint.id}: {refusal}")
-            else:
-                messages.success(request, f"{endpoint.id}: {done}.")
 
 
 @admin.register(EndpointHealth)

@@ -2,20 +2,17 @@
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from audit_trail.acts import Act
-from audit_trail.recording import recorded
-from core import clock, money
-from core.admin import ReadOnlyAdmin
+from audit_trail.act_pages import ActingAdmin
+from core import money
 from ledger import services as ledger
-from withdrawals import services
-from withdrawals.errors import WithdrawalNotCancelable
 from withdrawals.models import Withdrawal, WithdrawalStatus
+from withdrawals.withdrawal_acts import WITHDRAWAL_ACTS
 
 
 class HeldFilter(admin.SimpleListFilter):
@@ -29,7 +26,7 @@ class HeldFilter(admin.SimpleListFilter):
 
 
 @admin.register(Withdrawal)
-class WithdrawalAdmin(ReadOnlyAdmin):
+class WithdrawalAdmin(ActingAdmin):
     shows_personal_data = True
     list_display = [
         "id", "merchant", "status", "awaiting_approval", "held", "baht", "bank_code", "account_last4",
@@ -39,7 +36,7 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
     indexed_filters = frozenset({"hold"})
-    actions = ["cancel"]
+    object_acts = WITHDRAWAL_ACTS
 
     @admin.display(description=_("held"), boolean=True)
     def held(self, withdrawal: Withdrawal) -> bool:
@@ -57,17 +54,3 @@ class WithdrawalAdmin(ReadOnlyAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = [field.name for field in Withdrawal._meta.concrete_fields if field.name != "account_sealed"]
         return [*plain, "held", "merchant_owes"]
-
-    @admin.action(description=_("Cancel for the merchant"), permissions=["cancel"])
-    def cancel(self, request: HttpRequest, chosen: QuerySet[Withdrawal]) -> None:
-        for withdrawal in chosen:
-            try:
-                with recorded(Act.WITHDRAWAL_CANCELED, withdrawal):
-                    services.cancel(withdrawal_id=withdrawal.id, now=clock.now())
-            except WithdrawalNotCancelable:
-                messages.warning(request, f"{withdrawal.id} cannot be canceled any more. Nothing changed.")
-            else:
-                messages.success(request, f"{withdrawal.id} canceled.")
-
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("withdrawals.cancel_withdrawal")

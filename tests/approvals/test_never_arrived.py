@@ -20,6 +20,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, complete_order, decide
 from tests.refunds.builders import PAYEE, send_due_refunds
+from tests.staff_acts import run_act
 from tests.timeline.builders import only_entry
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import send_due_withdrawals, withdrawn
@@ -82,9 +83,9 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
     order_id, held = overdue(make(seller)), seller.funds()
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
     requester = staff("malee", "view_transfer", "complete_transfer", "decide_approval")
-    chosen = {"action": "never_arrived", "_selected_action": [order_id]}
-    for said in ("a second person must approve it first", "a second person must approve it first"):
-        assert said in requester.post(LISTED, chosen, follow=True).content.decode()
+    for _ in range(2):
+        said = run_act(requester, Transfer, order_id, "never-arrived")
+        assert "Requested to complete the transfer: done." in said
     assert (state_of(order_id), seller.funds(), waiting()) == (TransferState.SUBMITTED, held, [order_id])
     metrics = seller.shop.http.get("/metrics").content.decode()
     assert 'approvals_waiting{kind="never_arrived"} 1.0' in metrics

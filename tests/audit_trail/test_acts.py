@@ -16,15 +16,6 @@ ACTS_OF_ACTIONS = {
     "merchants.merchant.issue_key": {Act.KEY_ISSUED},
     "merchants.merchant.accept_late_money": {Act.LATE_MONEY_CHANGED},
     "merchants.merchant.review_late_money": {Act.LATE_MONEY_CHANGED},
-    "refunds.refund.cancel": {Act.REFUND_CANCELED},
-    "transfers.transfer.arrived": {Act.TRANSFER_COMPLETED},
-    "transfers.transfer.never_arrived": {Act.TRANSFER_COMPLETED, Act.COMPLETION_REQUESTED},
-    "transfers.transfer.cancel_unsent": {Act.TRANSFER_CANCELED},
-    "webhooks.endpoint.disable": {Act.ENDPOINT_DISABLED},
-    "webhooks.endpoint.enable": {Act.ENDPOINT_ENABLED},
-    "webhooks.endpoint.skip_pause": {Act.PAUSE_SKIPPED},
-    "webhooks.endpoint.replay_held": {Act.DELIVERIES_REPLAYED},
-    "withdrawals.withdrawal.cancel": {Act.WITHDRAWAL_CANCELED},
 }
 
 

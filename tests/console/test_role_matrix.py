@@ -27,27 +27,21 @@ from core.scopes import Scope
 from operations.models import DailyClose
 from reconciliation.exceptions.actions import ACTIONS
 from reconciliation.models import BankTransaction, SlipCheck
+from refunds.models import Refund
 from tests import tables
 from tests.authenticator_app import enrolled
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller
 from tests.webhooks.builders import make_endpoint
 from tests.withdrawals.builders import withdrawn
-from webhooks.models import Delivery
+from transfers.models import Transfer
+from webhooks.models import Delivery, Endpoint
+from withdrawals.models import Withdrawal
 
 # The lists have the permission that Django gives them, except this one, which is a view of several tables.
 LIST_PERMISSIONS = {"reconciliation.reconciliationexception": "reconciliation.view_banktransaction"}
 # Actions on rows of a list.
 ACTION_PERMISSIONS = {
-    ("refunds.refund", "cancel"): "refunds.cancel_refund",
-    ("withdrawals.withdrawal", "cancel"): "withdrawals.cancel_withdrawal",
-    ("transfers.transfer", "never_arrived"): "transfers.complete_transfer",
-    ("transfers.transfer", "arrived"): "transfers.complete_transfer",
-    ("transfers.transfer", "cancel_unsent"): "transfers.cancel_transfer",
-    ("webhooks.endpoint", "disable"): "webhooks.disable_endpoint",
-    ("webhooks.endpoint", "enable"): "webhooks.enable_endpoint",
-    ("webhooks.endpoint", "skip_pause"): "webhooks.skip_pause",
-    ("webhooks.endpoint", "replay_held"): "webhooks.replay_deliveries",
     ("merchants.merchant", "issue_key"): "merchants.issue_key",
     ("merchants.merchant", "accept_late_money"): "merchants.set_late_money",
     ("merchants.merchant", "review_late_money"): "merchants.set_late_money",
@@ -57,14 +51,16 @@ ACTION_PERMISSIONS = {
 }
 # Actions that change no row if they are repeated, or if there is nothing to do.
 MAY_CHANGE_NOTHING = {
-    "never_arrived",
+    "never-arrived",
     "arrived",
-    "skip_pause",
-    "replay_held",
+    "skip-pause",
+    "replay",
     "lift",
     "enable",
     "review_late_money",
 }
+TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
+ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 # Pages besides those that Django gives each model, and the permission of each.
 PAGE_PERMISSIONS = {
     "approvals_approval_decide": "approvals.decide_approval",
@@ -140,6 +136,10 @@ class World:
             ("payments.payment", "refund"): self.payment_id,
             ("payments.payment", "expire"): self.movement.payment_id,
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
+            ("refunds.refund", "cancel"): Refund.objects.earliest("pk").pk,
+            ("withdrawals.withdrawal", "cancel"): Withdrawal.objects.earliest("pk").pk,
+            **{("transfers.transfer", slug): Transfer.objects.latest("pk").pk for slug in TRANSFER_SLUGS},
+            **{("webhooks.endpoint", slug): Endpoint.objects.earliest("pk").pk for slug in ENDPOINT_SLUGS},
             ("auth.user", "reset-second-step"): self.colleague.pk,
             ("auth.user", "end-sessions"): self.colleague.pk,
         }
@@ -200,11 +200,11 @@ def probes(world: World) -> Iterator[Probe]:
         row = world.rows_of_acts[label, each.slug]
         path = reverse(f"admin:{label.replace('.', '_')}_act", args=[quote(row), each.slug])
         filled = {"reason": "The customer called.", "token": str(uuid4()), "amount": "1", "kind": "other"}
-        yield Probe(each.permission, path, filled, changes=True, name=each.slug)
+        yield Probe(
+            each.permission, path, filled, changes=each.slug not in MAY_CHANGE_NOTHING, name=each.slug
+        )
     for (label, name), permission in ACTION_PERMISSIONS.items():
-        # The newest transfer: the oldest ones end with their refund or withdrawal.
-        order = "-pk" if label == "transfers.transfer" else "pk"
-        row = registered()[label].model._default_manager.order_by(order).first()
+        row = registered()[label].model._default_manager.order_by("pk").first()
         assert row is not None, label
         chosen: dict[str, Any] = {"action": name, "_selected_action": [row.pk]}
         if name == "issue_key":

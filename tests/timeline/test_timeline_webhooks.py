@@ -11,6 +11,7 @@ from config.celery import app
 from core import clock as our_clock
 from core import request_context
 from tests.conftest import SandboxBankClient, Shop
+from tests.staff_acts import acts_of_staff, run_act
 from tests.timeline.builders import entries, key_of, last_entries, only_entry, types
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.api_calls import list_deliveries, redeliver, replay, webhook_path
@@ -103,13 +104,11 @@ def test_replay_by_staff_has_staff_as_actor(
     shop: Shop, admin_client: Client, bank: SandboxBankClient, endpoint: Endpoint, clock: Any
 ) -> None:
     payment_id = paid(shop, bank)
-    for action in ("disable", "enable", "replay_held"):
+    for action in ("disable", "enable", "replay"):
         clock.shift(1)
-        form = {"action": action, "_selected_action": [endpoint.id]}
-        response = admin_client.post(reverse("admin:webhooks_endpoint_changelist"), form)
-    assert last_entries(shop, payment_id, 1) == [
-        ("webhook.resend", "staff", response.headers["X-Request-Id"])
-    ]
+        run_act(admin_client, Endpoint, endpoint.id, action)
+    request_id = acts_of_staff().latest("id").request_id
+    assert last_entries(shop, payment_id, 1) == [("webhook.resend", "staff", request_id)]
     page = admin_client.get(reverse("admin:payments_payment_change", args=[payment_id])).content.decode()
     assert "webhook.resend" in page and "staff:admin" in page
 

@@ -9,6 +9,7 @@ from django.test import Client
 
 from core import ids
 from tests.conftest import Shop
+from tests.staff_acts import send_act
 from tests.webhooks.builders import NOW, make_endpoint, only_delivery, publish, set_health
 from webhooks import endpoints
 from webhooks.admin import describe_health
@@ -101,9 +102,8 @@ PAUSED: dict[str, Any] = {
 
 
 def run_action(client: Client, endpoint: Endpoint, action: str) -> str:
-    """Run an action and return the page."""
-    asked = {"action": action, "_selected_action": [endpoint.id]}
-    return client.post("/admin/webhooks/endpoint/", asked, follow=True).content.decode()
+    """Do it and return the page."""
+    return send_act(client, Endpoint, endpoint.id, action).content.decode()
 
 
 def change_page(client: Client, endpoint: Endpoint) -> str:
@@ -159,7 +159,7 @@ def test_merchant_text_is_escaped_on_the_endpoint_page(staff: Client, shop: Shop
 @pytest.mark.slow
 def test_repeated_staff_actions_on_an_endpoint_change_nothing(staff: Client, history: Endpoint) -> None:
     set_health(history, **PAUSED | {"paused_until": NOW + timedelta(days=10_000)})
-    for action in ("skip_pause", "disable", "enable", "replay_held"):
+    for action in ("skip-pause", "disable", "enable", "replay"):
         run_action(staff, history, action)
         run_action(staff, history, action)
     recorded = EndpointAction.objects.order_by("id").values_list("type", "actor")
@@ -175,7 +175,7 @@ def test_replay_to_a_disabled_endpoint_by_staff_is_refused(staff: Client, shop: 
     endpoint = make_endpoint(shop, status="disabled", disabled_reason="staff")
     publish(shop)
     endpoints.sweep_inactive(now=NOW)
-    assert "This webhook is disabled" in run_action(staff, endpoint, "replay_held")
+    assert "This webhook is disabled" in run_action(staff, endpoint, "replay")
     assert Delivery.objects.get().state == "held"
 
 

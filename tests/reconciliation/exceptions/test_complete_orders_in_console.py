@@ -15,7 +15,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import complete_order
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import acts_of_staff, run_act, send_act
 from tests.transfers.builders import Bank
 from tests.withdrawals import builders as withdrawals
 from transfers import services as transfers
@@ -53,11 +53,8 @@ def silent(served_by: Serving) -> Bank:
 
 
 def run_action(client: Client, action: str, transfer: Transfer) -> str:
-    """Run an action of the list on a transfer; return the page."""
-    chosen = {"action": action, "_selected_action": [transfer.id]}
-    answer = client.post(LISTED, chosen, follow=True)
-    assert answer.status_code == 200
-    return answer.content.decode()
+    """Complete a transfer on its page; return the next page."""
+    return run_act(client, Transfer, transfer.id, action.replace("_", "-"))
 
 
 def overdue_transfer(wait: timedelta = OVERDUE_AFTER) -> Transfer:
@@ -98,7 +95,7 @@ def test_staff_complete_an_overdue_withdrawal_as_the_bank_says(
 ) -> None:
     made = withdrawn(refund_shop)
     assert refund_shop.balance() == (50_000, 100_000)
-    assert f"{status}." in run_action(malee, action, overdue_transfer())
+    assert "done." in run_action(malee, action, overdue_transfer())
     ended = withdrawals.fetch_withdrawal(refund_shop.shop, made)
     assert (ended["status"], ended["failure_code"], refund_shop.balance()) == (status, code, balance)
     assert withdrawals.events_of(made)[-1] == f"withdrawal.{status}"
@@ -181,10 +178,10 @@ def test_view_permission_does_not_allow_completing_orders(
     refund_shop: RefundShop, silent: Bank, action: str
 ) -> None:
     made = withdrawn(refund_shop)
-    chosen = {"action": action, "_selected_action": [overdue_transfer().id]}
+    transfer = overdue_transfer()
     for permissions in ([], ["change_transfer"], ["cancel_transfer"]):
         intern = staff("-".join(["intern", *permissions]), *permissions)
-        assert intern.post(LISTED, chosen).status_code == 403
+        assert send_act(intern, Transfer, transfer.id, action.replace("_", "-")).status_code == 403
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "processing"
     assert (Transfer.objects.get().completed_by, acts_of_staff().count()) == ("", 0)
 

@@ -27,6 +27,7 @@ from tests.approvals.builders import click
 from tests.concurrency import run_concurrently
 from tests.reconciliation.builders import Seller, decide
 from tests.refunds.builders import PAYEE
+from tests.staff_acts import run_act
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import withdrawn
 from transfers import services as transfers
@@ -39,11 +40,6 @@ from withdrawals.models import Withdrawal
 Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 NOT_SENT, UNKNOWN = TransferResult("not_sent"), TransferResult("unknown")
-PATHS = {
-    "transfer": "/admin/transfers/transfer/",
-    "withdrawal": "/admin/withdrawals/withdrawal/",
-    "refund": "/admin/refunds/refund/",
-}
 Key = tuple[str, str, str]
 
 
@@ -108,7 +104,7 @@ class Ending:
     actions: list[tuple[str, str]]
 
 
-GIVE_UP, NEVER_ARRIVED = ("transfer", "cancel_unsent"), ("transfer", "never_arrived")
+GIVE_UP, NEVER_ARRIVED = ("transfer", "cancel"), ("transfer", "never-arrived")
 REJECT = ("approval", "reject")
 ENDINGS: dict[Key, list[Ending]] = {
     ("withdrawal", "pending", "held"): [Ending(Stage.held_withdrawal, [REJECT, ("withdrawal", "cancel")])],
@@ -156,7 +152,7 @@ FINAL_OWNERS: dict[str, set[Any]] = {
 STATUSES: dict[str, Any] = {
     "withdrawal": withdrawals.WithdrawalStatus, "refund": refunds.RefundStatus, "return": ReturnStatus,
 }  # fmt: skip
-MODELS: dict[str, Any] = {"withdrawal": Withdrawal, "refund": Refund, "return": Return}
+MODELS: dict[str, Any] = {"transfer": Transfer, "withdrawal": Withdrawal, "refund": Refund, "return": Return}
 CASES = [
     pytest.param(key, ending.reach, action, id=f"{'-'.join(key)}-{number}-{action[1]}")
     for key, endings in ENDINGS.items()
@@ -206,8 +202,7 @@ def test_order_ended_in_the_console_is_never_sent(
     if action == REJECT:
         click(staff_client, "reject", order_id)
     else:
-        chosen = {"action": action[1], "_selected_action": [order_id]}
-        assert staff_client.post(PATHS[action[0]], chosen, follow=True).status_code == 200
+        run_act(staff_client, MODELS[action[0]], order_id, action[1])
     _, status, state = state_of(key[0], order_id)
     assert status in FINAL_OWNERS[key[0]]
     assert state in {"", *FINAL_ORDERS}
@@ -223,9 +218,7 @@ def test_withdrawal_of_an_unreachable_bank_fails_and_releases_the_money(
 ) -> None:
     order_id = stage.withdrawal(NOT_SENT)
     assert stage.seller.funds() == {"available": 50_000, "reserved": 100_000}
-    chosen = {"action": "cancel_unsent", "_selected_action": [order_id]}
-    page = staff_client.post(PATHS["transfer"], chosen, follow=True).content.decode()
-    assert "is canceled and never sent." in page
+    assert "done." in run_act(staff_client, Transfer, order_id, "cancel")
     reported = stage.seller.shop.get(f"/v1/withdrawals/{order_id}").json()
     assert (reported["status"], reported["failure_code"]) == ("failed", "bank_unreachable")
     assert stage.seller.funds() == {"available": 150_000, "reserved": 0}

@@ -125,7 +125,7 @@ def test_slip_lookup_of_a_known_qr_code_schedules_an_inquiry(
     page = check(malee, claimed_payment_id=code["payment_id"])
     assert f'value="{code["payment_id"]}"' in page
     page = ask(malee, code["payment_id"])
-    assert "The bank of Somtam House knows it: 1,500.00 THB on 2026-11-21 at 11:30:58 to ร้านส้มตำ" in page
+    assert "The bank of Somtam House knows it: 1,500.00 THB on 2026-11-21 11:30:58 to ร้านส้มตำ" in page
     assert (
         f"for payment {code['payment_id']} of Somtam House, and the bank is being asked about it now" in page
     )

@@ -1,0 +1,97 @@
+"""What staff can do to an order to a bank, after they asked the bank."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.act_pages import ObjectAct
+from audit_trail.acts import Act
+from banks import TransferResult
+from core import money
+from reconciliation.exceptions import order_completion
+from transfers import services as transfers
+from transfers.models import Transfer, TransferState
+from transfers.schedule import OVERDUE_AFTER
+
+
+def _explain_never_arrived(transfer: Transfer) -> str:
+    return _(
+        "The bank told you that it never sent %(amount)s, so the money is available again. Above the limit a "
+        "second person must approve it, because the bank may still send it."
+    ) % {"amount": money.display(transfer.amount)}
+
+
+def _explain_arrived(transfer: Transfer) -> str:
+    return _("The bank told you that %(amount)s arrived. The order is completed.") % {
+        "amount": money.display(transfer.amount)
+    }
+
+
+def _complete(result: TransferResult) -> Callable[[Transfer, dict[str, Any], datetime], Act | None]:
+    def run(transfer: Transfer, values: dict[str, Any], now: datetime) -> Act | None:
+        try:
+            is_over = order_completion.complete_by_staff(transfer.id, result, now=now)
+        except transfers.NotOverdue:
+            raise ValidationError(_("It is completed or not overdue: nothing changed.")) from None
+        return None if is_over else Act.COMPLETION_REQUESTED
+
+    return run
+
+
+def _is_overdue(transfer: Transfer, now: datetime) -> bool:
+    waited = now - transfer.submitted_at if transfer.submitted_at else timedelta(0)
+    return transfer.state == TransferState.SUBMITTED and waited >= OVERDUE_AFTER
+
+
+def _explain_cancel(transfer: Transfer) -> str:
+    return _("The bank never got this order over %(amount)s. It is canceled and never sent.") % {
+        "amount": money.display(transfer.amount)
+    }
+
+
+def _cancel(transfer: Transfer, values: dict[str, Any], now: datetime) -> None:
+    try:
+        order_completion.cancel_unsent(transfer.id, now=now)
+    except transfers.AlreadySubmitted:
+        raise ValidationError(_("It may have reached its bank: nothing changed.")) from None
+
+
+def _is_queued(transfer: Transfer, now: datetime) -> bool:
+    return transfer.state == TransferState.QUEUED
+
+
+TRANSFER_ACTS = (
+    ObjectAct(
+        slug="arrived",
+        label=gettext_lazy("Mark as arrived"),
+        act=Act.TRANSFER_COMPLETED,
+        permission="transfers.complete_transfer",
+        explain=_explain_arrived,
+        run=_complete(transfers.ARRIVED),
+        is_possible=_is_overdue,
+    ),
+    ObjectAct(
+        slug="never-arrived",
+        label=gettext_lazy("Mark as never arrived"),
+        act=Act.TRANSFER_COMPLETED,
+        permission="transfers.complete_transfer",
+        explain=_explain_never_arrived,
+        run=_complete(transfers.NEVER_ARRIVED),
+        is_possible=_is_overdue,
+        is_dangerous=True,
+    ),
+    ObjectAct(
+        slug="cancel",
+        label=gettext_lazy("Cancel: the bank was never reached"),
+        act=Act.TRANSFER_CANCELED,
+        permission="transfers.cancel_transfer",
+        explain=_explain_cancel,
+        run=_cancel,
+        is_possible=_is_queued,
+        is_dangerous=True,
+    ),
+)

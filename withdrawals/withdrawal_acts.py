@@ -1,0 +1,41 @@
+"""What staff can do to a withdrawal."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.act_pages import ObjectAct
+from audit_trail.acts import Act
+from core import money
+from withdrawals import services
+from withdrawals.models import Withdrawal, WithdrawalStatus
+
+
+def _explain_cancel(withdrawal: Withdrawal) -> str:
+    return _(
+        "%(amount)s is available to %(merchant)s again. This is possible until the bank has the order."
+    ) % {"amount": money.display(withdrawal.amount), "merchant": withdrawal.merchant.name}
+
+
+def _cancel(withdrawal: Withdrawal, values: dict[str, Any], now: datetime) -> None:
+    services.cancel(withdrawal_id=withdrawal.id, now=now)
+
+
+def _is_pending(withdrawal: Withdrawal, now: datetime) -> bool:
+    return withdrawal.status == WithdrawalStatus.PENDING
+
+
+WITHDRAWAL_ACTS = (
+    ObjectAct(
+        slug="cancel",
+        label=gettext_lazy("Cancel the withdrawal"),
+        act=Act.WITHDRAWAL_CANCELED,
+        permission="withdrawals.cancel_withdrawal",
+        explain=_explain_cancel,
+        run=_cancel,
+        is_possible=_is_pending,
+        is_dangerous=True,
+    ),
+)
