@@ -1,6 +1,5 @@
 """The page *Audit*: what staff did, searchable."""
 
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -11,39 +10,26 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import presentation
 from audit_trail.models import AuditRecord, ChainLink
-from core import clock
+from core import bangkok_days, clock
 from core.admin import ReadOnlyAdmin
 from core.admin_columns import short_id
 from core.admin_lists import OFFERED_ROWS, NewestValuesFilter
 
-DAYS = {
-    "today": (_("Today"), 0),
-    "yesterday": (_("Yesterday and today"), 1),
-    "week": (_("The last 7 days"), 6),
-    "month": (_("The last 30 days"), 29),
-}
-
 
 class DateFilter(admin.SimpleListFilter):
-    """Days in Bangkok. The address may also have one day, as `date=2026-11-23`."""
+    """Days and months in Bangkok, by an index of the time."""
 
     title, parameter_name = _("date"), "date"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [(value, label) for value, (label, _) in DAYS.items()]
+        return list(bangkok_days.CHOICES)
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         value = self.value()
         if value is None:
             return queryset
-        midnight = clock.now().astimezone(clock.BANGKOK).replace(hour=0, minute=0, second=0, microsecond=0)
-        if value in DAYS:
-            return queryset.filter(created_at__gte=midnight - timedelta(days=DAYS[value][1]))
-        try:
-            day = datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=clock.BANGKOK)
-        except ValueError:
-            return queryset.none()
-        return queryset.filter(created_at__gte=day, created_at__lt=day + timedelta(days=1))
+        days = bangkok_days.between(value, clock.now())
+        return queryset.filter(created_at__gte=days[0], created_at__lt=days[1]) if days else queryset.none()
 
 
 class ObjectTypeFilter(admin.SimpleListFilter):

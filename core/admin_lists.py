@@ -6,14 +6,16 @@ newest rows only. A search compares whole values by an index. A count ends at 10
 
 from typing import Any
 
+from django.contrib import admin
 from django.contrib.admin.filters import AllValuesFieldListFilter
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
 
-from core import personal_data
+from core import bangkok_days, clock, ids, personal_data
 
 # Rows that a filter looks at.
 FILTERED_ROWS = 20_000
@@ -46,6 +48,33 @@ class NewestValuesFilter(AllValuesFieldListFilter):
         self.lookup_choices: Any = sorted(set(newest), key=lambda value: (value is not None, value))
 
 
+class DateFilter(admin.SimpleListFilter):
+    """Days and months in Bangkok of a list whose ids sort by time.
+
+    The address may have any day or month: `date=2026-11-23` or `date=2026-11`. The list is narrowed first, so
+    other filters look at the newest rows of these days.
+    """
+
+    title, parameter_name = _("date"), "date"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return list(bangkok_days.CHOICES)
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset if self.value() is None else of_days(queryset, str(self.value()))
+
+
+def of_days(rows: Any, value: str) -> Any:
+    """The rows of these days, by their ids. None for a value that is no day."""
+    days = bangkok_days.between(value, clock.now())
+    if days is None:
+        return rows.none()
+    newest_id = rows.model._default_manager.order_by("-pk").values_list("pk", flat=True).first()
+    prefix = "" if newest_id is None else newest_id.partition("_")[0] + "_"
+    start, end = (ids.first(prefix, each) for each in days)
+    return rows.filter(pk__gte=start, pk__lt=end)
+
+
 class BoundedChangeList(ChangeList):
     """Reads a bounded number of rows for any filter in the address."""
 
@@ -57,7 +86,10 @@ class BoundedChangeList(ChangeList):
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         # A search or an indexed filter reads few rows in any case.
-        names = self.get_filters_params().keys()
+        names = set(self.get_filters_params())
+        if DateFilter in self.list_filter and DateFilter.parameter_name in names:
+            names -= {DateFilter.parameter_name}
+            self.root_queryset = of_days(self.root_queryset, self.params[DateFilter.parameter_name])
         if names and not self.query and names.isdisjoint(self.model_admin.indexed_filters):
             self.root_queryset, self.is_limited = newest(self.root_queryset)
         found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)

@@ -57,7 +57,7 @@ def random_text(length: int, alphabet: str = ALPHABET) -> str:
 
 
 def _seconds(at: datetime) -> int:
-    return max(0, int(at.timestamp()) - EPOCH)
+    return min(max(0, int(at.timestamp()) - EPOCH), 2**32 - 1)
 
 
 def _base62(number: int) -> str:

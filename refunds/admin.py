@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActingAdmin
 from core import money, personal_data
 from core.admin import ReadOnlyAdmin
+from core.admin_lists import DateFilter
 from refunds.models import Refund, RefundReversal
 from refunds.refund_acts import REFUND_ACTS
 from transfers.models import Transfer
@@ -17,7 +18,7 @@ class RefundAdmin(ActingAdmin):
     list_display = [
         "id", "merchant", "payment", "baht", "status", "pending_reason", "returned_at", "created_at"
     ]  # fmt: skip
-    list_filter = ["status", ("returned_at", admin.EmptyFieldListFilter)]
+    list_filter = ["status", DateFilter, ("returned_at", admin.EmptyFieldListFilter)]
     list_select_related = ["merchant", "payment"]
     search_fields = ["=id", "=payment__id"]
     object_acts = REFUND_ACTS

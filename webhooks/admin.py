@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActingAdmin
 from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
+from core.admin_lists import DateFilter
 from webhooks.delivery_acts import DELIVERY_ACTS
 from webhooks.endpoint_acts import ENDPOINT_ACTS
 from webhooks.models import (
@@ -173,7 +174,7 @@ class DeliveryAdmin(ActingAdmin):
     object_acts = DELIVERY_ACTS
     list_display = ["id", "event_type", "endpoint", "state", "attempt_count", "due_at", "finished_at"]
     readonly_fields = ["request_body"]
-    list_filter = ["state"]
+    list_filter = ["state", DateFilter]
     list_select_related = ["event", "endpoint"]
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]
     inlines = [DeliveryAttemptInline]

@@ -131,6 +131,32 @@ def test_admin_list_filter_searches_the_newest_rows_and_shows_a_note(
 
 
 @pytest.mark.slow
+def test_list_of_a_day_is_narrowed_before_other_filters(
+    admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
+) -> None:
+    monkeypatch.setattr(admin_lists, "FILTERED_ROWS", 2)
+    codes: list[str] = []
+    for days in (0, 0, 1, 2, 2, 2):
+        with time_machine.travel(noon + timedelta(days=days, seconds=len(codes)), tick=False):
+            codes.append(shop.qr_code()["payment_id"])
+    first, second = (f"{noon + timedelta(days=days):%Y-%m-%d}" for days in (0, 1))
+    month = f"{noon:%Y-%m}"
+    with time_machine.travel(noon + timedelta(days=1), tick=False):
+        for query, expected in {
+            f"date={first}": [0, 1],
+            f"date={first}&payer_differs__exact=0": [0, 1],
+            "date=today": [2],
+            "date=yesterday": [0, 1],
+            f"date={second}&status=pending": [2],
+            f"date={month}": [0, 1, 2, 3, 4, 5],
+            "date=2020-01-01": [],
+            "date=x": [],
+        }.items():
+            page = shown(admin_client, query)
+            assert [number for number, code in enumerate(codes) if code in page] == expected, query
+
+
+@pytest.mark.slow
 def test_unsupported_admin_sort_order_is_ignored(admin_client: Client, shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         older = shop.qr_code(amount=300)["payment_id"]

@@ -1,0 +1,50 @@
+"""Days and months in Bangkok, as filters of lists name them."""
+
+import re
+from datetime import datetime, timedelta
+
+from django.utils.translation import gettext_lazy as _
+
+from core.clock import BANGKOK
+
+CHOICES = (
+    ("today", _("Today")),
+    ("yesterday", _("Yesterday")),
+    ("week", _("The last 7 days")),
+    ("month", _("This month")),
+    ("last-month", _("Last month")),
+)
+_DAY = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?", re.ASCII)
+
+
+def between(value: str, now: datetime) -> tuple[datetime, datetime] | None:
+    """The first instant of a choice, of a day (2026-11-23) or of a month (2026-11), and the first after it.
+
+    None if the value is none of these.
+    """
+    today = now.astimezone(BANGKOK).replace(hour=0, minute=0, second=0, microsecond=0)
+    tomorrow, month = today + timedelta(days=1), today.replace(day=1)
+    match value:
+        case "today":
+            return today, tomorrow
+        case "yesterday":
+            return today - timedelta(days=1), today
+        case "week":
+            return today - timedelta(days=6), tomorrow
+        case "month":
+            return month, tomorrow
+        case "last-month":
+            return (month - timedelta(days=1)).replace(day=1), month
+    return _typed(value)
+
+
+def _typed(value: str) -> tuple[datetime, datetime] | None:
+    found = _DAY.fullmatch(value)
+    if found is None:
+        return None
+    year, month, day = found.groups()
+    try:
+        start = datetime(int(year), int(month), int(day or 1), tzinfo=BANGKOK)
+        return start, start + timedelta(days=1) if day else (start + timedelta(days=31)).replace(day=1)
+    except (ValueError, OverflowError):
+        return None
