@@ -1,31 +1,32 @@
 """Public identifiers: a type prefix and 27 base62 characters that sort by creation time."""
 
+import os
 import re
-import secrets
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeVar
 
 from core.errors import NotFound
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-BODY_LENGTH = 27  # 62**27 > 2**160: 32 bits of seconds, 128 bits of chance
+BODY_LENGTH = 27
+TIME_LENGTH = 5  # the seconds; the other 22 characters are 130 bits of chance
 MAX_LENGTH = 31  # the longest prefix is four characters
-EPOCH = 1_700_000_000  # 2023-11-14: the seconds last until 2159
-_RANDOM_BITS = 128
-_PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
+EPOCH = 1_700_000_000  # 2023-11-14: 62**5 seconds last until 2052
+_MAX_SECONDS: int = len(ALPHABET) ** TIME_LENGTH - 1
 _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
 T = TypeVar("T")
 
 
 def new(prefix: str, at: datetime) -> str:
     """A new id such as `pay_...`. Ids of a later second sort later."""
-    return prefix + _base62(_seconds(at) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
+    return prefix + _time(_seconds(at)) + random_text(BODY_LENGTH - TIME_LENGTH)
 
 
 def first(prefix: str, at: datetime) -> str:
     """The smallest id of the second of `at`: ids of earlier seconds sort before it."""
-    return prefix + _base62(_seconds(at) << _RANDOM_BITS)
+    return prefix + _time(_seconds(at)) + ALPHABET[0] * (BODY_LENGTH - TIME_LENGTH)
 
 
 def looks_right(value: object, prefix: str) -> bool:
@@ -47,23 +48,32 @@ def find(value: str, prefix: str, query: Callable[[], T | None], not_found: type
 
 
 def random_text(length: int, alphabet: str = ALPHABET) -> str:
-    """`length` unguessable characters of `alphabet`."""
-    # One random number for the whole text; one for each character would cost ten times as much.
-    number, characters = secrets.randbelow(len(alphabet) ** length), []
-    for _ in range(length):
-        number, rest = divmod(number, len(alphabet))
-        characters.append(alphabet[rest])
-    return "".join(characters)
+    """`length` unguessable characters of `alphabet`, which is ASCII."""
+    # Bytes beyond the last whole multiple of the alphabet are dropped, so that all characters are as likely.
+    # This takes a tenth of the time of a random number for each character.
+    table, dropped = _tables(alphabet)
+    text = b""
+    while len(text) < length:
+        text += os.urandom(2 * length).translate(table, dropped)
+    return text[:length].decode()
+
+
+@lru_cache
+def _tables(alphabet: str) -> tuple[bytes, bytes]:
+    """The character for each byte, and the bytes to drop."""
+    repeated = alphabet.encode() * (256 // len(alphabet))
+    return repeated.ljust(256), bytes(range(len(repeated), 256))
 
 
 def _seconds(at: datetime) -> int:
-    return min(max(0, int(at.timestamp()) - EPOCH), 2**32 - 1)
+    return min(max(0, int(at.timestamp()) - EPOCH), _MAX_SECONDS)
 
 
-def _base62(number: int) -> str:
-    # Two digits in each step halve the time of this hot path.
-    pairs = []
-    for _ in range(14):
-        number, rest = divmod(number, 3844)
-        pairs.append(_PAIRS[rest])
-    return "".join(reversed(pairs))[1:]
+@lru_cache(maxsize=8)
+def _time(seconds: int) -> str:
+    """The seconds in base62."""
+    characters = []
+    for _ in range(TIME_LENGTH):
+        seconds, rest = divmod(seconds, len(ALPHABET))
+        characters.append(ALPHABET[rest])
+    return "".join(reversed(characters))

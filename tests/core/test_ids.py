@@ -20,7 +20,7 @@ def test_id_is_prefix_and_27_base62_characters(prefix: str) -> None:
 
 
 def test_ids_of_a_later_second_sort_later() -> None:
-    instants = [datetime(2023, 11, 14, tzinfo=UTC) + timedelta(days=40 * step) for step in range(1000)]
+    instants = [datetime(2023, 11, 14, tzinfo=UTC) + timedelta(days=10 * step) for step in range(1000)]
     made = [ids.new("pay_", at) for at in instants]
     assert made == sorted(made)
     assert ids.new("pay_", NOON) < ids.new("pay_", NOON + timedelta(seconds=1))
