@@ -4,12 +4,14 @@ A sealed text belongs to one place, its `context`. `keys` are the deployment's F
 first, unless given.
 
 A token is `sealed:` and the URL-safe base64 of 20 bytes of salt, 12 of nonce, and the ciphertext with tag.
-Each token has a key of its own, the HMAC-SHA256 of the salt: GCM allows 2**32 random nonces with one key.
+The key of a token is the HMAC-SHA256 of its salt: GCM allows 2**32 random nonces with one key. A process
+takes a new salt every minute; a salt for each token would cost five times as much.
 """
 
 import base64
 import hmac
 import os
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -19,6 +21,7 @@ from django.conf import settings
 
 PREFIX = "sealed:"
 KEY_BYTES, SALT_BYTES, NONCE_BYTES = 32, 20, 12
+SALT_SECONDS = 60
 LENGTH_BYTES = 4  # of the context
 Keys = Sequence[str] | None
 
@@ -107,9 +110,9 @@ def _pack(context: str, text: str) -> bytes:
 
 
 def _encrypt(packed: bytes, key: bytes) -> str:
-    random = os.urandom(SALT_BYTES + NONCE_BYTES)
-    sealed = _cipher(key, random).encrypt(random[SALT_BYTES:], packed, None)
-    return PREFIX + base64.urlsafe_b64encode(random + sealed).decode()
+    salt, nonce = _salt(os.getpid(), int(time.monotonic() // SALT_SECONDS)), os.urandom(NONCE_BYTES)
+    sealed = _cipher(key, salt).encrypt(nonce, packed, None)
+    return PREFIX + base64.urlsafe_b64encode(salt + nonce + sealed).decode()
 
 
 def _decrypt(token: str, keys: Sequence[bytes]) -> bytes:
@@ -122,14 +125,21 @@ def _decrypt(token: str, keys: Sequence[bytes]) -> bytes:
     start = SALT_BYTES + NONCE_BYTES
     for key in keys:
         try:
-            return _cipher(key, raw).decrypt(raw[SALT_BYTES:start], raw[start:], None)
+            return _cipher(key, raw[:SALT_BYTES]).decrypt(raw[SALT_BYTES:start], raw[start:], None)
         except (InvalidTag, ValueError):  # another key, or a token that is cut off
             continue
     raise CannotOpen("No key opens this token.")
 
 
-def _cipher(key: bytes, random: bytes) -> AESGCM:
-    return AESGCM(hmac.digest(key, random[:SALT_BYTES], "sha256"))
+@lru_cache(maxsize=1)
+def _salt(process: int, period: int) -> bytes:
+    """The salt of this process in this period."""
+    return os.urandom(SALT_BYTES)
+
+
+@lru_cache(maxsize=256)
+def _cipher(key: bytes, salt: bytes) -> AESGCM:
+    return AESGCM(hmac.digest(key, salt, "sha256"))
 
 
 def _fingerprint(text: str, key: str) -> str:
