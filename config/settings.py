@@ -269,7 +269,7 @@ LOGGING = {
     "formatters": {"json": {"()": "core.logs.JsonFormatter"}},
     "handlers": {
         "lines": {
-            "class": "core.logs.BufferedAccessHandler",
+            "class": "logging.StreamHandler",
             "stream": f"ext://sys.{LOG_STREAM}",
             "formatter": "json",
             "filters": ["database_away"],

@@ -5,14 +5,11 @@ import logging
 import re
 import threading
 import time
-from contextlib import suppress
-from typing import TextIO
 
 from core import request_context
 from core.postgres.availability import is_unavailable
 
-BUFFER_SECONDS = 0.1
-PREFORMATTED_LOGGERS = {"access", "security"}  # loggers whose messages are JSON objects already
+PREFORMATTED_LOGGERS = {"security"}  # loggers whose messages are JSON objects already
 MAX_NAMES = 4096
 _SECRETS = re.compile(
     r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(door_)[0-9A-Za-z]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
@@ -42,43 +39,6 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["error"] = redact(self.formatException(record.exc_info))
         return json.dumps(line, ensure_ascii=False)
-
-
-class BufferedAccessHandler(logging.StreamHandler[TextIO]):
-    """Collects access lines for 0.1 s and writes them together. Writes all other lines at once.
-
-    A write for each access line would wake the reader each time, which costs more than the line.
-    """
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        super().__init__(stream)
-        self._lines: list[str] = []
-        self._has_lines = threading.Event()
-        self._writer: threading.Thread | None = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.name != "access":
-            return super().emit(record)
-        self._lines.append(self.format(record) + self.terminator)
-        self._has_lines.set()
-        # A forked process has this object without its thread.
-        if self._writer is None or not self._writer.is_alive():
-            self._writer = threading.Thread(target=self._run, name="access log", daemon=True)
-            self._writer.start()
-        return None
-
-    def flush(self) -> None:
-        with self.lock or threading.RLock():
-            lines, self._lines = self._lines, []
-            self.stream.write("".join(lines))
-        super().flush()
-
-    def _run(self) -> None:
-        while self._has_lines.wait():
-            time.sleep(BUFFER_SECONDS)
-            self._has_lines.clear()
-            with suppress(OSError, ValueError):  # the reader is gone
-                self.flush()
 
 
 class LogRateLimit:

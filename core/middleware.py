@@ -1,6 +1,5 @@
 """Middleware of every request: request id, security headers, one JSON access line."""
 
-import logging
 import re
 import secrets
 import time
@@ -18,7 +17,16 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 
-from core import client_addresses, errors, http, personal_data, request_context, security_log, uploads
+from core import (
+    access_log,
+    client_addresses,
+    errors,
+    http,
+    personal_data,
+    request_context,
+    security_log,
+    uploads,
+)
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -40,7 +48,6 @@ API_HEADERS = {
 }
 YEAR_SECONDS = 365 * 24 * 3600
 Handler = Callable[[HttpRequest], HttpResponse]
-access_log = logging.getLogger("access")
 
 
 class AccessMiddleware:
@@ -50,6 +57,7 @@ class AccessMiddleware:
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
+        self.access_log = access_log.of_this_process()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
@@ -61,8 +69,8 @@ class AccessMiddleware:
             security_log.record_denied_request(
                 status=response.status_code, code=getattr(response, "error_code", "")
             )
-        if access_log.isEnabledFor(logging.INFO):
-            access_log.info(_access_line(request, response, time.perf_counter() - started))
+        if self.access_log is not None:
+            self.access_log.add(_access_line(request, response, time.perf_counter() - started))
         return response
 
 

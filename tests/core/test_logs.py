@@ -1,15 +1,12 @@
-"""Redaction of log lines, and buffering of access lines."""
+"""Redaction of log lines."""
 
-import io
 import json
 import logging
 import sys
-from collections.abc import Iterator
 
 import pytest
 
-from core.logs import BufferedAccessHandler, JsonFormatter, redact
-from tests.stack import wait_until
+from core.logs import JsonFormatter, redact
 
 KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
 
@@ -67,43 +64,5 @@ def test_log_line_is_one_json_object_without_secrets() -> None:
     assert "Traceback" in shown["error"]
 
 
-def test_access_log_line_is_written_unchanged() -> None:
-    assert line('{"status":200}', name="access") == '{"status":200}'
-
-
-@pytest.fixture
-def written() -> io.StringIO:
-    return io.StringIO()
-
-
-@pytest.fixture
-def handler(written: io.StringIO) -> Iterator[BufferedAccessHandler]:
-    handler = BufferedAccessHandler(written)
-    yield handler
-    handler.close()
-
-
-def log(handler: BufferedAccessHandler, name: str, text: str) -> None:
-    handler.handle(logging.LogRecord(name, logging.INFO, __file__, 1, text, None, None))
-
-
-@pytest.mark.slow
-def test_buffered_access_lines_are_written_in_order(
-    handler: BufferedAccessHandler, written: io.StringIO
-) -> None:
-    for number in range(3):
-        log(handler, "access", str(number))
-    wait_until(lambda: written.getvalue() == "0\n1\n2\n", 60)
-    log(handler, "access", "3")
-    wait_until(lambda: written.getvalue().endswith("3\n"), 60)
-
-
-def test_other_log_lines_are_written_at_once(handler: BufferedAccessHandler, written: io.StringIO) -> None:
-    log(handler, "api", "broken")
-    assert written.getvalue() == "broken\n"
-
-
-def test_buffered_lines_are_written_at_exit(handler: BufferedAccessHandler, written: io.StringIO) -> None:
-    log(handler, "access", "last")
-    handler.flush()
-    assert written.getvalue() == "last\n"
+def test_security_log_line_is_written_unchanged() -> None:
+    assert line('{"status":200}', name="security") == '{"status":200}'

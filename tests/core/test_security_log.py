@@ -102,11 +102,3 @@ def test_security_log_rate_limit_remembers_a_limited_number_of_clients(
     for number in range(100):
         assert limit.admit(str(number)) == 0
     assert len(limit._names) <= 10
-
-
-@pytest.mark.django_db
-def test_access_line_has_the_client_address(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="access")
-    new_client().get("/healthz", REMOTE_ADDR="203.0.113.7")
-    [line] = [json.loads(record.getMessage()) for record in caplog.records if record.name == "access"]
-    assert line["address"] == "203.0.113.7"

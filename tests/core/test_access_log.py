@@ -1,0 +1,76 @@
+"""The access log: one line a request, in order, written together."""
+
+import io
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory
+
+from core.access_log import AccessLog
+from core.middleware import AccessMiddleware
+from tests.stack import wait_until
+
+
+@pytest.fixture
+def written() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def log(written: io.StringIO) -> AccessLog:
+    return AccessLog(written)
+
+
+@pytest.mark.slow
+def test_access_lines_are_written_in_order(log: AccessLog, written: io.StringIO) -> None:
+    for number in range(3):
+        log.add(str(number))
+    wait_until(lambda: written.getvalue() == "0\n1\n2\n", 60)
+    log.add("3")
+    wait_until(lambda: written.getvalue().endswith("3\n"), 60)
+
+
+def test_access_lines_are_written_at_exit(log: AccessLog, written: io.StringIO) -> None:
+    log.add("last")
+    log.flush()
+    assert written.getvalue() == "last\n"
+
+
+@pytest.mark.slow
+def test_no_access_line_is_lost_or_doubled_by_threads(log: AccessLog, written: io.StringIO) -> None:
+    def add(thread: int) -> None:
+        for number in range(2_000):
+            log.add(f"{thread} {number}")
+            if number % 100 == 0:
+                log.flush()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(add, range(4)))
+    log.flush()
+    wait_until(lambda: len(written.getvalue().split("\n")) == 8_001, 60)
+    lines = written.getvalue().splitlines()
+    assert len(set(lines)) == 8_000
+
+
+def test_access_log_whose_reader_is_gone_drops_its_lines() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    stream = open(write_end, "w", closefd=False)  # noqa: SIM115 (closing it would write again)
+    log = AccessLog(stream)
+    log.add("nobody reads this")
+    log.flush()
+    with pytest.raises(BrokenPipeError):
+        stream.close()
+    os.close(write_end)
+
+
+def test_access_line_has_the_client_address(log: AccessLog, written: io.StringIO) -> None:
+    middleware = AccessMiddleware(lambda request: HttpResponse(status=204))
+    middleware.access_log = log
+    middleware(RequestFactory().get("/healthz", REMOTE_ADDR="203.0.113.7"))
+    log.flush()
+    line = json.loads(written.getvalue())
+    assert (line["address"], line["status"], line["log"]) == ("203.0.113.7", 204, "access")
