@@ -99,8 +99,7 @@ class WsgiAdapter:
             await _send(send, _error_response(errors.ServiceUnavailable(retry_after=2)))
             return
         self._pool_for(environ).work.put((environ, response_future))
-        # A client that disconnects does not end the work of the thread, and an upload keeps its slot.
-        await _send(send, await asyncio.shield(response_future))
+        await _send(send, await response_future)
 
     async def _read_request_body(
         self, environ: Environ, receive: Receive, response_future: asyncio.Future[Response]

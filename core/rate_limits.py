@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis.exceptions import NoScriptError
 
@@ -39,8 +39,7 @@ class RateLimit:
     burst: int
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimitResult:
+class RateLimitResult(NamedTuple):
     """Requests taken and those that remain, and milliseconds until one more and until all are allowed."""
 
     taken: int

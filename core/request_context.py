@@ -2,11 +2,10 @@
 
 import hashlib
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     """The context of a request or task; empty outside of them.
 
     actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
@@ -25,7 +24,7 @@ class RequestContext:
     needs_confirmation: bool = False
 
 
-_current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (it is frozen)
+_current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (immutable)
 
 
 def current() -> RequestContext:
@@ -55,8 +54,8 @@ def session_digest(key: str | None) -> str:
 def set_actor(actor: str, *, session: str = "", hides_personal_data: bool = False) -> None:
     """Set the actor after authentication."""
     known = _current.get()
-    _current.set(replace(known, actor=actor, session=session, hides_personal_data=hides_personal_data))
+    _current.set(known._replace(actor=actor, session=session, hides_personal_data=hides_personal_data))
 
 
 def set_needs_confirmation(needs_confirmation: bool) -> None:
-    _current.set(replace(_current.get(), needs_confirmation=needs_confirmation))
+    _current.set(_current.get()._replace(needs_confirmation=needs_confirmation))

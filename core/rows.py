@@ -42,13 +42,14 @@ def new(model: type[M], **values: Any) -> M:
     """
     defaults, relations = _defaults(model)
     instance = _blank(model, defaults)
+    attributes = instance.__dict__
     for name, value in values.items():
-        if name in relations:
+        if name in defaults:
+            attributes[name] = value
+        elif name in relations:
             relation = relations[name]
             relation.set_cached_value(instance, value)
-            instance.__dict__[relation.attname] = value.pk
-        elif name in defaults:
-            instance.__dict__[name] = value
+            attributes[relation.attname] = value.pk
         else:
             raise TypeError(f"{model.__name__} has no field {name!r}.")
     return instance

@@ -7,7 +7,8 @@ early.
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -65,7 +66,7 @@ class KeyRateLimiter:
         if lease is None or lease.unused == 0 or lease.ends_at < time.monotonic():
             return None
         lease.unused -= 1
-        return replace(lease.result, remaining=lease.result.remaining + lease.unused)
+        return lease.result._replace(remaining=lease.result.remaining + lease.unused)
 
     def _keep_lease(self, key_id: str, result: RateLimitResult | None) -> RateLimitResult | None:
         if result is None or result.taken < 2:
@@ -75,7 +76,7 @@ class KeyRateLimiter:
             if len(self._leases) >= MAX_KEYS:
                 self._leases.clear()
             self._leases[key_id] = _Lease(result, unused, time.monotonic() + LEASE_SECONDS)
-        return replace(result, remaining=result.remaining + unused)
+        return result._replace(remaining=result.remaining + unused)
 
 
 _limiter = KeyRateLimiter()
@@ -85,8 +86,13 @@ def take(key_id: str) -> RateLimitResult | None:
     """Count one request of the key. None if there is no limit, or no Redis."""
     if settings.RATE_LIMIT == 0:
         return None
-    rate = RateLimit(settings.RATE_LIMIT, settings.RATE_LIMIT_BURST)
+    rate = _rate(settings.RATE_LIMIT, settings.RATE_LIMIT_BURST)
     return _limiter.take(key_id, rate, lease_size(rate.burst, settings.WEB_WORKERS))
+
+
+@lru_cache(maxsize=8)
+def _rate(per_second: int, burst: int) -> RateLimit:
+    return RateLimit(per_second, burst)
 
 
 def lease_size(burst: int, processes: int) -> int:

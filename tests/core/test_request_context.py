@@ -2,10 +2,7 @@
 
 import json
 import logging
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from timeit import timeit
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
 from config.celery import app
-from core import ids, request_context
+from core import request_context
 from core.logs import JsonFormatter
 from core.middleware import AccessMiddleware, BrowserSessions, BrowserUsers
 from core.request_context import RequestContext
@@ -123,19 +120,3 @@ def test_log_line_has_the_request_id_of_the_context_unless_given() -> None:
     assert line(request_id="req_2")["request_id"] == "req_2"
     request_context.begin()
     assert line()["request_id"] is None
-
-
-@pytest.mark.slow
-def test_request_context_costs_less_than_an_id() -> None:
-    def request() -> None:
-        request_context.begin(request_id="req_1")
-        request_context.set_actor("key:ab12cd34")
-        request_context.current()
-
-    def its_id() -> None:
-        ids.random_text(20)
-
-    def least_seconds(action: Callable[[], None]) -> float:
-        return min(timeit(action, timer=time.thread_time, number=1000) for _ in range(20))
-
-    assert least_seconds(request) < least_seconds(its_id)
