@@ -1,11 +1,11 @@
 """HTTP/1.1 as uvicorn speaks it, with limits for the head of a request and for open connections."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from config.asgi import error_and_close
+from config.asgi import BODY_HAS_ARRIVED, error_and_close
 from core import errors
 
 # Open connections of a worker.
@@ -13,6 +13,35 @@ MAX_CONNECTIONS = 2048
 # How long a connection may wait for the first byte of a head, and again for its end.
 WAIT_SECONDS = 10.0
 HEAD_BYTES = 64 * 1024
+
+
+class JoinedWrites:
+    """A transport that joins what is written at once: the head and the body of a response, by one send.
+
+    uvicorn writes them one after the other. Each send takes 20 µs and wakes the client.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+        self.is_closing = transport.is_closing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._parts:
+            self._transport.write(b"".join(self._parts))
+            self._parts.clear()
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -28,7 +57,7 @@ class HttpProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
         if len(self.connections) > MAX_CONNECTIONS:
             self._refuse(errors.ServiceUnavailable(retry_after=2))
         else:
@@ -56,6 +85,10 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_in_head, self._head_bytes, self._waiting_since = False, 0, None
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        cast(dict[str, Any], self.scope)[BODY_HAS_ARRIVED] = True
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """uvicorn's, without its timer."""

@@ -36,9 +36,7 @@ class UploadAuthorizer:
         self._waiting = 0
 
     async def find_uploader(self, environ: Environ) -> str | None:
-        """The user who may upload, or None. Raises OverloadedError."""
-        if not uploads.session_key_of(environ):
-            return None
+        """The user who may upload, or None, for a request with a session key. Raises OverloadedError."""
         if self._waiting >= MAX_WAITING:
             raise OverloadedError
         self._waiting += 1

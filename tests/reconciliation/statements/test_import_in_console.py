@@ -188,7 +188,7 @@ def arriving(reported: dict[str, Any], size: int) -> dict[str, Any]:
     async def take() -> None:
         answered = asyncio.get_running_loop().create_future()
         staff = asgi.WsgiAdapter(lambda environ, start: [], threads=1, find_uploader=lambda environ: "7")
-        await staff._read_request_body(reported, receive, answered)
+        await staff._read_request_body(reported, receive, answered, has_arrived=False)
 
     asyncio.run(take())
     return reported
