@@ -23,10 +23,11 @@ class AccessLog:
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self.stream = stream
         self._lines: deque[str] = deque()
         self._has_lines = threading.Event()
         self._writer: threading.Thread | None = None
+        self._writing = threading.Lock()
 
     def add(self, line: str) -> None:
         self._lines.append(line)
@@ -39,12 +40,13 @@ class AccessLog:
     def flush(self) -> None:
         """Write the lines that were added. Other threads may add some and flush meanwhile."""
         lines = []
-        with suppress(IndexError):
-            while True:
-                lines.append(self._lines.popleft() + "\n")
-        with suppress(OSError, ValueError):  # the reader is gone
-            self._stream.write("".join(lines))
-            self._stream.flush()
+        with self._writing:
+            with suppress(IndexError):
+                while True:
+                    lines.append(self._lines.popleft() + "\n")
+            with suppress(OSError, ValueError):  # the reader is gone
+                self.stream.write("".join(lines))
+                self.stream.flush()
 
     def _run(self) -> None:
         while self._has_lines.wait():

@@ -11,7 +11,8 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from banks import TransferResult
-from core import api
+from core import access_log, api
+from core.access_log import AccessLog
 from core.logs import JsonFormatter
 from merchants import secret_keys
 from tests.conftest import SandboxBankClient, Shop
@@ -43,7 +44,15 @@ def leaked(text: bytes, *more: str) -> list[str]:
 
 
 class Written(io.StringIO):
-    """The log output."""
+    """The log output, access lines included."""
+
+    def __init__(self, log: AccessLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def getvalue(self) -> str:
+        self._log.flush()
+        return super().getvalue()
 
     def leaks(self, *more: str) -> list[str]:
         return leaked(self.getvalue().encode(), *more)
@@ -51,12 +60,18 @@ class Written(io.StringIO):
 
 @pytest.fixture
 def written() -> Iterator[Written]:
-    stream, root = Written(), logging.getLogger()
+    log, root = access_log.of_this_process(), logging.getLogger()
+    assert log
+    log.flush()
+    stream, stream_before = Written(log), log.stream
+    log.stream = stream
     handler, level = logging.StreamHandler(stream), root.level
     handler.setFormatter(JsonFormatter())
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
     yield stream
+    log.flush()
+    log.stream = stream_before
     root.removeHandler(handler)
     root.setLevel(level)
 
