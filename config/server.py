@@ -15,6 +15,7 @@ from gunicorn.arbiter import Arbiter
 from uvicorn_worker import UvicornWorker
 
 from config import concurrency
+from config.acceptor import ConnectionCounts, FairServer
 from config.asgi import WsgiAdapter, WsgiApplication
 from config.http_protocol import HttpProtocol
 from config.parent_process import exit_with_parent
@@ -42,6 +43,14 @@ class WebWorker(UvicornWorker):  # type: ignore[misc]  # it has no types
     }
     number = 0
     """Its place among the workers; a worker that replaces another takes its place."""
+    connection_counts: ConnectionCounts
+
+    async def _serve(self) -> None:
+        """As its base class does, with another server."""
+        self.config.app = self.wsgi
+        server = FairServer(self.config, self.connection_counts, self.number)
+        self._install_sigquit_handler()
+        await server.serve(sockets=[each.sock for each in self.sockets])
 
 
 class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
@@ -67,6 +76,7 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
         }
         for name, value in options.items():
             self.cfg.set(name, value)
+        self.connection_counts = ConnectionCounts(self.cfg.workers)
 
     def load(self) -> WsgiAdapter:
         """The ASGI application of a worker, which is a fork and uses what its parent imported."""
@@ -82,6 +92,7 @@ def number_worker(server: Arbiter, worker: WebWorker) -> None:
     """Give a new worker the lowest free number. The parent calls this before the fork."""
     taken = {each.number for each in server.WORKERS.values()}
     worker.number = min(set(range(len(taken) + 1)) - taken)
+    worker.connection_counts = server.app.connection_counts
 
 
 def prepare_worker(server: Arbiter, worker: WebWorker) -> None:

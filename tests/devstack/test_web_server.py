@@ -1,11 +1,13 @@
 """Requests as the application gets them, the answers of the web server itself, and stalled clients."""
 
+import json
 import os
 import resource
 import selectors
 import signal
 import socket
 import time
+from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -157,6 +159,31 @@ def test_connections_beyond_the_limit_are_refused(web: WebServer) -> None:
         refused: Any = first.fileobj
         assert refused.recv(100).startswith(b"HTTP/1.1 503")
     wait_until(lambda: _answering(web.port) is not None, 60)
+
+
+def test_workers_share_connections() -> None:
+    with serving() as web, ExitStack() as stack:
+        # Both workers run once each of them has answered.
+        wait_until(partial(_adds_second, set(), web.port), 60)
+        connections = [stack.enter_context(opened(web.port, b"")) for _ in range(40)]
+        workers = Counter(map(_worker_of, connections))
+        # A worker that the system delays for a millisecond gets its share later.
+        assert min(workers.values()) > 15
+
+
+def _adds_second(seen: set[int | None], port: int) -> bool:
+    seen.add(_answering(port))
+    return len(seen - {None}) == 2
+
+
+def _worker_of(connection: socket.socket) -> int:
+    """The id of the process that has a connection, which stays open."""
+    connection.sendall(b"GET /" + HEAD + b"\r\n")
+    with connection.makefile("rb") as stream:
+        lines = iter(stream.readline, b"\r\n")
+        headers = dict(line.lower().split(b": ", 1) for line in lines if b": " in line)
+        pid: int = json.loads(stream.read(int(headers[b"content-length"])))["pid"]
+    return pid
 
 
 def test_repeatedly_killed_web_workers_are_replaced() -> None:
