@@ -18,21 +18,18 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals import services as approvals
 from core import clock, ids, money, rows
-from core.admin import ReadOnlyAdmin
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND
 from merchants.models import Merchant
 from reconciliation.exceptions import actions, detail_page, summaries
 from reconciliation.exceptions.actions import Action, may_view_exceptions
+from reconciliation.exceptions.bulk_admin import LIST_URL, BulkActionPages
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.forms import NoteForm
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.models import ReconciliationException
 
-LIST_URL, DETAIL_URL = (
-    "admin:reconciliation_reconciliationexception_changelist",
-    "admin:reconciliation_reconciliationexception_change",
-)
+DETAIL_URL = "admin:reconciliation_reconciliationexception_change"
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")
 MAX_FILTER_CHOICES = 100
@@ -118,7 +115,7 @@ class ExceptionChangeList(ChangeList):
             row.summary = found.get(row.pk)
 
 
-class ReconciliationExceptionAdmin(ReadOnlyAdmin):
+class ReconciliationExceptionAdmin(BulkActionPages):
     list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]

@@ -60,8 +60,7 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
     def decorate(service: Callable[P, R]) -> Callable[P, R]:
         @wraps(service)
         def decide(*args: P.args, **kwargs: P.kwargs) -> R:
-            if type in SENDS_MONEY:
-                confirmation.require()
+            check_confirmation(type)
             subject = _find_subject(str(args[0]))
             with recorded(Act.EXCEPTION_RESOLVED, subject, reason=str(kwargs["note"])) as recording:
                 recording.details["decision"] = type.value
@@ -70,6 +69,12 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
         return decide
 
     return decorate
+
+
+def check_confirmation(type: ResolutionType) -> None:
+    """Raises ConfirmationNeeded if staff must confirm who they are before this decision."""
+    if type in SENDS_MONEY:
+        confirmation.require()
 
 
 def _find_subject(subject_id: str) -> Any:

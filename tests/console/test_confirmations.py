@@ -42,6 +42,7 @@ UNCONFIRMED_ACTS = {
 CONFIRMED_PERMISSIONS = {
     "refunds.create_refund", "approvals.decide_approval", "approvals.delete_payoutaccount",
     "merchants.issue_key", "merchants.revoke_key", "console.reset_second_factor",
+    "reconciliation.send_back_exception",
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from core.admin import ReadOnlyAdmin
 from core.scopes import Scope
 from operations.models import DailyClose
 from reconciliation.exceptions.actions import ACTIONS
+from reconciliation.exceptions.bulk_actions import BULK_ACTIONS
 from reconciliation.models import BankTransaction, SlipCheck
 from refunds.models import Refund
 from tests import tables
@@ -48,6 +49,10 @@ ACTION_PERMISSIONS = {
     ("merchants.apikey", "revoke"): "merchants.revoke_key",
     ("approvals.payoutaccount", "remove"): "approvals.delete_payoutaccount",
     ("console.loginthrottle", "lift"): "console.lift_lockout",
+    **{
+        ("reconciliation.reconciliationexception", slug): action.permission
+        for slug, action in BULK_ACTIONS.items()
+    },
 }
 # Actions that change no row if they are repeated, or if there is nothing to do.
 MAY_CHANGE_NOTHING = {
@@ -58,6 +63,7 @@ MAY_CHANGE_NOTHING = {
     "lift",
     "enable",
     "review_late_money",
+    *BULK_ACTIONS,  # the list asks first
 }
 TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
@@ -90,8 +96,8 @@ OPEN_PAGES = {
 }  # fmt: skip
 # `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
 ACTION_PAGE = "reconciliation_reconciliationexception_act"
-# `test_background_exports.py` tries the download.
-OTHER_PAGES = {ACTION_PAGE, "export_download"}
+# `test_background_exports.py` tries the download, and `test_bulk_actions.py` the bulk actions.
+OTHER_PAGES = {ACTION_PAGE, "export_download", "reconciliation_reconciliationexception_bulk"}
 DJANGO_PAGES = ("changelist", "add", "history", "delete", "change")
 # Checked inside of pages, not by a page of their own.
 INNER_PERMISSIONS = {
