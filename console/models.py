@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core import vault
+from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
 from core.triggers import UPDATE, ReadOnly, Refuse, set_once
 
 
@@ -174,39 +175,24 @@ class Passkey(models.Model):
         return self.name
 
 
-class ExportState(models.TextChoices):
-    WAITING = "waiting", _("Waiting")
-    RUNNING = "running", _("Running")
-    DONE = "done", _("Done")
-    FAILED = "failed", _("Failed")
-
-
-class Export(models.Model):
-    """A list that a worker writes to a file for a member of staff; see `console.exports`.
-
-    `lease_until` and `attempts` belong to the worker: when a lease ends, another worker begins again.
-    """
+class Export(BackgroundJob):
+    """A list that a worker writes to a file for a member of staff; see `console.exports`."""
 
     owner: Any = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="exports")
     list = models.CharField(max_length=80)
     query = models.TextField(blank=True, default="")
     file_type = models.CharField(max_length=8)
-    state = models.CharField(max_length=7, choices=ExportState.choices, default=ExportState.WAITING)
     total = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(default=0)
-    attempts = models.IntegerField(default=0)
-    lease_until = models.DateTimeField(null=True)
-    created_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True, db_index=True)
 
     class Meta:
         verbose_name, verbose_name_plural = _("export"), _("exports")
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(
-                fields=["owner"], condition=Q(state__in=["waiting", "running"]), name="export_one_open"
+                fields=["owner"], condition=Q(state__in=OPEN_STATES), name="export_one_open"
             ),
-            models.CheckConstraint(condition=Q(state__in=ExportState.values), name="export_state_known"),
+            models.CheckConstraint(condition=Q(state__in=JobState.values), name="export_state_known"),
         ]
 
     def __str__(self) -> str:
@@ -215,13 +201,13 @@ class Export(models.Model):
     @property
     def progress(self) -> str:
         """How many rows are written, and of how many."""
-        is_known = self.state == ExportState.RUNNING and self.total is not None
+        is_known = self.state == JobState.RUNNING and self.total is not None
         return f"{self.rows:,} / {self.total:,}" if is_known else f"{self.rows:,}"
 
     @property
     def percent(self) -> int | None:
         """Of a running export. The total is that of its start, so rows may exceed it."""
-        if self.state != ExportState.RUNNING or not self.total:
+        if self.state != JobState.RUNNING or not self.total:
             return None
         return min(99, 100 * self.rows // self.total)
 

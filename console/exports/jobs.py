@@ -1,14 +1,14 @@
 """Write large lists to files in the background: one at a time, for one person one at a time.
 
-A worker leases an export and renews the lease with each page of rows. If it is killed, the lease ends and a
-worker begins again. Parts and the state `done` are one commit, so nobody is offered half a file.
+A worker renews its lease with each page of rows (`core.background_jobs`). If it is killed, a worker begins
+again. Parts and the state `done` are one commit, so nobody is offered half a file.
 """
 
 import gzip
 import logging
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime, timedelta
 from typing import IO, Any
 
@@ -16,29 +16,22 @@ from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth.models import User
 from django.db import DatabaseError, IntegrityError, connection, transaction
-from django.db.models import F
-from django.db.models.functions import Now
 from django.http import HttpRequest, QueryDict
 
-from console.models import Export, ExportPart, ExportState
+from console.models import Export, ExportPart
 from core import (
     admin_exports,
-    clock,
-    due_work,
     personal_data,
     request_context,
-    rows,
     spreadsheets,
     staff_acts,
 )
+from core.background_jobs import Abandoned, JobQueue
 from core.postgres.sessions import limit_statements
 from core.spreadsheets import FileType
 
 log = logging.getLogger("exports")
-OPEN = (ExportState.WAITING, ExportState.RUNNING)
-MAX_RUNNING = 1
-MAX_ATTEMPTS = 3
-LEASE = timedelta(seconds=90)
+QUEUE = JobQueue(Export)
 RENEW_ROWS = 2_000
 COUNT_SECONDS = 10
 PART_BYTES = 4 * 1024 * 1024
@@ -49,10 +42,6 @@ KEPT = timedelta(days=7)
 
 class AlreadyOpen(Exception):
     """The person has an export that waits or runs."""
-
-
-class Abandoned(Exception):
-    """Another worker has the export, because our lease has ended."""
 
 
 class NotPossible(Exception):
@@ -79,7 +68,7 @@ def page_of(label: str) -> Any:
 
 def run_due() -> int:
     """Write the next export. Returns how many it finished."""
-    export = _claim()
+    export = QUEUE.claim(rows=0)
     if export is None:
         return 0
     try:
@@ -88,32 +77,9 @@ def run_due() -> int:
         return 0
     except (NotPossible, IncorrectLookupParameters, DatabaseError) as error:
         log.warning("an export failed: %s", type(error).__name__)
-        _mine(export).update(state=ExportState.FAILED, finished_at=clock.now(), lease_until=None)
+        with suppress(Abandoned):
+            QUEUE.fail(export)
     return 1
-
-
-@transaction.atomic
-def _claim() -> Export | None:
-    """Lease the oldest export that no worker has. One that killed its workers too often fails."""
-    rows.run("SELECT pg_advisory_xact_lock(hashtextextended('exports', 0))", [])
-    opened = Export.objects.filter(state__in=OPEN)
-    if opened.filter(lease_until__gt=Now()).count() >= MAX_RUNNING:
-        return None
-    due = opened.filter(due_work.UNLEASED).order_by("created_at")
-    due.filter(attempts__gte=MAX_ATTEMPTS).update(state=ExportState.FAILED, finished_at=clock.now())
-    lease: Any = {"state": ExportState.RUNNING, "attempts": F("attempts") + 1, "lease_until": Now() + LEASE}
-    found = due_work.claim(due, 1, rows=0, **lease)
-    return Export.objects.select_related("owner").get(pk=found[0].pk) if found else None
-
-
-def _mine(export: Export) -> Any:
-    return Export.objects.filter(pk=export.pk, state=ExportState.RUNNING, attempts=export.attempts)
-
-
-def _renew(export: Export, **columns: Any) -> None:
-    """Raises Abandoned."""
-    if not _mine(export).update(lease_until=Now() + LEASE, **columns):
-        raise Abandoned
 
 
 def _write(export: Export) -> None:
@@ -128,7 +94,7 @@ def _write(export: Export) -> None:
     request_context.set_actor(f"staff:{owner.get_username()}", hides_personal_data=hides)
     file_type = spreadsheets.FILE_TYPES[export.file_type]
     found = page.export_rows(request)
-    _renew(export, total=_count(found))
+    QUEUE.renew(export, total=_count(found))
     columns = admin_exports.columns_of(page)
     header = [name for column in columns for name in column.headers]
     with tempfile.TemporaryFile() as file:
@@ -166,7 +132,7 @@ def _progressing(export: Export, found: Any, file: IO[bytes], max_rows: int | No
     """The rows; renews the lease with each page of them. Raises Abandoned and NotPossible."""
     for number, row in enumerate(admin_exports.newest_first(found), 1):
         if number % RENEW_ROWS == 0:
-            _renew(export, rows=number)
+            QUEUE.renew(export, rows=number)
             if file.tell() > MAX_FILE_BYTES:
                 raise NotPossible
         if max_rows is not None and number >= max_rows:
@@ -179,12 +145,11 @@ def _finish(export: Export, file: IO[bytes], count: int) -> None:
     """Store the file and its audit record. Raises Abandoned and NotPossible."""
     if file.tell() > MAX_FILE_BYTES:
         raise NotPossible
-    _renew(export, rows=count)
+    QUEUE.finish(export, rows=count)
     file.seek(0)
     parts = iter(lambda: file.read(PART_BYTES), b"")
     for number, content in enumerate(parts):
         ExportPart.objects.create(export=export, number=number, content=content)
-    _mine(export).update(state=ExportState.DONE, finished_at=clock.now(), lease_until=None)
     details = {"list": export.list, "file": export.file_type, "rows": count, "filter": export.query}
     staff_acts.recorder().exported(export.list, details)
 

@@ -11,9 +11,10 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from console.exports import jobs
-from console.models import Export, ExportState
+from console.models import Export
 from core import clock, spreadsheets
 from core.admin_exports import PERMISSION
+from core.background_jobs import JobState
 
 MAX_SHOWN = 50
 
@@ -28,7 +29,7 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = site.each_context(request) | {
         "title": _("Exports"),
         "exports": [(export, _name(export)) for export in exports],
-        "is_open": any(export.state in jobs.OPEN for export in exports),
+        "is_open": any(export.is_open for export in exports),
     }
     return TemplateResponse(request, "admin/exports.html", context)
 
@@ -53,7 +54,7 @@ def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpRe
     """The file, for its owner only. Raises PermissionDenied and Http404."""
     if not request.user.has_perm(PERMISSION):
         raise PermissionDenied
-    mine = Export.objects.filter(owner_id=request.user.pk, state=ExportState.DONE)
+    mine = Export.objects.filter(owner_id=request.user.pk, state=JobState.DONE)
     export = mine.filter(pk=number).first()
     page = jobs.page_of(export.list) if export else None
     if export is None or page is None:

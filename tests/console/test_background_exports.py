@@ -15,8 +15,9 @@ from django.test import Client
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from console.exports import jobs
-from console.models import Export, ExportPart, ExportState
+from console.models import Export, ExportPart
 from core import clock
+from core.background_jobs import Abandoned, JobState
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, staff_client
@@ -53,7 +54,7 @@ def end_lease() -> None:
 
 def claimed() -> Export:
     """An export whose worker was killed after it began."""
-    export = jobs._claim()
+    export: Export | None = jobs.QUEUE.claim(rows=0)
     assert export is not None
     return export
 
@@ -70,7 +71,7 @@ def test_list_that_is_too_long_offers_a_background_export(
     assert "Download" in admin_client.get(PAGE).content.decode()
     assert [row["Id"] for row in table(admin_client, export)] == pending
     export.refresh_from_db()
-    assert (export.state, export.rows, export.total) == (ExportState.DONE, 5, 5)
+    assert (export.state, export.rows, export.total) == (JobState.DONE, 5, 5)
     record = AuditRecord.objects.get(act=Act.EXPORTED)
     assert (record.actor, record.after["rows"]) == ("staff:admin", 5)
 
@@ -78,7 +79,7 @@ def test_list_that_is_too_long_offers_a_background_export(
 def test_page_shows_the_progress(admin_client: Client, pending: list[str]) -> None:
     ask(admin_client)
     export = claimed()
-    jobs._renew(export, total=1000, rows=250)
+    jobs.QUEUE.renew(export, total=1000, rows=250)
     page = admin_client.get(PAGE).content.decode()
     assert "250 / 1,000" in page
     assert '<progress max="100" value="25"' in page
@@ -115,12 +116,12 @@ def test_export_of_a_killed_worker_begins_again(admin_client: Client, pending: l
 
 def test_export_that_kills_its_workers_fails(admin_client: Client, pending: list[str]) -> None:
     export = ask(admin_client)
-    for _ in range(jobs.MAX_ATTEMPTS):
+    for _ in range(jobs.QUEUE.max_attempts):
         claimed()
         end_lease()
     assert jobs.run_due() == 0
     export.refresh_from_db()
-    assert export.state == ExportState.FAILED
+    assert export.state == JobState.FAILED
     assert "Use narrower filters" in admin_client.get(PAGE).content.decode()
     ask(admin_client)
 
@@ -130,11 +131,11 @@ def test_worker_that_lost_its_lease_stores_nothing(admin_client: Client, pending
     slow = claimed()
     end_lease()
     claimed()
-    with pytest.raises(jobs.Abandoned):
+    with pytest.raises(Abandoned):
         jobs._write(slow)
     assert not ExportPart.objects.exists()
     export.refresh_from_db()
-    assert export.state == ExportState.RUNNING
+    assert export.state == JobState.RUNNING
 
 
 def test_one_person_has_one_open_export(admin_client: Client, pending: list[str]) -> None:
@@ -174,7 +175,7 @@ def test_person_who_lost_the_permission_gets_no_file(pending: list[str], lost: s
     user.user_permissions.remove(user.user_permissions.get(codename=lost))
     jobs.run_due()
     export.refresh_from_db()
-    assert export.state == ExportState.FAILED
+    assert export.state == JobState.FAILED
     assert client.get(f"{PAGE}{export.pk}/").status_code == (403 if lost == "export_lists" else 404)
 
 
@@ -197,7 +198,7 @@ def test_bad_filter_fails_the_export(admin_client: Client, pending: list[str]) -
     export = ask(admin_client, query="amount__in=99999999999999999999999&payer_differs__exact=%00")
     jobs.run_due()
     export.refresh_from_db()
-    assert export.state == ExportState.FAILED
+    assert export.state == JobState.FAILED
 
 
 def test_file_that_is_too_large_fails(
@@ -207,7 +208,7 @@ def test_file_that_is_too_large_fails(
     export = ask(admin_client)
     jobs.run_due()
     export.refresh_from_db()
-    assert (export.state, export.parts.count()) == (ExportState.FAILED, 0)
+    assert (export.state, export.parts.count()) == (JobState.FAILED, 0)
 
 
 def test_old_files_are_deleted(admin_client: Client, pending: list[str]) -> None:

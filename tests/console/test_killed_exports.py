@@ -14,8 +14,9 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from console.exports import jobs
-from console.models import Export, ExportPart, ExportState
+from console.models import Export, ExportPart
 from core import clock, rows
+from core.background_jobs import JobState
 from tests.conftest import Shop
 from tests.stack import ROOT, wait_until
 
@@ -50,10 +51,10 @@ def test_killed_worker_leaves_no_half_file(shop: Shop) -> None:
         worker.wait()
     wait_until(lambda: rows.run(OTHERS, []).fetchone() == (0,), 60)
     export.refresh_from_db()
-    assert (export.state, ExportPart.objects.count()) == (ExportState.RUNNING, 0)
+    assert (export.state, ExportPart.objects.count()) == (JobState.RUNNING, 0)
     Export.objects.update(lease_until=Now() - timedelta(seconds=1))
     assert jobs.run_due() == 1
     export.refresh_from_db()
-    assert (export.state, export.attempts) == (ExportState.DONE, 2)
+    assert (export.state, export.attempts) == (JobState.DONE, 2)
     [part] = export.parts.all()
     assert "table 5" in gzip.decompress(bytes(part.content)).decode()
