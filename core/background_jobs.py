@@ -17,6 +17,7 @@ from core import clock, due_work, rows
 
 LEASE = timedelta(seconds=90)
 MAX_RUNNING = 1
+LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('jobs ' || %s, 0))"
 
 
 class JobState(models.TextChoices):
@@ -57,13 +58,16 @@ class JobQueue:
     model: type[BackgroundJob]
     max_attempts: int = 3
 
+    def has_open(self) -> bool:
+        return self._rows.filter(state__in=OPEN_STATES).exists()
+
     @transaction.atomic
     def claim(self, **columns: Any) -> Any:
         """Lease the oldest job that no worker has, or return None. `columns` begin anew with each attempt."""
-        opened = self._rows.filter(state__in=OPEN_STATES)
-        if not opened.exists():
+        if not self.has_open():
             return None
-        rows.run("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [self.model._meta.label_lower])
+        opened = self._rows.filter(state__in=OPEN_STATES)
+        rows.run(LOCK_QUEUE, [self.model._meta.label_lower])
         if opened.filter(lease_until__gt=Now()).count() >= MAX_RUNNING:
             return None
         due = opened.filter(due_work.UNLEASED).order_by("created_at", "pk")

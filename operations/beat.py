@@ -20,6 +20,7 @@ from operations import heartbeats
 from payments.card_models import IS_OPEN
 from payments.models import CardCharge, Payment, PaymentStatus
 from reconciliation.inquiries import batches
+from reconciliation.statements import import_jobs
 from transfers.models import OPEN_STATES as OPEN_TRANSFER_STATES
 from transfers.models import Transfer
 from webhooks.models import UNFINISHED_STATES, Delivery
@@ -53,6 +54,7 @@ CHECKS: dict[str, Callable[[datetime], bool]] = {
     "withdrawals.run_due": _has_transfers,
     "payments.inquire_due": lambda now: CardCharge.objects.filter(IS_OPEN).exists(),
     "reconciliation.inquire_due": _has_inquiries,
+    "reconciliation.import_statements": lambda now: import_jobs.QUEUE.has_open(),
     "payments.expire_due": lambda now: Payment.objects.overdue(now).exists(),
     "audit_trail.chain_waiting": lambda now: UnchainedRecord.objects.exists(),
 }

@@ -27,4 +27,10 @@ from reconciliation.matching.models import (
 )
 from reconciliation.notifications.models import BankNotification, NotificationResult
 from reconciliation.slips.models import SlipCheck
-from reconciliation.statements.models import LineResult, Statement, StatementLine
+from reconciliation.statements.models import (
+    LineResult,
+    Statement,
+    StatementImport,
+    StatementLine,
+    StatementPart,
+)

@@ -4,6 +4,7 @@ from core import clock
 from reconciliation.exceptions import return_completion
 from reconciliation.inquiries import services as inquiries
 from reconciliation.matching import services as matching
+from reconciliation.statements import import_jobs
 
 
 @shared_task(name="reconciliation.apply_unapplied")
@@ -19,3 +20,8 @@ def inquire_due() -> None:
 @shared_task(name="reconciliation.run_returns")
 def run_returns() -> None:
     return_completion.run_due(now=clock.now)
+
+
+@shared_task(name="reconciliation.import_statements")
+def import_statements() -> None:
+    import_jobs.run_due()

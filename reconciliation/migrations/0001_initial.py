@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
                 ('stored_count', models.IntegerField(default=0, help_text='Lines that are stored.')),
                 ('duplicate_count', models.IntegerField(default=0, help_text='Lines that were stored before, by another import.')),
                 ('problems', models.TextField(blank=True, default='', help_text='What is wrong with the file as a whole.')),
-                ('completed_at', models.DateTimeField(help_text='Null: it was interrupted; import it again.', null=True)),
+                ('completed_at', models.DateTimeField(help_text='Null: it runs or was interrupted.', null=True)),
             ],
             options={
                 'permissions': [('import_statement', 'Can import statement files of banks')],
@@ -630,6 +630,35 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
             trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='044e21edbc54a1e64602b18c13a6b159c57da487', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
+        ),
+        migrations.CreateModel(
+            name='StatementImport',
+            fields=[
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed')], default='waiting', max_length=7)),
+                ('attempts', models.IntegerField(default=0)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
+                ('finished_at', models.DateTimeField(db_index=True, null=True)),
+                ('statement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='background_import', serialize=False, to='reconciliation.statement')),
+            ],
+            options={
+                'default_permissions': (),
+                'indexes': [models.Index(condition=models.Q(('state__in', ('waiting', 'running'))), fields=['created_at'], name='statementimport_open')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'running', 'done', 'failed'])), name='statementimport_state_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='StatementPart',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.IntegerField()),
+                ('content_sealed', models.TextField(editable=False)),
+                ('background_import', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='parts', to='reconciliation.statementimport')),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('background_import', 'number'), name='statementpart_once')],
+            },
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -1,16 +1,10 @@
-"""Statement files in the console: the import, its progress and its results.
+"""Statement files in the console: the upload, the progress of its import and the results."""
 
-The import runs in the request of the upload and continues if the browser disconnects. No worker needs the
-file. After an interruption, staff import the file again.
-"""
-
-import logging
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db import DatabaseError
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -23,14 +17,28 @@ from django.utils.translation import gettext_lazy as _
 
 from core import clock, personal_data, uploads
 from core.admin import ReadOnlyAdmin
+from core.background_jobs import JobState
 from core.logs import redact
 from merchants.models import Merchant
-from reconciliation.models import LineResult, Statement, StatementLine
-from reconciliation.statements import importing, statement_file
-from reconciliation.statements.importing import ImportAlreadyRunning, ImportSummary
+from reconciliation.models import (
+    HELD_RESULTS,
+    LineResult,
+    MatchResult,
+    ReconciliationException,
+    Statement,
+    StatementImport,
+    StatementLine,
+)
+from reconciliation.statements import import_jobs, statement_file
 from reconciliation.statements.lines import InvalidStatementFile
 
-log = logging.getLogger("reconciliation")
+PAGE = "admin:reconciliation_statement_change"
+MAX_ERRORS = 20
+RESULT_TEXTS = {
+    LineResult.NEW: _("new"),
+    LineResult.ATTACHED: _("attached"),
+    LineResult.UNREADABLE: _("unreadable"),
+}
 
 
 class StatementImportForm(forms.Form):
@@ -55,8 +63,9 @@ class StatementAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "file_name", "=file_sha256"]
     fields = [
         "id", "file_name", "bank", "file_sha256", "actor", "request_id", "created_at", "completed_at",
-        "progress", "results", "problems",
+        "progress", "results", "money_found", "unreadable_lines", "problems",
     ]  # fmt: skip
+    list_select_related = ["background_import"]
 
     def get_urls(self) -> list[URLPattern]:
         page = self.admin_site.admin_view(self.import_page)
@@ -71,50 +80,29 @@ class StatementAdmin(ReadOnlyAdmin):
         if not request.user.has_perm("reconciliation.import_statement"):
             raise PermissionDenied
         form = StatementImportForm(request.POST or None, request.FILES or None)
-        summary = self._import(request, form) if form.is_valid() else None
-        if summary is not None:
-            return redirect("admin:reconciliation_statement_change", summary.statement.id)
+        if form.is_valid() and (statement := _ask(request, form)) is not None:
+            return redirect(PAGE, statement.pk)
         context = {**self.admin_site.each_context(request), "form": form, "title": _("Import a statement")}
         return TemplateResponse(request, "admin/reconciliation/import_statement.html", context)
-
-    def _import(self, request: HttpRequest, form: StatementImportForm) -> ImportSummary | None:
-        """Return None if the file was refused. The form shows the reason."""
-        try:
-            with importing.console_import_lock():
-                return self._run_import(request, form)
-        except (InvalidStatementFile, ImportAlreadyRunning) as error:
-            form.add_error("file", str(error))
-            return None
-
-    def _run_import(self, request: HttpRequest, form: StatementImportForm) -> ImportSummary:
-        """Raises InvalidStatementFile."""
-        upload = form.cleaned_data["file"]
-        file = statement_file.open_file(upload.file, upload.name)
-        statement, occurrences = importing.begin(file, bank=form.cleaned_data["bank"], now=clock.now())
-        try:
-            summary = importing.run(file, statement, occurrences, clock=clock.now)
-        except DatabaseError as error:
-            log.exception("statement %s was interrupted", statement.id)
-            messages.error(
-                request,
-                gettext("%(file)s was interrupted (%(error)s): import it again.")
-                % {"file": statement.file_name, "error": type(error).__name__},
-            )
-            return ImportSummary(statement)
-        if summary.is_clean:
-            text = gettext("%(file)s: %(count)s lines imported.")
-            messages.success(request, text % {"file": statement.file_name, "count": statement.line_count})
-        else:
-            text = gettext("%(file)s has problems, see below.")
-            messages.warning(request, text % {"file": statement.file_name})
-        return summary
 
     @admin.display(description=_("lines"))
     def progress(self, statement: Statement) -> str:
         if statement.completed_at:
             return f"{statement.line_count:,}"
-        text = gettext("%(stored)s of %(count)s; if it stops, import the file again")
-        return text % {"stored": f"{statement.stored_count:,}", "count": f"{statement.line_count:,}"}
+        counts = {"stored": f"{statement.stored_count:,}", "count": f"{statement.line_count:,}"}
+        job: StatementImport | None = getattr(statement, "background_import", None)
+        if job is None:  # a command imports it
+            return gettext("%(stored)s of %(count)s; if it stops, import the file again") % counts
+        if job.state == JobState.FAILED:
+            return gettext("%(stored)s of %(count)s: it failed, import the file again") % counts
+        return format_html(
+            '{} <progress max="{}" value="{}" aria-label="{}"></progress> {}',
+            gettext("%(stored)s of %(count)s") % counts,
+            max(statement.line_count, 1),
+            statement.stored_count,
+            gettext("Progress"),
+            job.get_state_display(),
+        )
 
     @admin.display(description=_("no errors"), boolean=True)
     def has_no_errors(self, statement: Statement) -> bool | None:
@@ -126,11 +114,70 @@ class StatementAdmin(ReadOnlyAdmin):
     def results(self, statement: Statement) -> SafeString:
         """The number of lines of each result, each a link to these lines."""
         counts = statement.lines.values("result").annotate(count=Count("id")).order_by("result")
-        lines = reverse("admin:reconciliation_statementline_changelist")
-        filter_url = f"{lines}?statement__id__exact={statement.id}&result__exact="
-        rows = [(filter_url + row["result"], f"{row['count']:,}", row["result"]) for row in counts]
+        rows = [
+            (
+                _lines_url(statement, row["result"]),
+                f"{row['count']:,}",
+                RESULT_TEXTS[LineResult(row["result"])],
+            )
+            for row in counts
+        ]
         links = format_html_join("", '<li><a href="{}">{} {}</a></li>', rows)
-        return format_html("<ul>{}<li>{} imported before</li></ul>", links, f"{statement.duplicate_count:,}")
+        before = gettext("%(count)s imported before") % {"count": f"{statement.duplicate_count:,}"}
+        return format_html("<ul>{}<li>{}</li></ul>", links, before)
+
+    @admin.display(description=_("money"))
+    def money_found(self, statement: Statement) -> str | None:
+        """After the end, because it reads all lines: how many found their payment, and how many wait."""
+        if not statement.completed_at:
+            return None
+        movements = statement.lines.filter(movement__isnull=False)
+        matched = movements.exclude(movement__match_result__in=[*HELD_RESULTS, MatchResult.PENDING]).count()
+        waiting = ReconciliationException.objects.filter(pk__in=movements.values("movement_id")).count()
+        page = reverse("admin:reconciliation_reconciliationexception_changelist")
+        return format_html(
+            '{}, <a href="{}?bank={}">{}</a>',
+            gettext("%(count)s matched") % {"count": f"{matched:,}"},
+            page,
+            statement.bank,
+            gettext("%(count)s wait for a decision") % {"count": f"{waiting:,}"},
+        )
+
+    @admin.display(description=_("unreadable lines"))
+    def unreadable_lines(self, statement: Statement) -> SafeString | None:
+        """The first ones with their numbers in the file."""
+        unreadable = statement.lines.filter(result=LineResult.UNREADABLE).order_by("line_number")
+        shown = list(unreadable.values_list("line_number", "error")[: MAX_ERRORS + 1])
+        if not shown:
+            return None
+        text = gettext("Line %(number)s: %(error)s")
+        items = [(text % {"number": number, "error": error},) for number, error in shown[:MAX_ERRORS]]
+        more = (
+            format_html('<li><a href="{}">{}</a></li>', _lines_url(statement, "unreadable"), gettext("All"))
+            if len(shown) > MAX_ERRORS
+            else ""
+        )
+        return format_html("<ul>{}{}</ul>", format_html_join("", "<li>{}</li>", items), more)
+
+
+def _ask(request: HttpRequest, form: StatementImportForm) -> Statement | None:
+    """Return None if the file was refused. The form shows the reason."""
+    upload = form.cleaned_data["file"]
+    try:
+        return import_jobs.ask(upload.file, upload.name, bank=form.cleaned_data["bank"], now=clock.now())
+    except InvalidStatementFile as refusal:
+        form.add_error("file", str(refusal))
+    except import_jobs.TooManyOpen:
+        form.add_error(None, _("Too many imports wait. Try again when some have ended."))
+    except import_jobs.SameFileOpen as known:
+        messages.info(request, _("This file is being imported already."))
+        return known.statement
+    return None
+
+
+def _lines_url(statement: Statement, result: str) -> str:
+    lines = reverse("admin:reconciliation_statementline_changelist")
+    return f"{lines}?statement__id__exact={statement.pk}&result__exact={result}"
 
 
 class StatementLineAdmin(ReadOnlyAdmin):

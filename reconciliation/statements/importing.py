@@ -6,13 +6,12 @@ import the file again: stored lines are recognised, and unmatched bank transacti
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 
-from django.db import OperationalError, connection
+from django.db import OperationalError
 
 import banks
 from audit_trail.acts import Act
@@ -41,15 +40,6 @@ MAX_FILE_NAME_LENGTH = 255
 MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the first ones decide
 MAX_LISTED_BILLERS = 3
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
-IMPORT_LOCK_ID = 0x7374_6D74  # any constant
-MAX_LOCK_DURATION = "1h"  # the lock expires after this time, in case the process hangs
-
-
-class ImportAlreadyRunning(Exception):
-    def __init__(self) -> None:
-        super().__init__(
-            "Another import is running, so this file was not read. Try again when it has finished."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +66,17 @@ class ImportSummary:
         return not self.counts[LineResult.UNREADABLE] and not self.problems.messages
 
 
-@contextmanager
-def console_import_lock() -> Iterator[None]:
-    """Allow one import in the console at a time: each holds a thread of the web server for minutes.
-
-    Raises ImportAlreadyRunning at once. The lock belongs to a transaction on a separate connection, because
-    the import commits many times, and pgbouncer may give us another session after each commit.
-    """
-    with closing(connection.copy()) as connection_copy:
-        connection_copy.set_autocommit(False)
-        with connection_copy.cursor() as cursor:
-            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{MAX_LOCK_DURATION}'")
-            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [IMPORT_LOCK_ID])
-            (acquired,) = cursor.fetchone()
-        if not acquired:
-            raise ImportAlreadyRunning
-        yield
-
-
 def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, OccurrenceCounter]:
     """Read the file once and record its import.
 
     Raises UnknownBank, and InvalidStatementFile also for a file of another bank; then nothing is stored.
     """
+    line_count, occurrences = check(file, bank=bank)
+    return record(file, bank=bank, line_count=line_count, now=now), occurrences
+
+
+def check(file: StatementFile, *, bank: str) -> tuple[int, OccurrenceCounter]:
+    """Read the file once, and count its lines. Raises UnknownBank and InvalidStatementFile."""
     if not Merchant.objects.filter(bank=bank).exists():
         raise UnknownBank(name=bank)
     occurrences, total = OccurrenceCounter(), 0
@@ -108,6 +86,19 @@ def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, 
         if file_line.biller_id and len(biller_ids) < MAX_BILLERS:
             biller_ids.add(file_line.biller_id)
     _check_bank(file, biller_ids, bank=bank)
+    return total, occurrences
+
+
+def count_occurrences(file: StatementFile) -> OccurrenceCounter:
+    """Read a file once that was checked before. Raises InvalidStatementFile."""
+    occurrences = OccurrenceCounter()
+    for file_line in file.read_lines(FileProblems()):
+        occurrences.scan(file_line.sha256)
+    return occurrences
+
+
+def record(file: StatementFile, *, bank: str, line_count: int, now: datetime) -> Statement:
+    """Record the import of a file that was checked."""
     with recorded(Act.STATEMENT_IMPORTED) as recording:
         recording.row = statement = Statement.objects.create(
             id=ids.new("stm_", now),
@@ -115,10 +106,10 @@ def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, 
             file_name=file.name[:MAX_FILE_NAME_LENGTH],
             file_sha256=file.sha256,
             created_at=now,
-            line_count=total,
+            line_count=line_count,
             **request_context.columns(),
         )
-    return statement, occurrences
+    return statement
 
 
 def run(
@@ -128,19 +119,26 @@ def run(
     *,
     clock: Callable[[], datetime],
     on_batch: Callable[[Sequence[LineOutcome]], None] = lambda outcomes: None,
+    hold: Callable[[], None] = lambda: None,
 ) -> ImportSummary:
-    """Import what `begin` recorded. on_batch: called after each batch of lines."""
+    """Import what `begin` recorded, after the lines that this statement has stored already.
+
+    on_batch: called after each batch of lines. hold: called in the transaction of each batch, and before the
+    end; it may raise to stop the import.
+    """
     summary = ImportSummary(statement)
     lines = file.read_lines(summary.problems)
     counted_lines = (CountedLine(file_line, occurrences.count(file_line.sha256)) for file_line in lines)
-    while batch := list(islice(counted_lines, BATCH_SIZE)):
-        stored = store_lines(statement, batch, now=clock())
+    remaining = islice(counted_lines, statement.stored_count, None)
+    while batch := list(islice(remaining, BATCH_SIZE)):
+        stored = store_lines(statement, batch, now=clock(), hold=hold)
         movements = [line.movement for line in stored if line.movement]
         not_matched = [each for each in movements if each.match_result == MatchResult.PENDING]
         _apply(not_matched, now=clock())
         outcomes = _outcomes(stored)
         summary.counts.update(line.result for line in outcomes)
         on_batch(outcomes)
+    hold()
     statement.problems = "\n".join(summary.problems)
     statement.completed_at = clock()
     statement.save(update_fields=["problems", "completed_at"])

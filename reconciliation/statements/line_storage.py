@@ -1,7 +1,7 @@
 """Store the lines of a statement, each joined to its bank transaction. A batch is one commit."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -74,9 +74,17 @@ class StoredLine:
 
 @transaction_by_index()
 def store_lines(
-    statement: Statement, counted_lines: Sequence[CountedLine], *, now: datetime
+    statement: Statement,
+    counted_lines: Sequence[CountedLine],
+    *,
+    now: datetime,
+    hold: Callable[[], None] = lambda: None,
 ) -> list[StoredLine]:
-    """Store new lines with their bank transactions, and update the progress of the statement."""
+    """Store new lines with their bank transactions, and update the progress of the statement.
+
+    hold: called first, in the same transaction; it may raise to stop the import.
+    """
+    hold()
     deduplication.lock_names([_lock_name(statement.bank, counted) for counted in counted_lines])
     stored = _already_stored(statement.bank, counted_lines)
     new_lines = [counted for counted in counted_lines if counted.key not in stored]

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers, vault
+from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
 from core.columns import CausedRow, PublicIdKey
 from reconciliation.matching.models import BankTransaction, BankTransactionKind
 
@@ -22,7 +23,7 @@ class Statement(CausedRow):
         default=0, help_text="Lines that were stored before, by another import."
     )
     problems = models.TextField(blank=True, default="", help_text="What is wrong with the file as a whole.")
-    completed_at = models.DateTimeField(null=True, help_text="Null: it was interrupted; import it again.")
+    completed_at = models.DateTimeField(null=True, help_text="Null: it runs or was interrupted.")
 
     class Meta:
         triggers = [
@@ -46,6 +47,52 @@ class Statement(CausedRow):
 
     def __str__(self) -> str:
         return str(self.file_name)
+
+
+class StatementImport(BackgroundJob):
+    """The import of an uploaded file by a worker; see `reconciliation.statements.import_jobs`."""
+
+    statement = models.OneToOneField(
+        Statement, on_delete=models.PROTECT, primary_key=True, related_name="background_import"
+    )
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(
+                fields=["created_at"], condition=Q(state__in=OPEN_STATES), name="statementimport_open"
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=JobState.values), name="statementimport_state_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.statement_id} {self.state}"
+
+
+class StatementPart(models.Model):
+    """A part of an uploaded file, compressed and sealed, until its import ends."""
+
+    background_import = models.ForeignKey(StatementImport, on_delete=models.PROTECT, related_name="parts")
+    number = models.IntegerField()
+    content_sealed = models.TextField(editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["background_import", "number"], name="statementpart_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.context
+
+    @property
+    def context(self) -> str:
+        """The context of the encryption."""
+        return f"{self.background_import_id}:part:{self.number}"
 
 
 class LineResult(models.TextChoices):

@@ -20,11 +20,13 @@ from merchants.models import BankConnection
 from operations import resealing
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, StatementLine
+from reconciliation.statements import import_jobs
 from sandbox import orders
 from tests.approvals.builders import add_payout_account
 from tests.authenticator_app import enrolled
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
+from tests.context import acting_as
 from tests.factories import PaymentFactory
 from tests.merchants.connection_configs import SCB_CONFIG
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
@@ -40,7 +42,7 @@ OLD, NEW = vault.new_key(), vault.new_key()
 ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 TOKEN_START = vault.PREFIX
-TOKENS = 15  # the number of tokens that `filled_database` seals
+TOKENS = 16  # the number of tokens that `filled_database` seals
 
 
 class Terminal(io.StringIO):
@@ -75,6 +77,9 @@ def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     code: dict[str, str] = ask(shop).json()
     assert bank.notify(code, payer_account=PAYER).status_code == 200
     import_file(bot_file(credit_line(code, BankTransaction.objects.get().paid_at)))
+    with acting_as("staff:somsri"):
+        file = io.BytesIO(bot_file(credit_line(code, clock.now())))
+        import_jobs.ask(file, "day.txt", bank="sandbox", now=clock.now())
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
     ordered = orders.OrderRequest(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
     orders.accept(ordered, now=clock.now())

@@ -4,6 +4,7 @@ import asyncio
 import html
 import io
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,21 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import OperationalError
 from django.test import Client
 
 from config import asgi
-from core import clock, uploads
+from core import clock, uploads, vault
+from core.background_jobs import JobState
 from core.http import MAX_BODY
-from reconciliation.models import BankTransaction, Statement
-from reconciliation.statements import importing
+from reconciliation.models import (
+    BankTransaction,
+    Statement,
+    StatementImport,
+    StatementLine,
+    StatementPart,
+)
+from reconciliation.statements import import_jobs
+from tests.concurrency import run_concurrently
 from tests.conftest import Shop, new_client
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, detail, trailer
 from tests.staff_acts import acts_of_staff
@@ -26,11 +34,12 @@ from tests.staff_acts import acts_of_staff
 IMPORT = "/admin/reconciliation/statement/import/"
 SESSION = f"{settings.SESSION_COOKIE_NAME}=x"
 LISTED = "/admin/reconciliation/statement/"
+REFRESH = 'http-equiv="refresh"'
 pytestmark = [pytest.mark.django_db]
 
 
-def staff(*permissions: str) -> Client:
-    user = User.objects.create_user("malee", is_staff=True)
+def staff(*permissions: str, name: str = "malee") -> Client:
+    user = User.objects.create_user(name, is_staff=True)
     seen = ["view_statement", "view_statementline"]
     user.user_permissions.set(Permission.objects.filter(codename__in=[*seen, *permissions]))
     client = Client()
@@ -43,26 +52,41 @@ def malee(db: None) -> Client:
     return staff("import_statement", "view_personal_data")
 
 
-def upload(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:
+def send(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:
     return client.post(IMPORT, {"bank": bank, "file": SimpleUploadedFile(name, body)}, follow=True)
+
+
+def upload(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:
+    """Upload a file, let a worker import it, and return the last page as it is then."""
+    shown = send(client, body, bank=bank, name=name)
+    import_jobs.run_due()
+    return shown if not shown.redirect_chain else client.get(shown.redirect_chain[-1][0])
 
 
 @pytest.mark.slow
 def test_uploaded_statement_is_imported_and_the_page_shows_the_results(shop: Shop, malee: Client) -> None:
     code = shop.qr_code()
-    shown = upload(malee, bot_file(credit_line(code, clock.now()), detail(), detail(amount="?")))
-    text = shown.content.decode()
-    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+    file = bot_file(credit_line(code, clock.now()), detail(), detail(amount="?"))
+    waiting = send(malee, file)
     statement = Statement.objects.get()
-    assert shown.redirect_chain == [(f"{LISTED}{statement.id}/change/", 302)]
-    assert "has problems" in text
-    assert 'http-equiv="refresh"' not in text
+    assert waiting.redirect_chain == [(f"{LISTED}{statement.id}/change/", 302)]
+    assert "0 of 3" in waiting.content.decode()
+    assert "Waiting" in waiting.content.decode()
+    assert REFRESH in waiting.content.decode()
+    assert import_jobs.run_due() == 1
+    text = malee.get(waiting.redirect_chain[0][0]).content.decode()
+    assert shop.payment(code["payment_id"])["status"] == "succeeded"
+    assert REFRESH not in text
     assert [re.sub(",", "", count) for count in re.findall(r">([\d,]+ (?:new|unreadable))<", text)] == [
         "2 new",
         "1 unreadable",
     ]
+    assert "1 matched" in text
+    assert "1 wait for a decision" in text
+    assert f"Line 4: {html.escape('the amount cannot be')}" in text
     assert (statement.actor, statement.file_name, statement.bank) == ("staff:malee", "day.txt", "sandbox")
     assert acts_of_staff().get().object_id == statement.id
+    assert not StatementPart.objects.exists()
 
 
 def test_statement_lines_are_listed_by_result_with_masked_numbers(shop: Shop, malee: Client) -> None:
@@ -96,21 +120,20 @@ def test_upload_in_unknown_format_is_refused_with_a_reason(shop: Shop, malee: Cl
     assert not Statement.objects.exists()
 
 
-@pytest.mark.logs_errors
-@pytest.mark.slow
-def test_database_failure_during_an_upload_is_reported(
-    shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*args: Any, **kwargs: Any) -> None:
-        raise OperationalError("canceling statement due to lock timeout")
+@pytest.mark.parametrize(("state", "is_refreshed"), [("running", True), ("failed", False)])
+def test_page_shows_the_progress(shop: Shop, malee: Client, state: str, is_refreshed: bool) -> None:
+    send(malee, bot_file(detail()))
+    statement = Statement.objects.get()
+    Statement.objects.update(stored_count=1)
+    StatementImport.objects.update(state=state)
+    shown = malee.get(f"{LISTED}{statement.id}/change/").content.decode()
+    assert "1 of 1" in shown
+    assert (REFRESH in shown) == is_refreshed
+    assert ("it failed, import the file again" in shown) != is_refreshed
+    assert "1 of 1" in malee.get(LISTED).content.decode()
 
-    monkeypatch.setattr(importing, "_apply", fail)
-    shown = upload(malee, bot_file(detail()))
-    assert "was interrupted (OperationalError): import it again" in shown.content.decode()
-    assert Statement.objects.get().completed_at is None
 
-
-def test_running_import_shows_progress(shop: Shop, malee: Client) -> None:
+def test_import_by_a_command_shows_its_progress(shop: Shop, malee: Client) -> None:
     Statement.objects.create(
         id="stm_1",
         bank="sandbox",
@@ -121,23 +144,66 @@ def test_running_import_shows_progress(shop: Shop, malee: Client) -> None:
         stored_count=250,
     )
     shown = malee.get(f"{LISTED}stm_1/change/").content.decode()
-    assert "250 of 1,000" in shown
-    assert 'http-equiv="refresh"' in shown
+    assert "250 of 1,000; if it stops" in shown
+    assert REFRESH in shown
+
+
+def test_same_file_is_refused_while_it_is_imported_and_recognised_after(shop: Shop, malee: Client) -> None:
+    file = bot_file(detail(), detail(seq="000003", ref1="NOBODYKNOWSTHAT00000"))
+    send(malee, file)
+    again = send(malee, file)
+    statement = Statement.objects.get()
+    assert again.redirect_chain == [(f"{LISTED}{statement.id}/change/", 302)]
+    assert "This file is being imported already." in again.content.decode()
+    import_jobs.run_due()
+    assert "2 imported before" in upload(malee, file).content.decode()
+    assert (Statement.objects.count(), StatementLine.objects.count()) == (2, 2)
 
 
 @pytest.mark.slow
-def test_concurrent_second_import_is_refused(shop: Shop, malee: Client) -> None:
-    with importing.console_import_lock():
-        shown = upload(malee, bot_file(detail()))
-        assert "Another import is running" in shown.content.decode()
-        assert not Statement.objects.exists()
-    upload(malee, bot_file(detail()))
-    assert Statement.objects.get().completed_at
+@pytest.mark.django_db(transaction=True)
+def test_same_file_sent_twice_at_once_is_imported_once(shop: Shop, malee: Client) -> None:
+    file, clients = bot_file(detail()), [malee, staff("import_statement", name="somsri")]
+    run_concurrently(*(partial(send, each, file) for each in clients))
+    assert (Statement.objects.count(), StatementImport.objects.count()) == (1, 1)
+    assert StatementPart.objects.count() == 1
 
 
-def test_failed_import_releases_the_import_lock(shop: Shop, malee: Client) -> None:
-    assert "neither a cross-bank" in upload(malee, b"PK\x03\x04 a spreadsheet").content.decode()
-    assert "1 lines imported" in upload(malee, bot_file(detail())).content.decode()
+def test_files_are_imported_one_after_another(shop: Shop, malee: Client) -> None:
+    send(malee, bot_file(detail()))
+    send(malee, bot_file(detail(ref1="NOBODYKNOWSTHAT00000")))
+    assert (import_jobs.run_due(), import_jobs.run_due(), import_jobs.run_due()) == (1, 1, 0)
+    assert StatementLine.objects.count() == 2
+
+
+def test_too_many_waiting_imports_are_refused(
+    shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_jobs, "MAX_OPEN", 1)
+    send(malee, bot_file(detail()))
+    refused = send(malee, bot_file(detail(ref1="NOBODYKNOWSTHAT00000")))
+    assert "Too many imports wait." in refused.content.decode()
+    assert Statement.objects.count() == 1
+
+
+def test_file_is_stored_sealed_until_it_is_imported(shop: Shop, malee: Client) -> None:
+    send(malee, bot_file(detail()) + b"\r\n" * import_jobs.PART_BYTES)
+    parts = StatementPart.objects.order_by("number")
+    assert len(parts) == 3
+    assert all(vault.can_open(part.content_sealed) for part in parts)
+    import_jobs.run_due()
+    assert (StatementPart.objects.count(), StatementLine.objects.count()) == (0, 1)
+
+
+@pytest.mark.logs_errors
+def test_import_whose_file_cannot_be_opened_fails(shop: Shop, malee: Client) -> None:
+    send(malee, bot_file(detail()))
+    StatementPart.objects.update(content_sealed="as if its key were lost")
+    assert import_jobs.run_due() == 1
+    assert StatementImport.objects.get().state == JobState.FAILED
+    assert (StatementPart.objects.count(), StatementLine.objects.count()) == (0, 0)
+    assert "it failed, import the file again" in malee.get(LISTED).content.decode()
+    assert "1 new" in upload(malee, bot_file(detail())).content.decode()
 
 
 def test_import_needs_the_import_permission(shop: Shop) -> None:
@@ -155,7 +221,7 @@ def test_import_permission_shows_the_import_button(malee: Client) -> None:
 def test_upload_of_many_megabytes_is_imported(shop: Shop, malee: Client) -> None:
     padding = b"\r\n" * 2_000_000
     shown = upload(malee, bot_file(detail(), end=padding + trailer(credit=150_000, credits=1)))
-    assert "1 lines imported" in shown.content.decode()
+    assert "1 new" in shown.content.decode()
 
 
 @pytest.mark.parametrize(
