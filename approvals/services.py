@@ -11,6 +11,7 @@ from typing import Protocol, Self
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from approvals.models import Approval, ApprovalKind, ApprovalReason, ApprovalStatus
 from banks import TransferOrder
@@ -73,7 +74,7 @@ def as_not_decidable() -> Iterator[None]:
     try:
         yield
     except ApiError as refusal:
-        raise NotDecidable(f"{refusal.text} Reject it.") from None
+        raise NotDecidable(_("%(refusal)s Reject it.") % {"refusal": refusal.text}) from None
 
 
 def lock_limits(merchant_id: str | None) -> None:
@@ -127,6 +128,16 @@ def is_waiting(*subject_ids: str) -> bool:
     return found
 
 
+def own_request(approval: Approval) -> str:
+    """Why the current actor may not decide about it: it is their own request. Empty if it is not."""
+    actor = request_context.current().actor
+    if actor == approval.requested_by:
+        return _("You requested this. Another person must decide.")
+    if actor == _issuer_of(approval.requested_by):
+        return _("An API key that you issued requested this. Another person must decide.")
+    return ""
+
+
 def cancel(subject_id: str, *, now: datetime) -> None:
     """Cancel the approval that waits, if there is one, because its subject ended."""
     waiting = Approval.objects.waiting().filter(subject_id=subject_id).select_for_update(no_key=True).first()
@@ -138,15 +149,13 @@ def cancel(subject_id: str, *, now: datetime) -> None:
 def _decide(
     approval_id: str, handler: ApprovalHandler, target: ApprovalStatus, note: str, now: datetime
 ) -> Approval:
-    actor = request_context.current().actor
     handler.lock(Approval.objects.values_list("subject_id", flat=True).get(pk=approval_id))
     approval: Approval = Approval.objects.locked(approval_id)
     if not approval.is_waiting:
-        raise AlreadyDecided(f"It is {approval.get_status_display().lower()} already.")
-    if actor == approval.requested_by:
-        raise OwnRequest("You requested this. Another person must decide.")
-    if actor == _issuer_of(approval.requested_by):
-        raise OwnRequest("An API key that you issued requested this. Another person must decide.")
+        status = approval.get_status_display().lower()
+        raise AlreadyDecided(_("It is %(status)s already.") % {"status": status})
+    if own := own_request(approval):
+        raise OwnRequest(own)
     # First, because the database releases or ends a subject only if its approval is decided.
     _close(approval, target, note, now)
     is_approved = target == ApprovalStatus.APPROVED
@@ -158,7 +167,7 @@ def _decide(
 
 def _issuer_of(actor: str) -> str:
     """Return who issued the API key if `actor` is one, else an empty text."""
-    kind, _, public_id = actor.partition(":")
+    kind, _separator, public_id = actor.partition(":")
     if kind != "key":
         return ""
     issuers = ApiKey.objects.filter(public_id=public_id).values_list("issued_by", flat=True)

@@ -19,35 +19,24 @@ from approvals import services
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import clock, ids, money, personal_data, request_context
+from console import approval_page
+from core import clock, ids, money
 from core.admin import ReadOnlyAdmin
 from core.admin_lists import BoundedChangeList
 from ledger import services as ledger
-from ledger.services import Balance
 from reconciliation.exceptions import approval_handlers as movements
-from reconciliation.exceptions.detail_page import bank_label
-from reconciliation.exceptions.explanations import format_duration
 from refunds import services as refunds
 from withdrawals import services as withdrawals
 
 DECIDE_PERMISSION = "approvals.decide_approval"
 LIST_URL, PAGE_URL = "admin:approvals_approval_changelist", "admin:approvals_approval_change"
-# The console page of the subject of an approval.
-SUBJECT_URLS = {
-    ApprovalKind.WITHDRAWAL: "admin:withdrawals_withdrawal_change",
-    ApprovalKind.REFUND: "admin:refunds_refund_change",
-    ApprovalKind.RETURN: "admin:reconciliation_return_change",
-    ApprovalKind.RETURN_BY_HAND: "admin:reconciliation_return_change",
-    ApprovalKind.WRITE_OFF: "admin:reconciliation_reconciliationexception_change",
-    ApprovalKind.NEVER_ARRIVED: "admin:transfers_transfer_change",
-}
 
 
 class DecisionForm(forms.Form):
     note = forms.CharField(
         max_length=500,
         required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
+        widget=forms.Textarea(attrs={"rows": 3}),
         label=_("Reason"),
         help_text=_("Required to reject. Only staff see it."),
     )
@@ -86,8 +75,7 @@ class ListWithBalances(BoundedChangeList):
 class ApprovalAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = [
-        "age", "baht", "kind", "merchant", "destination", "requested_by", "reason", "balance", "debt",
-        "status",
+        "age", "baht", "kind", "merchant", "destination", "requested_by", "reason", "balance", "status",
     ]  # fmt: skip
     list_display_links = ["age", "baht"]
     list_filter = [StatusFilter]
@@ -126,7 +114,7 @@ class ApprovalAdmin(ReadOnlyAdmin):
         approval, form = _find(unquote(object_id)), DecisionForm(request.POST)
         is_rejected = "reject" in request.POST
         if form.is_valid() and is_rejected and not form.cleaned_data["note"].strip():
-            form.add_error("note", "Enter a reason to reject.")
+            form.add_error("note", gettext("Enter a reason to reject."))
         if not form.is_valid():
             return self._page(request, approval, form)
         decide = services.reject if is_rejected else services.approve
@@ -135,42 +123,46 @@ class ApprovalAdmin(ReadOnlyAdmin):
             with recorded(Act.REJECTED if is_rejected else Act.APPROVED, approval, reason=note):
                 done = decide(approval.id, handler_for(approval), note=note, now=clock.now())
         except services.NotDecidable as error:
-            messages.warning(request, f"{error} Nothing changed.")
+            messages.warning(request, gettext("%(refusal)s Nothing changed.") % {"refusal": error})
             return HttpResponseRedirect(reverse(PAGE_URL, args=[quote(approval.pk)]))
-        text = done.get_status_display().lower()
-        messages.success(request, f"{done.subject_id} {text}.")
+        words = {"subject": done.subject_id, "status": done.get_status_display().lower()}
+        messages.success(request, gettext("%(subject)s %(status)s.") % words)
         return HttpResponseRedirect(reverse(LIST_URL))
 
     def _page(self, request: HttpRequest, approval: Approval, form: DecisionForm) -> HttpResponse:
-        own = approval.requested_by == request_context.current().actor
         may_decide = approval.is_waiting and request.user.has_perm(DECIDE_PERMISSION)
+        own = services.own_request(approval)
+        on_approval, on_rejection = approval_page.effects(approval)
+        title = {"kind": approval.get_kind_display(), "amount": money.display(approval.amount)}
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": f"{approval.get_kind_display()} of {money.display(approval.amount)}",
+            "title": gettext("%(kind)s of %(amount)s") % title,
             "approval": approval,
-            "details": _details(approval),
+            "details": approval_page.details(approval),
+            "on_approval": on_approval,
+            "on_rejection": on_rejection,
+            "own": own if approval.is_waiting else "",
             "form": form if may_decide and not own else None,
-            "is_own": may_decide and own,
         }
         return TemplateResponse(request, "admin/approval.html", context)
 
-    @admin.display
+    @admin.display(description=_("age"))
     def age(self, row: Approval) -> str:
-        return format_duration(clock.now() - row.requested_at)
+        text, is_old = approval_page.age(row), clock.now() - row.requested_at > approval_page.OVERDUE_AGE
+        return format_html('<span class="state bad">{}</span>', text) if row.is_waiting and is_old else text
 
     @admin.display(description=_("destination"))
     def destination(self, row: Approval) -> str:
         """Without the name: the security log records only views of single approvals."""
-        return _account(row)
+        return approval_page.account(row)
 
     @admin.display(description=_("balance"))
     def balance(self, row: Any) -> str | None:
+        """The balance, or the debt if there is one."""
+        if row.balance and row.balance.debt:
+            return format_html("{}<br>{}", _("debt"), approval_page.debt(row.balance))
         return money.display(row.balance.available) if row.balance else None
-
-    @admin.display(description=_("debt"))
-    def debt(self, row: Any) -> str | None:
-        return _debt(row.balance) if row.balance and row.balance.debt else None
 
 
 def _find(approval_id: str) -> Approval:
@@ -178,55 +170,6 @@ def _find(approval_id: str) -> Approval:
     if not ids.looks_right(approval_id, "apr_"):
         raise Http404
     return get_object_or_404(Approval.objects.select_related("merchant"), pk=approval_id)
-
-
-def _details(approval: Approval) -> list[tuple[str, Any]]:
-    merchant = approval.merchant
-    balance = ledger.balance(merchant.id) if merchant else None
-    details = [
-        ("Amount", money.display(approval.amount)),
-        ("Status", approval.get_status_display()),
-        ("Reason", approval.get_reason_display()),
-        (
-            "Merchant",
-            _link("admin:merchants_merchant_change", merchant.id, str(merchant)) if merchant else None,
-        ),
-        ("Destination", _destination(approval)),
-        (
-            "Subject",
-            _link(SUBJECT_URLS[ApprovalKind(approval.kind)], approval.subject_id, approval.subject_id),
-        ),
-        ("Requested by", approval.requested_by),
-        ("Requested at", approval.requested_at),
-        ("Note of the requester", approval.note),
-        ("Merchant's balance", money.display(balance.available) if balance else None),
-        ("Merchant's debt", _debt(balance) if balance and balance.debt else None),
-        ("Decided by", approval.decided_by),
-        ("Decided at", approval.decided_at),
-        ("Note of the decision", approval.decision_note),
-    ]
-    return [(label, value) for label, value in details if value not in (None, "")]
-
-
-def _destination(approval: Approval) -> str:
-    name = f"{personal_data.name(approval.account_name)}, " if approval.account_last4 else ""
-    return name + _account(approval)
-
-
-def _account(approval: Approval) -> str:
-    if not approval.account_last4:
-        return "none" if approval.kind == ApprovalKind.WRITE_OFF else "see the bank"
-    last4 = personal_data.MASK * 4 if personal_data.is_hidden() else approval.account_last4
-    return f"...{last4} at {bank_label(approval.bank_code)}"
-
-
-def _debt(balance: Balance) -> str:
-    debt = money.display(balance.debt)
-    return format_html('<strong style="color: var(--error-fg)">{}</strong>', debt)
-
-
-def _link(page: str, pk: str, text: str) -> str:
-    return format_html('<a href="{}">{}</a>', reverse(page, args=[quote(pk)]), text)
 
 
 HANDLERS: dict[str, services.ApprovalHandler] = {

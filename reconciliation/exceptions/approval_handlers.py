@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from reconciliation.exceptions import (
@@ -68,10 +70,11 @@ def _check_can_be_sent(movement: BankTransaction) -> None:
     """Raises NotDecidable for what the bank has reported since the request."""
     if reversals.find_unapplied(movement) is not None:
         raise approvals.NotDecidable(
-            "The bank is reversing money of this transaction: ask the bank how much is left, or reject it."
+            _("The bank is reversing money of this transaction: ask the bank how much is left, or reject it.")
         )
     if others := probable_duplicates.probable_ids(movement):
-        raise approvals.NotDecidable(f"It is probably a duplicate of {others[0]}. Reject it.")
+        text = _("It is probably a duplicate of %(other)s. Reject it.")
+        raise approvals.NotDecidable(text % {"other": others[0]})
 
 
 RETURNS = _ReturnHandler()

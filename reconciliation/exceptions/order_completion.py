@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
@@ -27,7 +28,7 @@ HANDLERS: dict[str, TransferHandler] = {
 
 
 def handler_of(order_id: str) -> TransferHandler:
-    prefix, _, _ = order_id.partition("_")
+    prefix = order_id.partition("_")[0]
     return HANDLERS[prefix]
 
 
@@ -77,14 +78,14 @@ def complete_as_never_arrived(approval: Approval, *, now: datetime) -> None:
     try:
         transfers.complete_manually(order_id, transfers.NEVER_ARRIVED, handler_of(order_id), now=now)
     except transfers.NotOverdue:
-        raise approvals.NotDecidable("It is completed, or was sent again. Reject it.") from None
+        raise approvals.NotDecidable(_("It is completed, or was sent again. Reject it.")) from None
 
 
 def cancel_unsent(order_id: str, *, now: datetime) -> None:
     """Cancel an order that surely never reached its bank. Raises transfers.AlreadySubmitted."""
     if not transfers.is_queued(order_id):
         raise transfers.AlreadySubmitted(order_id)
-    prefix, _, _ = order_id.partition("_")
+    prefix = order_id.partition("_")[0]
     if prefix == "wd":
         withdrawals.cancel_unsent(withdrawal_id=order_id, now=now)
     elif prefix == "ref":

@@ -6,6 +6,8 @@ Lock order: payment, then bank transaction. If two people act at once, the secon
 from collections.abc import Callable
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from core import ids
@@ -222,7 +224,7 @@ def book_approved_write_off(approval: Approval, *, now: datetime) -> Resolution:
     """Raises approvals.NotDecidable if there is nothing to write off any more."""
     reversal: BankTransaction = BankTransaction.objects.locked(approval.subject_id)
     if reversal.resolution_state != ResolutionState.OPEN:
-        raise approvals.NotDecidable("There is nothing left to write off.")
+        raise approvals.NotDecidable(_("There is nothing left to write off."))
     return _book_write_off(reversal, approval, now)
 
 

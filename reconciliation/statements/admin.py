@@ -62,8 +62,8 @@ class StatementAdmin(ReadOnlyAdmin):
     list_filter = ["bank"]
     search_fields = ["=id", "file_name", "=file_sha256"]
     fields = [
-        "id", "file_name", "bank", "file_sha256", "actor", "request_id", "created_at", "completed_at",
-        "progress", "results", "money_found", "unreadable_lines", "problems",
+        "file_name", "bank", "progress", "results", "money_found", "unreadable_lines", "problems",
+        "created_at", "completed_at", "id", "file_sha256", "actor", "request_id",
     ]  # fmt: skip
     list_select_related = ["background_import"]
 
@@ -127,10 +127,10 @@ class StatementAdmin(ReadOnlyAdmin):
         return format_html("<ul>{}<li>{}</li></ul>", links, before)
 
     @admin.display(description=_("money"))
-    def money_found(self, statement: Statement) -> str | None:
+    def money_found(self, statement: Statement) -> str:
         """After the end, because it reads all lines: how many found their payment, and how many wait."""
         if not statement.completed_at:
-            return None
+            return "-"
         movements = statement.lines.filter(movement__isnull=False)
         matched = movements.exclude(movement__match_result__in=[*HELD_RESULTS, MatchResult.PENDING]).count()
         waiting = ReconciliationException.objects.filter(pk__in=movements.values("movement_id")).count()
@@ -144,12 +144,12 @@ class StatementAdmin(ReadOnlyAdmin):
         )
 
     @admin.display(description=_("unreadable lines"))
-    def unreadable_lines(self, statement: Statement) -> SafeString | None:
+    def unreadable_lines(self, statement: Statement) -> str:
         """The first ones with their numbers in the file."""
         unreadable = statement.lines.filter(result=LineResult.UNREADABLE).order_by("line_number")
         shown = list(unreadable.values_list("line_number", "error")[: MAX_ERRORS + 1])
         if not shown:
-            return None
+            return "-"
         text = gettext("Line %(number)s: %(error)s")
         items = [(text % {"number": number, "error": error},) for number, error in shown[:MAX_ERRORS]]
         more = (

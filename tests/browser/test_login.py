@@ -27,24 +27,28 @@ def check_looks(page: Page) -> None:
     assert page.evaluate(WIDE) == 0
 
 
-def invite(page: Page, name: str) -> str:
+def invite(page: Page, name: str, role: str = "viewer") -> str:
     page.goto("/admin/auth/user/")
     page.get_by_role("link", name="Invite a colleague").click()
     check_looks(page)
     page.get_by_label("Username").fill(name)
-    page.get_by_label("viewer").check()
+    page.get_by_label(role).check()
     page.get_by_role("button", name="Make the link").click()
     return page.get_by_label("Link").input_value()
 
 
-def accept(page: Page, link: str) -> App:
-    """Choose a password, and set up an app."""
+def choose_password(page: Page, link: str) -> None:
     page.goto(link[link.index("/admin/") :])
     check_looks(page)
     page.get_by_label("New password:").fill(PASSWORD)
     page.get_by_label("New password confirmation").fill(PASSWORD)
     page.get_by_role("button", name="Continue").click()
     expect(page.locator("#menu")).to_be_attached()
+
+
+def accept(page: Page, link: str) -> App:
+    """Choose a password, and set up an app."""
+    choose_password(page, link)
     page.goto("/admin/account/")
     check_looks(page)
     page.get_by_role("link", name="Set up an authenticator app").click()
