@@ -1,6 +1,6 @@
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ipaddress import ip_network
 
 import pytest
@@ -13,6 +13,7 @@ from tests.webhooks.builders import NOW
 from tests.webhooks.certificates import Authority
 from webhooks import probes
 from webhooks.delivery import dispatcher
+from webhooks.delivery.dispatcher import Dispatcher
 from webhooks.http import client, url_check
 
 SECONDS = 60.0
@@ -74,3 +75,17 @@ def frozen() -> Iterator[None]:
     """Freeze the clock at NOW."""
     with time_machine.travel(NOW, tick=False):
         yield
+
+
+@pytest.fixture
+def new_dispatcher() -> Iterator[Callable[[int], Dispatcher]]:
+    """Makes a dispatcher of a number of posts. It does not keep a connection to the test's database."""
+    made: list[Dispatcher] = []
+
+    def make(concurrency: int) -> Dispatcher:
+        made.append(Dispatcher(concurrency))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.disconnect()

@@ -1,7 +1,7 @@
 """One process delivers to many endpoints at once. An endpoint or an error does not delay the others."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from threading import Event
 from typing import Any
@@ -22,6 +22,7 @@ from webhooks.delivery.queue import Lease, RoundRobinClaimer
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
+NewDispatcher = Callable[[int], Dispatcher]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +50,9 @@ def states(endpoint: Endpoint | None = None) -> Counter[tuple[str, int]]:
     return Counter(deliveries.values_list("state", "attempt_count"))
 
 
-def test_slow_endpoints_never_get_more_than_half_of_the_posts(other_shop: Shop, receiver: Receiver) -> None:
+def test_slow_endpoints_never_get_more_than_half_of_the_posts(
+    other_shop: Shop, receiver: Receiver, new_dispatcher: NewDispatcher
+) -> None:
     receiver.on("/slow", Reply(hangs=True))
     for number in range(6):
         shop = open_shop(f"Slow {number}")
@@ -57,7 +60,7 @@ def test_slow_endpoints_never_get_more_than_half_of_the_posts(other_shop: Shop, 
         publish(shop, 4)
     quick = make_quick(other_shop, receiver.url("/quick"))
     publish(other_shop, 40)
-    dispatcher = Dispatcher(concurrency=8)
+    dispatcher = new_dispatcher(8)
 
     def watch() -> int:
         try:
@@ -78,14 +81,17 @@ def test_slow_endpoints_never_get_more_than_half_of_the_posts(other_shop: Shop, 
 
 @pytest.mark.parametrize("hanging", [1, 2])
 def test_quick_endpoints_that_start_to_hang_leave_posts_for_other_endpoints(
-    other_shop: Shop, receiver: Receiver, hanging: int
+    other_shop: Shop,
+    receiver: Receiver,
+    hanging: int,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     receiver.on("/hangs", Reply(hangs=True))
     for number in range(hanging):
         shop = open_shop(f"Hanging {number}")
         make_quick(shop, receiver.url("/hangs"))
         publish(shop, 40)
-    dispatcher = Dispatcher(concurrency=16)
+    dispatcher = new_dispatcher(16)
 
     def watch() -> bool:
         try:
@@ -102,7 +108,10 @@ def test_quick_endpoints_that_start_to_hang_leave_posts_for_other_endpoints(
 
 
 def test_webhook_worker_with_all_posts_in_flight_wakes_another_worker(
-    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    shop: Shop,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     shops = [shop, *(open_shop(f"Shop {number}") for number in range(3))]
     wakeups: list[int] = []
@@ -112,23 +121,25 @@ def test_webhook_worker_with_all_posts_in_flight_wakes_another_worker(
         make_quick(each, receiver.url())
     publish(shop, 2)
     wakeups.clear()
-    drain(Dispatcher(concurrency=8))
+    drain(new_dispatcher(8))
     assert wakeups == []
     for each in shops:
         publish(each, 8)
     wakeups.clear()
-    drain(Dispatcher(concurrency=4))
+    drain(new_dispatcher(4))
     assert wakeups == [1]
 
 
 def test_stopped_dispatcher_finishes_posts_in_flight_and_starts_no_others(
-    shop: Shop, receiver: Receiver
+    shop: Shop,
+    receiver: Receiver,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     stopped = Event()
     receiver.on("/hook", Reply(after=stopped))
     make_quick(shop, receiver.url())
     publish(shop, 10)
-    dispatcher = Dispatcher(concurrency=6)
+    dispatcher = new_dispatcher(6)
 
     def stop() -> int:
         receiver.wait_for(lambda requests: len(requests) == 2)
@@ -144,14 +155,18 @@ def test_stopped_dispatcher_finishes_posts_in_flight_and_starts_no_others(
 
 
 def test_internal_error_in_a_delivery_does_not_affect_other_deliveries(
-    shop: Shop, other_shop: Shop, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    shop: Shop,
+    other_shop: Shop,
+    receiver: Receiver,
+    caplog: pytest.LogCaptureFixture,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     broken = make_quick(shop, receiver.url("/broken"))
     Endpoint.objects.filter(pk=broken.pk).update(secret_sealed="of another key")
     whole = make_quick(other_shop, receiver.url())
     publish(shop, 3)
     publish(other_shop, 20)
-    assert drain(Dispatcher(concurrency=4)) == 23
+    assert drain(new_dispatcher(4)) == 23
     assert states(whole) == {("succeeded", 1): 20}
     assert states(broken) == {("leased", 1): 3}
     faults = [record for record in caplog.records if record.name == "webhooks.delivery.dispatcher"]
@@ -165,11 +180,13 @@ def test_internal_error_in_a_delivery_does_not_affect_other_deliveries(
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_concurrent_drains_deliver_each_event_once(shop: Shop, receiver: Receiver, processes: int) -> None:
+def test_concurrent_drains_deliver_each_event_once(
+    shop: Shop, receiver: Receiver, processes: int, new_dispatcher: NewDispatcher
+) -> None:
     for _ in range(3):
         make_quick(shop, receiver.url())
     publish(shop, 30)
-    dispatchers = [Dispatcher(concurrency=4) for _ in range(processes)]
+    dispatchers = [new_dispatcher(4) for _ in range(processes)]
     first, last = dispatchers[0], dispatchers[-1]
     assert sum(run_concurrently(lambda: drain(first), lambda: drain(last))) == 90
     assert states() == {("succeeded", 1): 90}
@@ -177,13 +194,15 @@ def test_concurrent_drains_deliver_each_event_once(shop: Shop, receiver: Receive
 
 
 def test_delivery_results_during_a_database_outage_are_recorded_by_the_next_drain(
-    shop: Shop, receiver: Receiver
+    shop: Shop,
+    receiver: Receiver,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     ended = Event()
     receiver.on("/hook", Reply(after=ended))
     make_quick(shop, receiver.url())
     publish(shop, 3)
-    dispatcher, ours = Dispatcher(concurrency=9), connection.connection.info.backend_pid
+    dispatcher, ours = new_dispatcher(9), connection.connection.info.backend_pid
 
     def drain_until_the_fault() -> None:
         with pytest.raises(OperationalError):
@@ -215,7 +234,11 @@ def end_sessions_but(ours: int) -> None:
 
 
 def test_delivery_result_that_cannot_be_stored_does_not_affect_other_deliveries(
-    shop: Shop, other_shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    shop: Shop,
+    other_shop: Shop,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     receiver.on("/bad", Reply(body=b"bad"))
     bad, good = make_quick(shop, receiver.url("/bad")), make_quick(other_shop, receiver.url("/good"))
@@ -223,14 +246,19 @@ def test_delivery_result_that_cannot_be_stored_does_not_affect_other_deliveries(
     publish(other_shop, 5)
     # PostgreSQL takes no U+0000, which the client therefore takes out.
     monkeypatch.setattr("webhooks.http.client._excerpt", lambda body: "\0" if body == b"bad" else "")
-    assert drain(Dispatcher(concurrency=8)) == 6
+    assert drain(new_dispatcher(8)) == 6
     assert states(good) == {("succeeded", 1): 5}
     assert states(bad) == {("leased", 1): 1}
 
 
 @pytest.mark.parametrize(("status", "has_claimed_more"), [(200, True), (500, False)])
 def test_results_are_recorded_while_further_posts_to_a_working_endpoint_run(
-    shop: Shop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, status: int, has_claimed_more: bool
+    shop: Shop,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    has_claimed_more: bool,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     """A failure may pause the endpoint, so it counts as in flight until it is recorded."""
     receiver.on("/quick", Reply(status=status))
@@ -251,6 +279,6 @@ def test_results_are_recorded_while_further_posts_to_a_working_endpoint_run(
 
     monkeypatch.setattr(queue.RoundRobinClaimer, "claim", count_claimed)
     monkeypatch.setattr(attempt_log, "record", count_ended)
-    drain(Dispatcher(concurrency=192))  # more than one endpoint may use
+    drain(new_dispatcher(192))  # more than one endpoint may use
     further, ended = at_first_record[0]
     assert further == (ended if has_claimed_more else 0)

@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,6 +91,8 @@ def test_full_share_of_a_merchant_leaves_the_next_quota_to_other_merchants(
 
 # --- a worker
 
+NewDispatcher = Callable[[int], Dispatcher]
+
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("loopback")
@@ -97,7 +100,11 @@ def test_full_share_of_a_merchant_leaves_the_next_quota_to_other_merchants(
 @pytest.mark.parametrize("other_ms", [None, 10, 5000], ids=["new", "quick", "slow"])
 @pytest.mark.slow
 def test_seventy_hanging_endpoints_do_not_delay_another_merchant(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, latency_ms: int | None, other_ms: int | None
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    latency_ms: int | None,
+    other_ms: int | None,
+    new_dispatcher: NewDispatcher,
 ) -> None:
     """The hanging endpoints answer only after the other merchant has its message."""
     monkeypatch.setattr("webhooks.delivery.circuit_breaker.LATENCY_WEIGHT", 0)
@@ -106,7 +113,7 @@ def test_seventy_hanging_endpoints_do_not_delay_another_merchant(
     for _ in range(70):
         make_endpoint(greedy, receiver.url("/hangs"), latency_ms=latency_ms)
     publish(greedy, 4)
-    dispatcher = Dispatcher(concurrency=24)
+    dispatcher = new_dispatcher(24)
     share = 24 // 3 if latency_ms == 10 else 24 // 8
 
     def watch() -> Counter[str]:

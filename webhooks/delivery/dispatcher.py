@@ -1,21 +1,22 @@
 """Deliver events: claim due deliveries, post them from an event loop, record the results.
 
-One thread of a process claims and records in batches, over one database connection. The thread of the event
-loop only posts. So a slow receiver costs a socket, but no thread, no database connection and no lock.
+One thread of a process claims in batches, another records in batches, each over a database connection. The
+thread of the event loop only posts. So a slow receiver costs a socket, but no thread, no database connection
+and no lock.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from functools import lru_cache, partial
 from queue import Empty, SimpleQueue
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from core import clock, request_context
 from webhooks import sending
@@ -31,6 +32,8 @@ RESULT_BATCH_SECONDS = 0.005
 # A worker with no room for more posts wakes another one, at most this often.
 SECONDS_BETWEEN_WAKEUPS = 0.5
 Clock = Callable[[], datetime]
+PostEnded = tuple[Lease, DeliveryResult | None]
+Recording = Future[None]
 
 
 class Dispatcher:
@@ -40,10 +43,13 @@ class Dispatcher:
         self._concurrency = concurrency
         self._claimer = RoundRobinClaimer()
         self._run_lock = threading.Lock()
-        # A post that ended, or None to look for due deliveries again.
-        self._signals: SimpleQueue[tuple[Lease, DeliveryResult | None] | None] = SimpleQueue()
+        # A post that ended, a recording that ended, or None to look for due deliveries again.
+        self._signals: SimpleQueue[PostEnded | Recording | None] = SimpleQueue()
         self._in_flight: dict[UUID, Lease] = {}
         self._unrecorded: list[DeliveryResult] = []
+        self._in_recording: list[DeliveryResult] = []
+        self._recorder = ThreadPoolExecutor(1, "record deliveries")
+        self._is_recorder_connected = False
         self._is_stopping = False
         self._next_wakeup = 0.0
 
@@ -66,6 +72,12 @@ class Dispatcher:
         self._is_stopping = True
         self._signals.put(None)
 
+    def disconnect(self) -> None:
+        """Close the database connection of the recording thread. The next recording opens another one."""
+        if self._is_recorder_connected:
+            self._is_recorder_connected = False
+            self._recorder.submit(_disconnect_thread).result()
+
     def _run(self, now: Clock) -> int:
         started = 0
         while True:
@@ -74,14 +86,18 @@ class Dispatcher:
             self._start(claimed, now)
             started += len(claimed)
             has_recorded = self._record()
-            if self._in_flight or not self._signals.empty():
+            if self._in_flight or self._in_recording or not self._signals.empty():
                 self._wait_for_results()
             elif not has_recorded:
+                if started == 0:
+                    self.disconnect()
                 return started
 
     def _claim(self, now: datetime) -> list[Lease]:
         free = self._concurrency - len(self._in_flight)
-        if self._is_stopping or free == 0:
+        # Results that wait are lost if the process is killed, and their messages are sent again.
+        has_backlog = len(self._unrecorded) >= self._concurrency
+        if self._is_stopping or free == 0 or has_backlog:
             return []
         # Slow and extra posts leave a quarter of the concurrency to others. One merchant gets a third
         # of it and a quarter of the slow quota, with any number of endpoints.
@@ -96,7 +112,7 @@ class Dispatcher:
             # these count as in flight until they are recorded.
             ended=[
                 each.lease.delivery_id
-                for each in self._unrecorded
+                for each in [*self._in_recording, *self._unrecorded]
                 if each.post_result.error == "" and each.lease.quota is not Quota.SLOW
             ],
         )
@@ -130,13 +146,27 @@ class Dispatcher:
             self._signals.put((lease, result))
 
     def _wait_for_results(self) -> None:
-        """Wait for a result, then 5 ms for more results."""
-        signal, until = self._signals.get(), time.monotonic() + RESULT_BATCH_SECONDS
-        with suppress(Empty):
-            while signal is not None:
+        """Wait for a post to end and 5 ms for more, or for the recording if no post is in flight."""
+        until = None
+        while until is None or self._in_flight:
+            signal = self._next_signal(until)
+            if isinstance(signal, Future):
+                self._end_recording(signal)
+                self._record()
+                if not self._in_flight:
+                    return
+            elif signal is not None:
                 self._finish(*signal)
-                left = until - time.monotonic() if self._in_flight else 0
-                signal = self._signals.get(block=left > 0, timeout=max(left, 0.001))
+                until = until or time.monotonic() + RESULT_BATCH_SECONDS
+            else:
+                return
+
+    def _next_signal(self, until: float | None) -> PostEnded | Recording | None:
+        """The next signal; None also at the time `until`."""
+        try:
+            return self._signals.get(timeout=until and max(0.0, until - time.monotonic()))
+        except Empty:
+            return None
 
     def _finish(self, lease: Lease, result: DeliveryResult | None) -> None:
         self._in_flight.pop(lease.lease_id, None)
@@ -144,17 +174,38 @@ class Dispatcher:
             self._unrecorded.append(result)
 
     def _record(self) -> bool:
-        """Record the results of ended posts. Return whether there were some, which may make others due."""
+        """Record the results of ended posts. Return whether there were some, which may make others due.
+
+        While posts are in flight, another thread does it, so that this one can claim. A transaction of the
+        caller could not see what another thread records.
+        """
+        if self._in_recording or not self._unrecorded:
+            return False
         results, self._unrecorded = self._unrecorded, []
-        if results:
-            try:
-                attempt_log.record(results)
-            except (OperationalError, InterfaceError):
-                self._unrecorded = results  # the database is down: the next call tries again
-                raise
-            except DatabaseError as error:
-                self._record_each(results, error)
-        return bool(results)
+        if self._in_flight and not connection.in_atomic_block:
+            self._is_recorder_connected = True
+            recording = self._recorder.submit(_record_in_thread, results)
+            self._in_recording = results
+            recording.add_done_callback(self._signals.put)
+        else:
+            self._ensure_recorded(results, partial(attempt_log.record, results))
+        return True
+
+    def _end_recording(self, recording: Recording) -> None:
+        results, self._in_recording = self._in_recording, []
+        self._ensure_recorded(results, recording.result)
+
+    def _ensure_recorded(self, results: list[DeliveryResult], record: Callable[[], object]) -> None:
+        try:
+            record()
+        except (OperationalError, InterfaceError):
+            self._unrecorded = [
+                *results,
+                *self._unrecorded,
+            ]  # the database is down: the next call tries again
+            raise
+        except DatabaseError as error:
+            self._record_each(results, error)
 
     def _record_each(self, results: list[DeliveryResult], error: DatabaseError) -> None:
         """Record results one by one, because one of them cannot be stored. Its lease expires."""
@@ -166,8 +217,19 @@ class Dispatcher:
             )
             return
         for result in results:
-            self._unrecorded = [result]
-            self._record()
+            self._ensure_recorded([result], partial(attempt_log.record, [result]))
+
+
+def _disconnect_thread() -> None:
+    connection.close()
+
+
+def _record_in_thread(results: list[DeliveryResult]) -> None:
+    try:
+        attempt_log.record(results)
+    except (OperationalError, InterfaceError):
+        connection.close()  # the next recording opens another one
+        raise
 
 
 async def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
