@@ -1,7 +1,8 @@
 """One process delivers to many endpoints at once. An endpoint or an error does not delay the others."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from threading import Event
 from typing import Any
@@ -13,6 +14,7 @@ from django.db.models.functions import Now
 
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
+from tests.stack import wait_until
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.builders import NOW, make_endpoint, publish
 from webhooks.delivery import attempt_log, queue
@@ -221,16 +223,87 @@ def test_delivery_results_during_a_database_outage_are_recorded_by_the_next_drai
     assert len(receiver.requests) == DeliveryAttempt.objects.count() == 3
 
 
+def outside_session() -> "psycopg.Connection[Any]":
+    return psycopg.connect(
+        connection.connection.info.dsn, password=connection.settings_dict["PASSWORD"], autocommit=True
+    )
+
+
 def end_sessions_but(ours: int) -> None:
     """End all sessions in this database except these two."""
-    with psycopg.connect(
-        connection.connection.info.dsn, password=connection.settings_dict["PASSWORD"]
-    ) as outside:
+    with outside_session() as outside:
         outside.execute(
             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> ALL(%s)",
             [[ours, connection.connection.info.backend_pid, outside.info.backend_pid]],
         )
+
+
+@contextmanager
+def recording_waits(endpoint: Endpoint) -> Iterator[None]:
+    """Results of the endpoint cannot be recorded meanwhile."""
+    with outside_session() as outside, outside.transaction():
+        outside.execute(
+            "SELECT FROM webhooks_endpointhealth WHERE endpoint_id = %s FOR UPDATE", [endpoint.pk]
+        )
+        yield
+
+
+def test_recording_that_waits_does_not_delay_posts(
+    shop: Shop, other_shop: Shop, receiver: Receiver, new_dispatcher: NewDispatcher
+) -> None:
+    receiver.on("/hangs", Reply(hangs=True))
+    make_quick(other_shop, receiver.url("/hangs"))
+    make_quick(other_shop, receiver.url("/other"))
+    publish(other_shop)
+    locked = make_quick(shop, receiver.url("/locked"))
+    publish(shop)
+    dispatcher = new_dispatcher(24)
+
+    def watch() -> int:
+        try:
+            with recording_waits(locked):
+                receiver.wait_for(lambda requests: len(requests) == 3)
+                publish(other_shop, 4)
+                dispatcher.drain(now)
+                receiver.wait_for(lambda requests: sum(each.path == "/other" for each in requests) == 5)
+                return DeliveryAttempt.objects.filter(delivery__endpoint=locked).count()
+        finally:
+            receiver.closing.set()
+
+    assert run_concurrently(lambda: drain(dispatcher), watch)[1] == 0
+    assert states(locked) == {("succeeded", 1): 1}
+
+
+def test_delivery_results_of_a_recording_that_broke_off_are_recorded_by_the_next_drain(
+    shop: Shop, other_shop: Shop, receiver: Receiver, new_dispatcher: NewDispatcher
+) -> None:
+    receiver.on("/hangs", Reply(hangs=True))
+    make_quick(other_shop, receiver.url("/hangs"))
+    locked = make_quick(shop, receiver.url("/locked"))
+    publish(other_shop)
+    publish(shop)
+    dispatcher = new_dispatcher(9)
+
+    def drain_until_the_fault() -> None:
+        with pytest.raises(OperationalError):
+            drain(dispatcher)
+        receiver.closing.set()
+        drain(dispatcher)
+
+    def end_the_recording() -> None:
+        with recording_waits(locked), outside_session() as outside:
+            waiting = (
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            wait_until(lambda: outside.execute(waiting).fetchone() is not None, 60)
+
+    run_concurrently(drain_until_the_fault, end_the_recording)
+    assert states(locked) == {("succeeded", 1): 1}
+    assert (
+        len(receiver.to("/locked")) == DeliveryAttempt.objects.filter(delivery__endpoint=locked).count() == 1
+    )
 
 
 def test_delivery_result_that_cannot_be_stored_does_not_affect_other_deliveries(
