@@ -24,8 +24,8 @@ APPLICATION = "config.wsgi:application"
 STOP_SECONDS = 5
 # The event loop of a worker tells its parent that it runs. A worker that is silent for so long is replaced.
 SILENT_SECONDS = 60
-# With Python's 5 ms, four busy threads of a worker delay its event loop by 20 ms. Switches take time, too: with
-# 0.5 ms a request needs 5 % more of the processor.
+# With Python's 5 ms, four busy threads of a worker delay its event loop by 20 ms. Switches take time, too:
+# with 0.5 ms a request needs 5 % more of the processor.
 SWITCH_SECONDS = 0.002
 
 

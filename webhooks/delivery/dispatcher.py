@@ -95,9 +95,7 @@ class Dispatcher:
 
     def _claim(self, now: datetime) -> list[Lease]:
         free = self._concurrency - len(self._in_flight)
-        # Results that wait are lost if the process is killed, and their messages are sent again.
-        has_backlog = len(self._unrecorded) >= self._concurrency
-        if self._is_stopping or free == 0 or has_backlog:
+        if self._is_stopping or free == 0 or self._has_backlog:
             return []
         # Slow and extra posts leave a quarter of the concurrency to others. One merchant gets a third
         # of it and a quarter of the slow quota, with any number of endpoints.
@@ -121,6 +119,14 @@ class Dispatcher:
             self._next_wakeup = time.monotonic() + SECONDS_BETWEEN_WAKEUPS
             wakeup.wake()
         return claimed
+
+    @property
+    def _has_backlog(self) -> bool:
+        """Whether so many results wait that no more posts may start.
+
+        If the process is killed, these messages are sent again.
+        """
+        return len(self._unrecorded) >= self._concurrency
 
     def _remaining(self, quota: Quota, limit: int) -> int:
         return max(0, limit - sum(lease.quota is quota for lease in self._in_flight.values()))
@@ -151,9 +157,10 @@ class Dispatcher:
         while until is None or self._in_flight:
             signal = self._next_signal(until)
             if isinstance(signal, Future):
+                had_backlog = self._has_backlog
                 self._end_recording(signal)
                 self._record()
-                if not self._in_flight:
+                if had_backlog or not self._in_flight:
                     return
             elif signal is not None:
                 self._finish(*signal)
