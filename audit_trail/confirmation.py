@@ -13,6 +13,8 @@ CONFIRMED_ACTS = frozenset(
         Act.REFUND_CREATED,
         Act.APPROVED,
         Act.REJECTED,
+        Act.TRANSFER_COMPLETED,
+        Act.COMPLETION_REQUESTED,
         Act.PAYOUT_ACCOUNT_ADDED,
         Act.PAYOUT_ACCOUNT_REMOVED,
         Act.PAYOUT_LIST_SWITCHED,

@@ -20,7 +20,7 @@ from approvals import services as approvals
 from core import clock, ids, money, rows
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND
 from merchants.models import Merchant
-from reconciliation.exceptions import actions, detail_page, summaries
+from reconciliation.exceptions import actions, detail_page, resolution_records, summaries
 from reconciliation.exceptions.actions import Action, may_view_exceptions
 from reconciliation.exceptions.bulk_admin import LIST_URL, BulkActionPages
 from reconciliation.exceptions.explanations import format_duration
@@ -222,6 +222,7 @@ class ReconciliationExceptionAdmin(BulkActionPages):
         if (action := actions.find(slug, summary)) is None:
             raise Http404
         if request.method != "POST":
+            resolution_records.check_confirmation(action.resolution_type)  # before somebody types
             return self._ask(request, summary, action, _initial_form(action, request))
         form = action.form(request.POST)
         if not form.is_valid() or (action.needs_second_step and "sure" not in request.POST):

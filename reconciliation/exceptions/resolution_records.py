@@ -39,8 +39,15 @@ R = TypeVar("R")
 DISMISSIBLE_RESULTS = [*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
 
 
-# Staff confirm who they are before these.
-SENDS_MONEY = {ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
+# Staff confirm who they are before these: money leaves, is lost, or becomes available to leave.
+CONFIRMED_TYPES = {
+    ResolutionType.SENT_BACK,
+    ResolutionType.SENT_BACK_BY_HAND,
+    ResolutionType.WRITTEN_OFF,
+    ResolutionType.KEPT,
+    ResolutionType.BOOKED_RETURNED,
+    ResolutionType.CONFIRMED,
+}
 
 
 class ActionNotAllowed(Exception):
@@ -73,7 +80,7 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
 
 def check_confirmation(type: ResolutionType) -> None:
     """Raises ConfirmationNeeded if staff must confirm who they are before this decision."""
-    if type in SENDS_MONEY:
+    if type in CONFIRMED_TYPES:
         confirmation.require()
 
 

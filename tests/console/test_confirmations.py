@@ -1,16 +1,22 @@
 """Before acts that move money or rights, staff confirm who they are, if they have not within ten minutes."""
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
+from django.db.models import F
 from django.test import Client
+from django.urls import reverse
 
 from audit_trail.acts import Act
 from audit_trail.confirmation import CONFIRMED_ACTS
+from banks import TransferResult
 from console.lockouts import LOCKOUT_PERIOD
 from console.login import FAILURES_PER_USER
 from console.people import confirmations
@@ -22,8 +28,13 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.console import test_role_matrix as matrix
 from tests.console.test_acts import act_url, refund, token_of
 from tests.console.test_role_matrix import World, world  # noqa: F401 (a fixture)
-from tests.reconciliation.builders import Seller
+from tests.reconciliation.builders import Seller, staff_client
 from tests.reconciliation.exceptions.test_actions_in_console import act_page
+from tests.transfers.builders import Bank
+from tests.transfers.conftest import served_by  # noqa: F401 (a fixture)
+from tests.withdrawals.builders import send_due_withdrawals, withdrawn
+from transfers.models import Transfer
+from transfers.schedule import OVERDUE_AFTER
 
 QUESTION = "Is it you?"
 PASSWORD = "three-elephants-crossing"
@@ -33,16 +44,24 @@ pytestmark = pytest.mark.django_db
 # CONFIRMED_ACTS.
 UNCONFIRMED_ACTS = {
     Act.VIEWED, Act.CODE_EXPIRED, Act.DELIVERY_RESENT, Act.REFUND_CANCELED, Act.WITHDRAWAL_CANCELED,
-    Act.TRANSFER_CANCELED, Act.TRANSFER_COMPLETED, Act.COMPLETION_REQUESTED, Act.EXCEPTION_RESOLVED,
+    Act.TRANSFER_CANCELED, Act.EXCEPTION_RESOLVED,
     Act.STATEMENT_IMPORTED, Act.BANK_ASKED, Act.ENDPOINT_DISABLED, Act.ENDPOINT_ENABLED, Act.PAUSE_SKIPPED,
     Act.DELIVERIES_REPLAYED, Act.MERCHANT_CREATED, Act.LATE_MONEY_CHANGED, Act.PASSWORD_CHANGED,
     Act.INVITATION_ACCEPTED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED, Act.LOCKOUT_LIFTED,
+}  # fmt: skip
+# Decisions about exceptions: money goes where it was meant to go, or stays where it is.
+UNCONFIRMED_TYPES = {
+    ResolutionType.ACCEPTED, ResolutionType.ATTACHED, ResolutionType.MERGED, ResolutionType.DISMISSED,
+    ResolutionType.BOOKED_FAILED, ResolutionType.REOPENED,
 }  # fmt: skip
 # Of the acts that the matrix of roles tries by a request that changes something.
 CONFIRMED_PERMISSIONS = {
     "refunds.create_refund", "approvals.decide_approval", "approvals.delete_payoutaccount",
     "merchants.issue_key", "merchants.revoke_key", "console.reset_second_factor",
-    "reconciliation.send_back_exception",
+    "reconciliation.send_back_exception", "reconciliation.send_to_exception",
+    "reconciliation.manual_return_exception", "reconciliation.write_off_exception",
+    "reconciliation.credit_exception", "reconciliation.confirm_banktransaction",
+    "transfers.complete_transfer",
 }  # fmt: skip
 
 
@@ -89,7 +108,7 @@ def asked(response: Any) -> bool:
 
 def test_each_act_is_confirmed_or_listed_here() -> None:
     assert set(Act) - CONFIRMED_ACTS == UNCONFIRMED_ACTS
-    assert {ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND} == resolution_records.SENDS_MONEY
+    assert set(ResolutionType) - resolution_records.CONFIRMED_TYPES == UNCONFIRMED_TYPES
 
 
 @pytest.mark.slow
@@ -223,6 +242,43 @@ def test_new_app_and_new_recovery_codes_need_a_confirmation(client: Client) -> N
     assert asked(client.get(APP))
     assert asked(client.post("/admin/account/recovery-codes/"))
     assert asked(client.post("/admin/account/remove-app/"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slug", ["arrived", "never-arrived"])
+def test_transfer_is_completed_only_after_a_confirmation(
+    client: Client,
+    malee: User,
+    shop: Shop,
+    paid: str,
+    served_by: Callable[..., Bank],  # noqa: F811
+    slug: str,
+) -> None:
+    malee.user_permissions.add(
+        *Permission.objects.filter(codename__in=["view_transfer", "complete_transfer"])
+    )
+    served_by(sends=[TransferResult("processing", "b-1")])
+    order_id = withdrawn(shop, amount=100)["withdrawal_id"]
+    send_due_withdrawals()
+    Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
+    page = reverse("admin:transfers_transfer_act", args=[quote(order_id), slug])
+    assert asked(make_stale(client).get(page))
+    form = {"reason": "The bank said so.", "token": str(uuid4())}
+    assert asked(client.post(page, form))
+    assert Transfer.objects.get().state == "submitted"
+    assert client.post(page, {**form, "confirmation": PASSWORD}).status_code == 302
+    assert Transfer.objects.get().state == ("succeeded" if slug == "arrived" else "failed")
+
+
+@pytest.mark.slow
+def test_money_is_written_off_only_after_a_confirmation(shop: Shop, bank: SandboxBankClient) -> None:
+    seller = Seller(shop, bank)
+    reversal = seller.reverse(seller.sale(), 150_001)
+    client = make_stale(staff_client("prasit", "view_banktransaction", "write_off_exception"))
+    url = act_page(reversal.id, "write-off")
+    assert asked(client.get(url))
+    assert asked(client.post(url, {"note": "The bank confirmed it."}))
+    assert not Resolution.objects.exists()
 
 
 @pytest.mark.parametrize(("action", "is_asked"), [("send-back", True), ("accept", False)])
