@@ -19,20 +19,23 @@ from django.utils.translation import gettext_lazy
 from audit_trail.confirmation import ConfirmationNeeded
 from console import page_limits
 from console.lockouts import LockedOutError
-from console.people import second_factors, staff_sessions
-from console.people.second_factors import WrongCode
+from console.people import passkeys, second_factors, staff_sessions
+from console.people.second_factors import Kind, WrongCode
 from core import clock, request_context
 from core.passwords import HashingBusyError
 
 PERIOD = timedelta(minutes=10)
-ANSWER = "confirmation"
+ANSWER, PASSKEY_ANSWER = "confirmation", "confirmation_passkey"
 # Set if the question was asked before a page was shown, which is then shown.
 ONLY_ASKED = "confirmation_only"
-NOT_REPEATED = {"csrfmiddlewaretoken", ANSWER, ONLY_ASKED}
+NOT_REPEATED = {"csrfmiddlewaretoken", ANSWER, PASSKEY_ANSWER, ONLY_ASKED}
 
 
 class AnswerForm(forms.Form):
-    """Asks for a code of the app, or for the password of a person without an app."""
+    """Asks for a code of the app, or for the password of a person without an app.
+
+    Beside it, a person with a passkey may use that.
+    """
 
     def __init__(self, *, has_app: bool) -> None:
         super().__init__()
@@ -59,14 +62,15 @@ class Confirmations:
 
     def process_view(self, request: HttpRequest, *view: Any) -> HttpResponse | None:
         """Check an answer, and go on with the act. The token of the form has been checked before."""
-        if not _is_of_staff(request) or ANSWER not in request.POST:
+        if not _is_of_staff(request) or request.POST.keys().isdisjoint({ANSWER, PASSKEY_ANSWER}):
             return None
+        by_passkey = PASSKEY_ANSWER in request.POST
         try:
-            is_right = _check(request, request.POST[ANSWER])
+            is_right = (_check_passkey if by_passkey else _check)(request)
         except (LockedOutError, HashingBusyError) as refusal:
             return page_limits.refusal(request, refusal)
         if not is_right:
-            return _question(request, has_failed=True)
+            return _question(request, has_failed="passkey" if by_passkey else "code")
         staff_sessions.confirm(request, now=clock.now())
         if ONLY_ASKED in request.POST:
             return HttpResponseRedirect(request.get_full_path())
@@ -87,8 +91,9 @@ def _is_fresh(request: HttpRequest, now: datetime) -> bool:
     return at is not None and now.timestamp() - at < PERIOD.total_seconds()
 
 
-def _check(request: HttpRequest, answer: str) -> bool:
+def _check(request: HttpRequest) -> bool:
     user: Any = request.user
+    answer = request.POST[ANSWER]
     if not second_factors.is_enrolled(user):
         found = authenticate(request, username=user.get_username(), password=answer)
         return found is not None and found.pk == user.pk
@@ -99,7 +104,22 @@ def _check(request: HttpRequest, answer: str) -> bool:
     return True
 
 
-def _question(request: HttpRequest, *, has_failed: bool = False) -> HttpResponse:
+def _check_passkey(request: HttpRequest) -> bool:
+    user: Any = request.user
+    answer, now = request.POST[PASSKEY_ANSWER], clock.now()
+
+    def accept() -> Kind | None:
+        return Kind.PASSKEY if passkeys.accept(request, user, answer, now=now) else None
+
+    try:
+        second_factors.check(user, accept, now=now)
+    except WrongCode:
+        return False
+    return True
+
+
+def _question(request: HttpRequest, *, has_failed: str = "") -> HttpResponse:
+    """has_failed: the kind of the answer that was wrong."""
     form = AnswerForm(has_app=second_factors.is_enrolled(request.user))
     repeated = [
         (name, value)
@@ -112,6 +132,7 @@ def _question(request: HttpRequest, *, has_failed: bool = False) -> HttpResponse
         **admin.site.each_context(request),
         "title": _("Is it you?"),
         "form": form,
+        "options": passkeys.request_options(request, request.user),
         "repeated": repeated,
         "is_only_asked": request.method != "POST" or ONLY_ASKED in request.POST,
         "has_failed": has_failed,

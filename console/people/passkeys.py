@@ -25,8 +25,9 @@ from webauthn.helpers.structs import (
 from console.models import Passkey
 from console.people.second_factors import WrongCode
 
-# In a session: the challenge of the page that was shown last.
-CHALLENGE = "passkey_challenge"
+# In a session: the challenge of the page that was shown last. A question on the way to a new passkey asks for
+# an old one, so both have their own.
+CREATION_CHALLENGE, REQUEST_CHALLENGE = "passkey_creation_challenge", "passkey_request_challenge"
 MAX_ANSWER = 20_000
 
 
@@ -61,7 +62,7 @@ def creation_options(request: HttpRequest, user: User) -> str:
         ),
         exclude_credentials=_descriptors(user),
     )
-    request.session[CHALLENGE] = bytes_to_base64url(options.challenge)
+    request.session[CREATION_CHALLENGE] = bytes_to_base64url(options.challenge)
     return options_to_json(options)
 
 
@@ -75,7 +76,7 @@ def request_options(request: HttpRequest, user: Any) -> str:
         allow_credentials=descriptors,
         user_verification=UserVerificationRequirement.PREFERRED,
     )
-    request.session[CHALLENGE] = bytes_to_base64url(options.challenge)
+    request.session[REQUEST_CHALLENGE] = bytes_to_base64url(options.challenge)
     return options_to_json(options)
 
 
@@ -85,7 +86,7 @@ def add(request: HttpRequest, user: User, name: str, answer: str, *, now: dateti
     try:
         made = webauthn.verify_registration_response(
             credential=answer[:MAX_ANSWER],
-            expected_challenge=_take_challenge(request),
+            expected_challenge=_take_challenge(request, CREATION_CHALLENGE),
             expected_rp_id=place.host,
             expected_origin=place.origin,
         )
@@ -107,7 +108,7 @@ def accept(request: HttpRequest, user: Any, answer: str, *, now: datetime) -> bo
     """Whether the answer is a signature of a passkey of this person for this session."""
     place = place_of(request)
     try:
-        challenge = _take_challenge(request)
+        challenge = _take_challenge(request, REQUEST_CHALLENGE)
         given = webauthn.helpers.parse_authentication_credential_json(answer[:MAX_ANSWER])
         passkey = next((each for each in of(user) if each.credential_id == given.id), None)
         if passkey is None:
@@ -135,9 +136,9 @@ def _descriptors(user: Any) -> list[PublicKeyCredentialDescriptor]:
     return [PublicKeyCredentialDescriptor(base64url_to_bytes(each.credential_id)) for each in of(user)]
 
 
-def _take_challenge(request: HttpRequest) -> bytes:
+def _take_challenge(request: HttpRequest, name: str) -> bytes:
     """Raises ValueError without a challenge. Each is used once."""
-    challenge = request.session.pop(CHALLENGE, None)
+    challenge = request.session.pop(name, None)
     if challenge is None:
         raise ValueError("This session has no challenge.")
     return base64url_to_bytes(challenge)

@@ -86,7 +86,17 @@ def test_invited_colleague_logs_in_with_a_second_factor(page: Page, theirs: Page
     expect(theirs.locator(".sessions li")).to_have_count(1)
 
 
-def test_passkey_is_the_second_factor(page: Page, theirs: Page) -> None:
+# As if the last confirmation was an hour ago.
+MAKE_STALE = """
+from console.models import StaffSession
+for row in StaffSession.objects.filter(user__username="malee"):
+    session = row.get_session_store_class()(row.session_key)
+    session["confirmed_at"] -= 3600
+    session.save()
+"""
+
+
+def test_passkey_is_the_second_factor_and_confirms_acts(stack: Stack, page: Page, theirs: Page) -> None:
     device = theirs.context.new_cdp_session(theirs)
     device.send("WebAuthn.enable")
     kind = {"protocol": "ctap2", "transport": "internal", "hasUserVerification": True}
@@ -104,6 +114,12 @@ def test_passkey_is_the_second_factor(page: Page, theirs: Page) -> None:
     enter_password(theirs, "malee")
     theirs.get_by_role("button", name="Use a passkey").click()
     theirs.wait_for_url("**/admin/payments/payment/")
+    stack.manage("shell", "-c", MAKE_STALE)
+    theirs.goto("/admin/account/passkey/")
+    expect(theirs.get_by_role("heading", name="Is it you?")).to_be_visible()
+    check_looks(theirs)
+    theirs.get_by_role("button", name="Use a passkey").click()
+    expect(theirs.get_by_role("button", name="Add a passkey")).to_be_visible()
     theirs.context.clear_cookies()
     enter_password(theirs, "malee")
     theirs.get_by_label("Code").fill(app.recovery_codes[0])

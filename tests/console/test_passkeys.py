@@ -236,3 +236,63 @@ def test_passkeys_are_recorded(client: Client, key: SecurityKey) -> None:
 def test_database_refuses_other_changes_of_a_passkey(key: SecurityKey, change: str) -> None:
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"UPDATE console_passkey SET {change}")
+
+
+def question_options(client: Client) -> dict[str, Any]:
+    """What the question "Is it you?" asks the browser for."""
+    question = client.get(ADD)
+    assert asked(question)
+    return options_on(question.content.decode())
+
+
+def confirm(client: Client, passkey: str, **fields: str) -> Any:
+    return client.post(ADD, {"confirmation_passkey": passkey, "confirmation_only": "1", **fields})
+
+
+def test_passkey_answers_the_question_before_an_act(
+    client: Client, key: SecurityKey, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = question_options(make_stale(client))
+    assert [each["id"] for each in options["allowCredentials"]] == [Passkey.objects.get().credential_id]
+    confirmed = confirm(client, key.get(options))
+    assert (confirmed.status_code, confirmed.headers["Location"]) == (302, ADD)
+    assert not asked(client.get(ADD))
+    assert security_lines(caplog, "second_factor_accepted")[-1]["code"] == "passkey"
+
+
+def test_question_accepts_a_passkey_once_and_only_of_this_person(client: Client, key: SecurityKey) -> None:
+    given = key.get(question_options(make_stale(client)))
+    assert not asked(confirm(client, given))
+    assert asked(confirm(make_stale(client), given)), "the challenge was used"
+    other = after_password(User.objects.create_user("prasit", is_staff=True))
+    set_up(other)
+    theirs = SecurityKey()
+    add(other, theirs)
+    refused = confirm(make_stale(client), theirs.get(question_options(client)))
+    assert asked(refused)
+    assert "The passkey was not accepted." in refused.content.decode()
+    assert asked(client.get(ADD))
+
+
+def test_question_repeats_the_form_for_a_passkey_too(client: Client, key: SecurityKey) -> None:
+    """A new passkey whose form waited too long: its own challenge is still good after the question."""
+    second, options = SecurityKey(), options_on(client.get(ADD).content.decode())
+    filled = {"name": "Phone", "passkey": second.create(options)}
+    question = make_stale(client).post(ADD, filled).content.decode()
+    assert question.count('name="name" value="Phone"') == 2
+    given = key.get(options_on(question))
+    assert client.post(ADD, {**filled, "confirmation_passkey": given}).status_code == 302
+    assert Passkey.objects.count() == 2
+
+
+def test_question_offers_no_passkey_to_people_without_one(client: Client) -> None:
+    question = make_stale(client).get(ADD).content.decode()
+    assert "data-passkey" not in question
+    assert asked(confirm(client, "x"))
+
+
+def test_wrong_passkeys_at_the_question_lock_out(client: Client, key: SecurityKey) -> None:
+    make_stale(client)
+    for _ in range(second_factors.FAILURES_PER_USER):
+        assert asked(confirm(client, "x"))
+    assert confirm(client, key.get(question_options(client))).status_code == 429

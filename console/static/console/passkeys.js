@@ -10,11 +10,12 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
         const publicKey = PublicKeyCredential[parse](JSON.parse(form.dataset.options));
         try {
             const credential = await navigator.credentials[isNew ? "create" : "get"]({ publicKey });
-            form.elements.passkey.value = JSON.stringify(credential);
+            form.elements.namedItem(form.dataset.answer).value = JSON.stringify(credential);
         } catch (error) {
             form.querySelector(".errorlist").hidden = false;
             return;
         }
-        form.submit();
+        // A repeated field of another form may have the name "submit".
+        HTMLFormElement.prototype.submit.call(form);
     });
 }
