@@ -74,7 +74,7 @@ def as_not_decidable() -> Iterator[None]:
     try:
         yield
     except ApiError as refusal:
-        raise NotDecidable(_("%(refusal)s Reject it.") % {"refusal": refusal.text}) from None
+        raise NotDecidable(_("%(refusal)s Reject it.") % {"refusal": refusal.translated}) from None
 
 
 def lock_limits(merchant_id: str | None) -> None:

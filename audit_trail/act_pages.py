@@ -142,7 +142,7 @@ class ActPages(RecordedAdmin):
                 elif made is not None:
                     recording.details[str(made._meta.model_name)] = str(made.pk)
         except (ApiError, ValidationError) as refusal:
-            form.add_error(None, refusal if isinstance(refusal, ValidationError) else str(refusal))
+            form.add_error(None, refusal if isinstance(refusal, ValidationError) else refusal.translated)
             return self._act_page(request, row, found, form)
         except IntegrityError as error:
             if FORM_CONSTRAINT not in str(error):

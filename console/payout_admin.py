@@ -32,7 +32,7 @@ class MerchantForm(forms.Form):
         try:
             return merchants.find_merchant(str(self.cleaned_data["merchant"]).strip())
         except MerchantNotFound as error:
-            raise forms.ValidationError(error.text) from None
+            raise forms.ValidationError(error.translated) from None
 
 
 class PayoutAccountForm(MerchantForm, AccountForm):

@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from django.utils.translation import gettext
+
 CATALOGUE: dict[str, type["ApiError"]] = {}
 
 
@@ -29,10 +31,16 @@ class ApiError(Exception):
         **context: object,
     ) -> None:
         self.text = message if message is not None else self.message.format(**context)
+        self._context = context if message is None else None
         self.param = param
         self.retry_after = retry_after
         self.extra: dict[str, object] = {}
         super().__init__(self.text)
+
+    @property
+    def translated(self) -> str:
+        """The text in the language of the reader, for the console. Answers of the API are English."""
+        return self.text if self._context is None else gettext(self.message).format(**self._context)
 
 
 class Invalid(ApiError):

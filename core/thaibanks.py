@@ -7,6 +7,8 @@ and 065 (Thanachart, merged into ttb) are left out, because they have no account
 import re
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 MIN_DIGITS, MAX_DIGITS = 10, 15
 _DIGITS = re.compile(rf"[0-9]{{{MIN_DIGITS},{MAX_DIGITS}}}")
 
@@ -82,5 +84,6 @@ def check_account(code: str, account: str) -> None:
         raise ValueError("this bank does not exist")
     shortest, longest = bank.digits
     if not _DIGITS.fullmatch(account) or not shortest <= len(account) <= longest:
-        length = str(shortest) if shortest == longest else f"{shortest} to {longest}"
-        raise ValueError(f"an account at {bank.name} has {length} digits")
+        length = str(shortest) if shortest == longest else f"{shortest}-{longest}"
+        text = _("an account at %(bank)s has %(length)s digits")
+        raise ValueError(text % {"bank": bank.name, "length": length})

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from payments import cards
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, PaymentStatus
@@ -37,7 +39,7 @@ def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolutio
             raise cards.ChargeAlreadyCompleted(contradiction.subject_id)
         cards.fail_manually(contradiction.subject_id, now=now)
     except cards.ChargeAlreadyCompleted:
-        raise ActionNotAllowed("This card payment is no longer pending.") from None
+        raise ActionNotAllowed(_("This card payment is no longer pending.")) from None
     return _resolve(contradiction_id, ResolutionType.BOOKED_FAILED, note, now)
 
 
@@ -51,13 +53,13 @@ def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolut
     contradiction = TransferContradiction.objects.get(pk=contradiction_id)
     if not _is_never_sent(contradiction):
         raise ActionNotAllowed(
-            "Only an order that succeeded here and failed at the bank can be marked as returned."
+            _("Only an order that succeeded here and failed at the bank can be marked as returned.")
         )
     order_id = contradiction.subject_id
     try:
         transfers.mark_returned(order_id, order_completion.handler_of(order_id), now=now)
     except transfers.NotSucceeded:
-        raise ActionNotAllowed("This order is no longer completed here.") from None
+        raise ActionNotAllowed(_("This order is no longer completed here.")) from None
     return _resolve(contradiction_id, ResolutionType.BOOKED_RETURNED, note, now)
 
 

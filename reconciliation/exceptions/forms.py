@@ -27,7 +27,7 @@ class AttachForm(NoteForm):
     def clean_payment_id(self) -> str:
         given = str(self.cleaned_data["payment_id"]).strip()
         if not ids.looks_right(given, "pay_"):
-            raise forms.ValidationError("The id of a payment begins with pay_.")
+            raise forms.ValidationError(_("The id of a payment begins with pay_."))
         return given
 
 

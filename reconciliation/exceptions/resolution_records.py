@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import IntegrityError, transaction
 from django.db.models import Model
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from audit_trail import confirmation
 from audit_trail.acts import Act
@@ -145,7 +146,9 @@ def latest(subject_id: str) -> Resolution | None:
 def already_resolved(subject_id: str) -> AlreadyResolved:
     resolution = Resolution.objects.filter(subject_id=subject_id).latest("id")
     decided_at = timezone.localtime(resolution.created_at)
-    return AlreadyResolved(
-        f"{request_context.display_name(resolution.actor)} has already resolved this: "
-        f"{resolution.get_type_display().lower()}, {decided_at:%d %b %Y %H:%M}."
-    )
+    words = {
+        "person": request_context.display_name(resolution.actor),
+        "decision": resolution.get_type_display().lower(),
+        "at": f"{decided_at:%Y-%m-%d %H:%M}",
+    }
+    return AlreadyResolved(_("%(person)s has already resolved this: %(decision)s, %(at)s.") % words)

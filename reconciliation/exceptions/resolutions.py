@@ -81,7 +81,7 @@ def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
         or movement.payment_id != payment.id
         or ResolutionType.ACCEPTED not in allowed_types(movement)
     ):
-        raise ActionNotAllowed("This money cannot be accepted: its payment is not waiting for money.")
+        raise ActionNotAllowed(_("This money cannot be accepted: its payment is not waiting for money."))
     return _credit(movement, payment, ResolutionType.ACCEPTED, note, now)
 
 
@@ -91,19 +91,20 @@ def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> Ba
     try:
         payment = _lock_payable(payment_id, now)
     except PaymentNotFound:
-        raise ActionNotAllowed(f"There is no payment {payment_id}.") from None
+        raise ActionNotAllowed(_("There is no payment with this id.")) from None
     movement = _lock_open(movement_id)
     _check_no_probable_duplicate(movement)
     if ResolutionType.ATTACHED not in allowed_types(movement):
-        raise ActionNotAllowed("Only a credit can be attached to a payment.")
+        raise ActionNotAllowed(_("Only a credit can be attached to a payment."))
     if payment is None:
-        raise ActionNotAllowed(f"Payment {payment_id} is not waiting for a QR payment.")
+        text = _("Payment %(payment)s is not waiting for a QR payment.")
+        raise ActionNotAllowed(text % {"payment": payment_id})
     if payment.merchant.bank != movement.bank:
-        raise ActionNotAllowed(f"Payment {payment_id} belongs to a merchant of another bank.")
+        text = _("Payment %(payment)s belongs to a merchant of another bank.")
+        raise ActionNotAllowed(text % {"payment": payment_id})
     if (payee := returns.merchant_of_biller(movement)) not in (None, payment.merchant):
-        raise ActionNotAllowed(
-            f"This money was paid to {payee.name}: send it back, or attach it to one of their payments."
-        )
+        text = _("This money was paid to %(payee)s: send it back, or attach it to one of their payments.")
+        raise ActionNotAllowed(text % {"payee": payee.name})
     is_own = movement.payment_id == payment.id
     return _credit(
         movement, payment, ResolutionType.ACCEPTED if is_own else ResolutionType.ATTACHED, note, now
@@ -144,13 +145,13 @@ def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
     if subject_id.startswith("rcp_"):
         movement = _lock_open(subject_id)
         if ResolutionType.DISMISSED not in allowed_types(movement):
-            raise ActionNotAllowed("Money cannot be dismissed: accept it, attach it or send it back.")
+            raise ActionNotAllowed(_("Money cannot be dismissed: accept it, attach it or send it back."))
         movement.resolve(ResolutionState.DISMISSED, now=now)
         approvals.cancel(subject_id, now=now)
     elif (message := resolution_records.lock_message(subject_id)) is None:
-        raise ActionNotAllowed("This message is not an open exception.")
+        raise ActionNotAllowed(_("This message is not an open exception."))
     elif isinstance(message, TransferContradiction) and contradictions.is_card_payment_pending(message):
-        raise ActionNotAllowed("The card payment is still pending: mark it as failed.")
+        raise ActionNotAllowed(_("The card payment is still pending: mark it as failed."))
     return resolution_records.record(subject_id, ResolutionType.DISMISSED, note, now)
 
 
@@ -167,10 +168,12 @@ def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
     movement = _lock_open(movement_id)
     found = probable_duplicates.find([movement]).get(movement_id)
     if other is None or found != other:
-        raise ActionNotAllowed("This is not, or no longer, a probable duplicate of another bank transaction.")
+        raise ActionNotAllowed(
+            _("This is not, or no longer, a probable duplicate of another bank transaction.")
+        )
     if reversals.find_unapplied(movement) is not None:
         raise ActionNotAllowed(
-            "The bank is reversing money of this transaction: ask the bank which one it means."
+            _("The bank is reversing money of this transaction: ask the bank which one it means.")
         )
     return probable_duplicates.merge(movement, found, note=note, now=now)
 
@@ -181,7 +184,7 @@ def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resol
     Payment.objects.locked(Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id))
     refund = Refund.objects.locked(refund_id)
     if refund.returned_at is None:
-        raise ActionNotAllowed("The bank has not returned the money of this refund.")
+        raise ActionNotAllowed(_("The bank has not returned the money of this refund."))
     resolution = resolution_records.record(refund_id, ResolutionType.KEPT, note, now, refund.payment_id)
     ledger.accept(
         merchant_id=refund.merchant_id,
@@ -207,7 +210,9 @@ def _write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Ap
     """Book it now, or wait for a second person."""
     reversal = _lock_open(movement_id)
     if ResolutionType.WRITTEN_OFF not in allowed_types(reversal):
-        raise ActionNotAllowed("Only a reversal that could not be covered can be written off, and only once.")
+        raise ActionNotAllowed(
+            _("Only a reversal that could not be covered can be written off, and only once.")
+        )
     merchant = returns.merchant_of_biller(reversal)
     outgoing = approvals.OutgoingMoney(
         kind=ApprovalKind.WRITE_OFF,
@@ -270,7 +275,7 @@ def _reopen_transaction(movement_id: str, *, note: str, now: datetime) -> Resolu
 def _cannot_reopen(latest: Resolution | None) -> ActionNotAllowed:
     if latest is not None and latest.type == ResolutionType.REOPENED:
         return resolution_records.already_resolved(latest.subject_id)
-    return ActionNotAllowed("Only what was dismissed, merged or written off can be reopened.")
+    return ActionNotAllowed(_("Only what was dismissed, merged or written off can be reopened."))
 
 
 def _payment_id_of(movement_id: str) -> str | None:
@@ -290,7 +295,7 @@ def _lock_open(movement_id: str) -> BankTransaction:
     """An unresolved bank transaction, under its lock. Raises AlreadyResolved."""
     movement: BankTransaction = BankTransaction.objects.locked(movement_id)
     if movement.resolution_state == ResolutionState.TAKEN_BACK:
-        raise AlreadyResolved("The bank has reversed this money: there is nothing to decide.")
+        raise AlreadyResolved(_("The bank has reversed this money: there is nothing to decide."))
     if movement.resolution_state != ResolutionState.OPEN:
         raise resolution_records.already_resolved(movement_id)
     return movement
@@ -328,22 +333,25 @@ def _return_to_payer(
     _check_no_probable_duplicate(movement)
     if not movement.is_confirmed:
         raise ActionNotAllowed(
-            "Only an uploaded statement reports this money. The bank or a second person must confirm it "
-            "before it can be sent."
+            _(
+                "Only an uploaded statement reports this money. The bank or a second person must confirm it "
+                "before it can be sent."
+            )
         )
     if type not in allowed_types(movement):
-        raise ActionNotAllowed("This bank transaction has no money that can be returned.")
+        raise ActionNotAllowed(_("This bank transaction has no money that can be returned."))
     if reversals.find_unapplied(movement) is not None:
         raise ActionNotAllowed(
-            "The bank is reversing money of this transaction: ask the bank how much is left."
+            _("The bank is reversing money of this transaction: ask the bank how much is left.")
         )
     try:
         payer_return = create(movement)
     except NoDestination:
-        raise ActionNotAllowed("The bank did not report the payer's account: enter one.") from None
+        raise ActionNotAllowed(_("The bank did not report the payer's account: enter one.")) from None
     except NoSender:
-        raise ActionNotAllowed(
+        text = _(
             "Money cannot be sent by this bank from here: send it at the bank, then record a manual return."
-        ) from None
+        )
+        raise ActionNotAllowed(text) from None
     resolution_records.record(movement_id, type, note, now, movement.payment_id)
     return payer_return

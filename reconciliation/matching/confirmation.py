@@ -7,6 +7,8 @@ the person who uploaded the statement.
 import logging
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from core import request_context
 from ledger import services as ledger
 from payments.models import Payment
@@ -48,7 +50,7 @@ def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolutio
     if movement.is_confirmed:
         raise _already_confirmed(movement)
     if request_context.current().actor == uploader_of(movement):
-        raise ActionNotAllowed("You uploaded this statement: another person must confirm what it reports.")
+        raise ActionNotAllowed(_("You uploaded this statement: another person must confirm what it reports."))
     resolution = resolution_records.draft(
         movement_id, ResolutionType.CONFIRMED, note, now, movement.payment_id
     )
@@ -78,4 +80,4 @@ def _confirm(movement: BankTransaction, now: datetime) -> None:
 def _already_confirmed(movement: BankTransaction) -> ActionNotAllowed:
     if Resolution.objects.filter(subject_id=movement.id, type=ResolutionType.CONFIRMED).exists():
         return resolution_records.already_resolved(movement.id)
-    return ActionNotAllowed("This money is confirmed: the bank itself reported it.")
+    return ActionNotAllowed(_("This money is confirmed: the bank itself reported it."))

@@ -5,17 +5,22 @@ import gettext
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import translation
 from django.utils.translation.template import templatize
 
 from audit_trail.models import AuditRecord
-from console import django_texts, labels
-from tests.conftest import Shop
+from console import api_texts, django_texts, labels
+from reconciliation.exceptions.resolution_records import AlreadyResolved
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import Seller, decide
+from tests.withdrawals.builders import withdrawn
 
 THAI = {"HTTP_ACCEPT_LANGUAGE": "th-TH,th;q=0.9,en;q=0.5"}
 HOME = "/admin/"
@@ -55,6 +60,35 @@ def test_request_of_the_api_after_one_of_staff_is_in_english(shop: Shop, admin_c
     assert refusal.json()["error"]["message"].isascii()
 
 
+def test_errors_of_the_api_are_repeated_in_the_language_of_the_reader(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    paid = Seller(shop, bank).paid()
+    withdrawn(shop, amount=150_000)
+    form = {"amount": "1", "kind": "other", "reason": "cold soup", "token": str(uuid4())}
+    page = f"/admin/payments/payment/{quote(paid)}/do/refund/"
+    assert "The balance does not cover this amount." in admin_client.post(page, form).text
+    thai = admin_client.post(page, form, **THAI).text  # type: ignore[arg-type]
+    assert "ยอดคงเหลือไม่พอสำหรับจำนวนนี้" in thai
+    assert "balance does not cover" not in thai
+    answer = shop.post("/v1/refunds", {"payment_id": paid, "amount": 100})
+    assert answer.json()["error"]["message"] == "The balance does not cover this amount."
+
+
+@pytest.mark.slow
+def test_refusals_of_exceptions_are_in_the_language_of_the_reader(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    movement = Seller(shop, bank).unmatched()
+    page = f"/admin/reconciliation/reconciliationexception/{movement.id}/act/send-to/"
+    form = {"bank_code": "NOBANK", "bank_account": "4051234567", "account_name": "Somying", "note": "moved"}
+    wrong = admin_client.post(page, form, **THAI).text  # type: ignore[arg-type]
+    assert "ไม่มีธนาคารนี้" in wrong
+    decide("send_back", movement)
+    with translation.override("th"), pytest.raises(AlreadyResolved, match="malee ตัดสินรายการนี้แล้ว"):
+        decide("send_back", movement)
+
+
 def test_records_are_in_english(admin_client: Client) -> None:
     form = {"username": "somsri", "password1": "long-enough-49", "password2": "long-enough-49"}
     admin_client.post("/admin/auth/user/add/", form, **THAI)  # type: ignore[arg-type]
@@ -73,7 +107,12 @@ NOT_FOR_STAFF = {".venv", "tests", "bench", "node_modules", ".data"}
 
 def test_every_text_has_thai() -> None:
     """`make messages` collects new texts. Then translate them in locale/th, and run it again."""
-    wanted = {*labels.texts(), *django_texts.TEXTS, *(one for one, _many in django_texts.PLURALS)}
+    wanted = {
+        *labels.texts(),
+        *django_texts.TEXTS,
+        *api_texts.texts(),
+        *(one for one, _many in django_texts.PLURALS),
+    }
     wanted |= set(texts_of_code()) | set(texts_of_templates())
     path = settings.BASE_DIR / "locale/th/LC_MESSAGES/django.mo"
     with path.open("rb") as file:
