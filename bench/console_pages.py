@@ -1,6 +1,7 @@
 """Pages of the staff console with long lists behind them, as a logged-in user reads them over HTTP."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import urlencode
 
 import requests
@@ -8,12 +9,29 @@ import requests
 from bench import bulk
 from bench.lists import BANK_TRANSACTIONS, EXCEPTIONS
 from bench.questions import Measured, Questioner
+from console.home.period import MAX_DAYS
+from core.clock import BANGKOK
 from tests.stack import Stack
 
-# For each list: its address, and its questions by name. `{tail}` is the end of the id of one row.
+DAY = bulk.NEWEST.astimezone(BANGKOK).date()
+MOST_DAYS = {"from": str(DAY - timedelta(days=MAX_DAYS - 1)), "to": str(DAY), "mode": "test"}
+# For each page or list: its address, and its questions by name. `{tail}` is the end of the id of one row.
 LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
+    "home": (
+        "",
+        {
+            "today": {"mode": "test"},
+            "a full day": {"from": str(DAY), "to": str(DAY), "mode": "test"},
+            f"{MAX_DAYS} days": MOST_DAYS,
+        },
+    ),
+    # A search that finds one row leads to its page, so these find several or none.
+    "search": (
+        "search/",
+        {"by reference": {"q": "order {tail}"}, "by amount": {"q": "1,550.00"}, "in vain": {"q": "order 17"}},
+    ),
     "payments": (
-        "payments/payment",
+        "payments/payment/",
         {
             "": {},
             "most by status": {"status": "succeeded"},
@@ -26,7 +44,7 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         },
     ),
     "transactions": (
-        "transactions/transaction",
+        "transactions/transaction/",
         {
             "": {},
             "few by status": {"status__exact": "pending"},
@@ -35,7 +53,7 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         },
     ),
     "bank transactions": (
-        "reconciliation/banktransaction",
+        "reconciliation/banktransaction/",
         {
             "": {},
             "by result": {"match_result__exact": "late"},
@@ -45,11 +63,11 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         },
     ),
     "events": (
-        "webhooks/event",
+        "webhooks/event/",
         {"": {}, "few by type": {"type": "refund.completed"}, "search by payment": {"q": "pay_{tail}"}},
     ),
     "deliveries": (
-        "webhooks/delivery",
+        "webhooks/delivery/",
         {
             "": {},
             "few by state": {"state__exact": "pending"},
@@ -58,11 +76,11 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         },
     ),
     "refunds": (
-        "refunds/refund",
+        "refunds/refund/",
         {"": {}, "few by status": {"status__exact": "pending"}, "search by payment": {"q": "pay_{tail}"}},
     ),
     "withdrawals": (
-        "withdrawals/withdrawal",
+        "withdrawals/withdrawal/",
         {
             "": {},
             "few by status": {"status__exact": "processing"},
@@ -70,7 +88,7 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         },
     ),
     "exceptions": (
-        "reconciliation/reconciliationexception",
+        "reconciliation/reconciliationexception/",
         {
             "": {},
             "few by reason": {"reason__exact": "late"},
@@ -118,7 +136,7 @@ class ConsolePages:
         for title, (path, queries) in LISTS.items():
             for name, query in queries.items():
                 given = {key: value.format(tail=tail) for key, value in query.items()}
-                yield f"{title}, {name}".removesuffix(", "), f"/admin/{path}/?{urlencode(given)}"
+                yield f"{title}, {name}".removesuffix(", "), f"/admin/{path}?{urlencode(given)}"
 
 
 def write_staff_lists(stack: Stack, merchant_id: str, run: str, rows: int) -> None:
