@@ -5,7 +5,7 @@ the form, which is unique. So a second click, or the same page sent again, chang
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -27,14 +27,14 @@ from django.utils.translation import gettext_lazy
 from audit_trail import confirmation
 from audit_trail.acts import Act
 from audit_trail.models import FORM_CONSTRAINT, AuditRecord
-from audit_trail.recording import recorded
+from audit_trail.recording import recorded, recorded_by_service
 from core import clock
 from core.admin import ReadOnlyAdmin, RecordedAdmin
 from core.errors import ApiError
 
 
 class ReasonForm(forms.Form):
-    """What each act asks for. Subclasses add fields before the reason."""
+    """What each act asks for. Subclasses add fields before the reason. user: the person who acts."""
 
     reason = forms.CharField(
         label=gettext_lazy("Reason"),
@@ -44,10 +44,22 @@ class ReasonForm(forms.Form):
     )
     token = forms.UUIDField(widget=forms.HiddenInput)
 
-    def __init__(self, row: Any, data: Any = None) -> None:
+    def __init__(self, row: Any, data: Any = None, *, user: Any) -> None:
         super().__init__(data, initial={"token": uuid4()})
-        self.row = row
+        self.row, self.user = row, user
         self.order_fields([*(name for name in self.fields if name != "reason"), "reason"])
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOnce:
+    """A row that an act made, and its secret. The next page shows it. It is stored nowhere."""
+
+    row: Model
+    explanation: str
+    secret: str = field(repr=False)
+
+
+Made = Model | Act | ShownOnce | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,7 @@ class ObjectAct:
         It returns the row that it made, or another act if that is what it did, or None. It raises ApiError or
         ValidationError if it is not possible.
     is_possible: whether the page of the row offers it now. The service decides in the end.
+    is_recorded_by_service: whether `run` calls a service that writes the record, as commands need it.
     """
 
     slug: str
@@ -66,10 +79,11 @@ class ObjectAct:
     act: Act
     permission: str
     explain: Callable[[Any], str]
-    run: Callable[[Any, dict[str, Any], datetime], Model | Act | None]
+    run: Callable[[Any, dict[str, Any], datetime], Made]
     is_possible: Callable[[Any, datetime], bool]
     form: type[ReasonForm] = ReasonForm
     is_dangerous: bool = False
+    is_recorded_by_service: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +126,20 @@ class ActPages(RecordedAdmin):
         """Explain an act, or do it once. Raises Http404 and PermissionDenied."""
         found = next((each for each in self.object_acts if each.slug == slug), None)
         row = self.get_object(request, unquote(object_id))
-        if found is None or row is None:
+        if found is None or (row is None and request.method != "POST"):
             raise Http404
         if not (self.has_view_permission(request, row) and request.user.has_perm(found.permission)):
             raise PermissionDenied
+        if row is None:  # a second click on the button of an act that deleted it
+            messages.info(request, _("It does not exist any more. Nothing changed."))
+            return HttpResponseRedirect(self._rows_url)
         if request.method != "POST":
             if not found.is_possible(row, clock.now()):
                 messages.warning(request, _("This is not possible now."))
                 return HttpResponseRedirect(self._row_url(row))
             confirmation.check(found.act)  # before somebody types
-            return self._act_page(request, row, found, found.form(row))
-        form = found.form(row, request.POST)
+            return self._act_page(request, row, found, found.form(row, user=request.user))
+        form = found.form(row, request.POST, user=request.user)
         if not form.is_valid():
             if "token" in form.errors:
                 messages.error(request, _("Open the page again."))
@@ -135,12 +152,7 @@ class ActPages(RecordedAdmin):
         if (earlier := AuditRecord.objects.filter(form_token=token).first()) is not None:
             return self._done_before(request, row, earlier)
         try:
-            with recorded(found.act, row, reason=values["reason"], form_token=token) as recording:
-                made = found.run(row, values, clock.now())
-                if isinstance(made, Act):
-                    recording.act = made
-                elif made is not None:
-                    recording.details[str(made._meta.model_name)] = str(made.pk)
+            made = self._run(found, row, values)
         except (ApiError, ValidationError) as refusal:
             form.add_error(None, refusal if isinstance(refusal, ValidationError) else refusal.translated)
             return self._act_page(request, row, found, form)
@@ -148,9 +160,26 @@ class ActPages(RecordedAdmin):
             if FORM_CONSTRAINT not in str(error):
                 raise
             return self._done_before(request, row, AuditRecord.objects.get(form_token=token))
+        if isinstance(made, ShownOnce):
+            return self._shown_once_page(request, row, found, made)
         done = made.label if isinstance(made, Act) else found.label
         messages.success(request, _("%(act)s: done.") % {"act": done})
-        return HttpResponseRedirect(self._row_url(row))
+        is_kept = self.model._default_manager.filter(pk=row.pk).exists()
+        return HttpResponseRedirect(self._row_url(row) if is_kept else self._rows_url)
+
+    def _run(self, found: ObjectAct, row: Any, values: dict[str, Any]) -> Made:
+        """Act and write the record, in one transaction."""
+        reason, token, now = values["reason"], values["token"], clock.now()
+        if found.is_recorded_by_service:
+            with recorded_by_service(found.act, reason=reason, form_token=token):
+                return found.run(row, values, now)
+        with recorded(found.act, row, reason=reason, form_token=token) as recording:
+            made = found.run(row, values, now)
+            if isinstance(made, Act):
+                recording.act = made
+            elif isinstance(made, Model):
+                recording.details[str(made._meta.model_name)] = str(made.pk)
+        return made
 
     def _done_before(self, request: HttpRequest, row: Model, earlier: AuditRecord) -> HttpResponse:
         at = f"{localtime(earlier.created_at):%Y-%m-%d %H:%M:%S}"
@@ -169,6 +198,27 @@ class ActPages(RecordedAdmin):
             "row_url": self._row_url(row),
         }
         return TemplateResponse(request, "admin/act.html", context)
+
+    def _shown_once_page(
+        self, request: HttpRequest, row: Any, found: ObjectAct, made: ShownOnce
+    ) -> HttpResponse:
+        """Show a secret. A message would store it in a cookie or in the table of sessions."""
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "original": row,
+            "title": found.label,
+            "object_act": found,
+            "made": made,
+            "row_url": self._row_url(row),
+        }
+        shown = TemplateResponse(request, "admin/shown_once.html", context)
+        shown.headers["Cache-Control"] = "no-store"
+        return shown
+
+    @property
+    def _rows_url(self) -> str:
+        return reverse(f"admin:{self._page}_changelist")
 
     @property
     def _page(self) -> str:

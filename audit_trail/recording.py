@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -13,6 +14,17 @@ from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from audit_trail.values import Values
 from core import request_context
+
+
+class _ActForm(NamedTuple):
+    """The form by which staff asked for an act."""
+
+    act: Act
+    reason: str
+    token: UUID
+
+
+_act_form: ContextVar[_ActForm | None] = ContextVar("act_form", default=None)
 
 
 class NotInTransaction(Exception):
@@ -61,6 +73,21 @@ def recorded(
         recording.write()
 
 
+@contextmanager
+def recorded_by_service(act: Act, *, reason: str, form_token: UUID) -> Iterator[None]:
+    """Run a service that writes the record of this act, in one transaction.
+
+    The record gets the reason and the token of the form. An error in the block rolls back everything.
+    """
+    confirmation.check(act)
+    before = _act_form.set(_ActForm(act, reason, form_token))
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        _act_form.reset(before)
+
+
 def write(
     act: Act,
     row: Model,
@@ -78,6 +105,9 @@ def write(
     # pytest-django runs each test in a transaction of its own, which does not count.
     if all(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):
         raise NotInTransaction
+    form = _act_form.get()
+    if form is not None and form.act == act:
+        reason, form_token = form.reason, form.token
     return _insert(
         act,
         row._meta.label_lower,

@@ -1,22 +1,20 @@
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, PayoutAccount, PayoutPolicy
+from audit_trail.act_pages import ActingAdmin
 from console import (
-    lockouts,
     payment_page,
     staff_admin,  # noqa: F401 (registers staff and roles)
 )
 from console.approval_admin import ApprovalAdmin
+from console.lockout_acts import LOCKOUT_ACTS
 from console.models import LoginThrottle
 from console.payment_acts import PAYMENT_ACTS
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from core import clock
-from core.admin import ReadOnlyAdmin
 from payments.admin import PaymentAdmin
 from payments.models import Payment
 
@@ -26,18 +24,9 @@ admin.site.register(PayoutPolicy, PayoutPolicyAdmin)
 
 
 @admin.register(LoginThrottle)
-class LoginThrottleAdmin(ReadOnlyAdmin):
+class LoginThrottleAdmin(ActingAdmin):
     list_display = ["subject", "failure_count", "expires_at"]
-    actions = ["lift"]
-
-    @admin.action(description=_("Lift the lockout"), permissions=["lift"])
-    def lift(self, request: HttpRequest, selected: QuerySet[LoginThrottle]) -> None:
-        for row in selected:
-            lockouts.lift(row.subject)
-        messages.success(request, "Lifted.")
-
-    def has_lift_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("console.lift_lockout")
+    object_acts = LOCKOUT_ACTS
 
 
 @admin.register(Payment)

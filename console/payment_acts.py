@@ -22,8 +22,8 @@ class RefundForm(ReasonForm):
     amount = forms.CharField(label=gettext_lazy("Amount in baht"), max_length=20)
     kind = forms.ChoiceField(label=gettext_lazy("Kind"), choices=RefundReason.choices)
 
-    def __init__(self, row: Payment, data: Any = None) -> None:
-        super().__init__(row, data)
+    def __init__(self, row: Payment, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
         self.fields["amount"].initial = money.baht(row.refundable_amount)
 
     def clean_amount(self) -> int:

@@ -1,11 +1,10 @@
-"""The console pages of payout accounts: add or remove one, switch the list of a merchant on or off."""
+"""The console pages of payout accounts: add one, switch the list of a merchant on or off."""
 
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -13,14 +12,16 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals import payout_accounts
 from approvals.models import PayoutAccount
-from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
+from approvals.payout_account_acts import PAYOUT_ACCOUNT_ACTS
+from approvals.payout_accounts import PayoutAccountListed
+from audit_trail.act_pages import ActingAdmin
 from core import clock
 from core.admin import ReadOnlyAdmin
 from merchants import services as merchants
 from merchants.errors import MerchantNotFound
 from reconciliation.exceptions.forms import ACCOUNT_FIELDS, AccountForm
 
-ADD_PERMISSION, REMOVE_PERMISSION = "approvals.add_payoutaccount", "approvals.delete_payoutaccount"
+ADD_PERMISSION = "approvals.add_payoutaccount"
 POLICY_PERMISSION = "approvals.change_payoutpolicy"
 LIST_URL = "admin:approvals_payoutaccount_changelist"
 
@@ -47,14 +48,14 @@ class PolicyForm(MerchantForm):
     )
 
 
-class PayoutAccountAdmin(ReadOnlyAdmin):
+class PayoutAccountAdmin(ActingAdmin):
     shows_personal_data = True
     list_display = ["id", "merchant", "bank_code", "account_last4", "added_by", "usable_at", "removed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
     ordering = ["-added_at", "-id"]
     sortable_by = ("added_at",)
-    actions = ["remove"]
+    object_acts = PAYOUT_ACCOUNT_ACTS
     change_list_template = "admin/payout_accounts.html"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -96,19 +97,6 @@ class PayoutAccountAdmin(ReadOnlyAdmin):
         text = "only to accounts on the list" if is_restricted else "to any account"
         messages.success(request, f"Money of {merchant.name} goes {text}.")
         return HttpResponseRedirect(reverse(LIST_URL))
-
-    @admin.action(description=_("Remove from the list at once"), permissions=["remove"])
-    def remove(self, request: HttpRequest, selected: QuerySet[PayoutAccount]) -> None:
-        for account in selected:
-            try:
-                payout_accounts.remove(account.id, now=clock.now())
-            except PayoutAccountNotFound:
-                messages.warning(request, f"{account} was removed before: nothing changed.")
-            else:
-                messages.success(request, f"{account} removed.")
-
-    def has_remove_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(REMOVE_PERMISSION)
 
     def _ask(self, request: HttpRequest, title: str, form: forms.Form) -> HttpResponse:
         context = {**self.admin_site.each_context(request), "opts": self.opts, "title": title, "form": form}

@@ -190,6 +190,7 @@ AREAS: tuple[Area, ...] = (
             _act(_("Decide what happens to payments after expiry"), SETUP, "merchants.set_late_money"),
             _act(_("Issue a key"), SETUP, "merchants.issue_key"),
             _act(_("Issue a key that can withdraw"), SETUP, "merchants.issue_withdrawal_key"),
+            _act(_("Replace a key by a new one"), SETUP, "merchants.roll_key"),
             _act(_("Revoke a key"), SETUP, "merchants.revoke_key"),
             _act(_("Add a payout account"), SETUP, "approvals.add_payoutaccount"),
             _act(_("Remove a payout account"), SETUP, "approvals.delete_payoutaccount"),

@@ -1,11 +1,12 @@
 """What an API key may do. Each operation of the merchant API declares which of these it needs."""
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 
 class Scope(TextChoices):
-    PAYMENTS_READ = "payments:read", "Read everything except webhook secrets"
-    PAYMENTS_WRITE = "payments:write", "Create QR codes and charge cards"
-    REFUNDS_WRITE = "refunds:write", "Refund payments"
-    WITHDRAWALS_WRITE = "withdrawals:write", "Withdraw money"
-    WEBHOOKS_WRITE = "webhooks:write", "Manage webhooks and read their secrets"
+    PAYMENTS_READ = "payments:read", _("Read everything except webhook secrets")
+    PAYMENTS_WRITE = "payments:write", _("Create QR codes and charge cards")
+    REFUNDS_WRITE = "refunds:write", _("Refund payments")
+    WITHDRAWALS_WRITE = "withdrawals:write", _("Withdraw money")
+    WEBHOOKS_WRITE = "webhooks:write", _("Manage webhooks and read their secrets")

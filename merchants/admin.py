@@ -1,69 +1,27 @@
-"""Console pages of merchants, API keys and bank connections. A new key is shown once."""
+"""Console pages of merchants, API keys and bank connections."""
 
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 import banks
-from core import clock
+from audit_trail.act_pages import ActingAdmin
 from core.admin import ReadOnlyAdmin
-from merchants import bank_connections, services
-from merchants.forms import IssueKeyForm
-from merchants.models import ApiKey, BankConnection, LateMoneyPolicy, Merchant
+from merchants import bank_connections
+from merchants.key_acts import KEY_ACTS
+from merchants.merchant_acts import MERCHANT_ACTS
+from merchants.models import ApiKey, BankConnection, Merchant
 
 
 @admin.register(Merchant)
-class MerchantAdmin(ReadOnlyAdmin):
+class MerchantAdmin(ActingAdmin):
     list_display = ["id", "name", "mode", "bank", "biller_id", "late_money", "created_at"]
     list_filter = ["mode", "bank", "late_money"]
     search_fields = ["=id", "name", "=biller_id"]
     sortable_by = ("name", "created_at")
-    actions = ["issue_key", "accept_late_money", "review_late_money"]
-
-    @admin.action(description=_("Issue a secret key"), permissions=["issue_key"])
-    def issue_key(self, request: HttpRequest, selected: QuerySet[Merchant]) -> HttpResponse | None:
-        if selected.count() != 1:
-            messages.error(request, "Choose one merchant: its key is shown once, on the next page.")
-            return None
-        merchant, is_filled = selected.get(), "issue" in request.POST
-        may_withdraw = request.user.has_perm("merchants.issue_withdrawal_key")
-        form = IssueKeyForm(request.POST if is_filled else None, may_withdraw=may_withdraw)
-        context = {**self.admin_site.each_context(request), "merchant": merchant, "form": form}
-        issued = form.issue(merchant, clock.now()) if is_filled else None
-        if issued is None:
-            title = {"title": "Issue a secret key"}
-            return TemplateResponse(request, "admin/issue_key.html", context | title)
-        key, secret = issued
-        # The page shows the key: a message would store it in a cookie or in the session table.
-        context |= {"title": "Secret key", "key": key, "secret": secret}
-        response = TemplateResponse(request, "admin/key_issued.html", context)
-        response.headers["Cache-Control"] = "no-store"
-        return response
-
-    @admin.action(description=_("Accept payments after expiry"), permissions=["decide"])
-    def accept_late_money(self, request: HttpRequest, selected: QuerySet[Merchant]) -> None:
-        self._set_late_money(request, selected, LateMoneyPolicy.ACCEPT)
-
-    @admin.action(description=_("Review payments after expiry"), permissions=["decide"])
-    def review_late_money(self, request: HttpRequest, selected: QuerySet[Merchant]) -> None:
-        self._set_late_money(request, selected, LateMoneyPolicy.REVIEW)
-
-    def _set_late_money(
-        self, request: HttpRequest, selected: QuerySet[Merchant], late_money: LateMoneyPolicy
-    ) -> None:
-        for merchant in selected:
-            services.set_late_money_policy(merchant_id=merchant.id, late_money=late_money)
-        messages.success(request, "Done.")
-
-    def has_decide_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("merchants.set_late_money")
-
-    def has_issue_key_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("merchants.issue_key")
+    object_acts = MERCHANT_ACTS
 
 
 @admin.register(BankConnection)
@@ -92,7 +50,7 @@ class BankConnectionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnlyAdmin):
+class ApiKeyAdmin(ActingAdmin):
     list_display = [
         "id", "public_id", "merchant", "scopes", "created_at", "expires_at", "revoked_at",
         "last_used_at",
@@ -103,16 +61,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "id", "merchant", "public_id", "scopes", "networks", "issued_by", "created_at", "expires_at",
         "revoked_at", "revoked_by", "last_used_at", "seen_networks",
     ]  # fmt: skip
-    actions = ["revoke"]
-
-    @admin.action(description=_("Revoke at once"), permissions=["revoke"])
-    def revoke(self, request: HttpRequest, selected: QuerySet[ApiKey]) -> None:
-        for key in selected:
-            services.revoke_key(key_id=key.id, now=clock.now())
-        messages.success(request, "Revoked.")
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("merchants.revoke_key")
+    object_acts = KEY_ACTS
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("merchant")

@@ -1,20 +1,24 @@
-"""The form for a new API key: scopes, networks and lifetime."""
+"""The forms for a new API key, and for one in the place of another."""
 
-from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail.act_pages import ReasonForm
 from core.scopes import Scope
-from merchants import services
 from merchants.models import ApiKey, Merchant
+from merchants.services import DEFAULT_OVERLAP_HOURS, MAX_OVERLAP_HOURS
 
 MAX_HOURS = 10 * 366 * 24
+WITHDRAWAL_KEY_PERMISSION = "merchants.issue_withdrawal_key"
 
 
-class IssueKeyForm(forms.Form):
+class IssueKeyForm(ReasonForm):
+    """Scopes, networks and lifetime. The scope to withdraw is only for staff with a permission of its own."""
+
     scopes = forms.MultipleChoiceField(
         choices=Scope.choices, widget=forms.CheckboxSelectMultiple, label=_("What the key may do")
     )
@@ -33,27 +37,33 @@ class IssueKeyForm(forms.Form):
         help_text=_("Leave empty for a key without expiry."),
     )
 
-    def __init__(self, *args: Any, may_withdraw: bool, **kwargs: Any) -> None:
-        """may_withdraw: whether the scope to withdraw is offered and accepted."""
-        super().__init__(*args, **kwargs)
+    def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        may_withdraw = user.has_perm(WITHDRAWAL_KEY_PERMISSION)
         offered = [choice for choice in Scope.choices if may_withdraw or choice[0] != Scope.WITHDRAWALS_WRITE]
         scopes: Any = self.fields["scopes"]
         scopes.choices, scopes.initial = offered, [value for value, _ in offered]
 
-    def issue(self, merchant: Merchant, now: datetime) -> tuple[ApiKey, str] | None:
-        """The new key and its secret, or None if the form has errors."""
-        if not self.is_valid():
-            return None
-        filled = self.cleaned_data
-        expires_at = now + timedelta(hours=filled["hours"]) if filled["hours"] else None
-        try:
-            return services.issue_key(
-                merchant=merchant,
-                now=now,
-                expires_at=expires_at,
-                scopes=filled["scopes"],
-                networks=filled["networks"].replace(",", " ").split(),
+    def clean_networks(self) -> list[str]:
+        return str(self.cleaned_data["networks"]).replace(",", " ").split()
+
+
+class RollKeyForm(ReasonForm):
+    """How long the old key works on. A key that can withdraw needs the permission to issue such a key."""
+
+    overlap_hours = forms.IntegerField(
+        min_value=0,
+        max_value=MAX_OVERLAP_HOURS,
+        initial=DEFAULT_OVERLAP_HOURS,
+        label=_("The old key works on for (hours)"),
+        help_text=_("0 ends it at once. At most 168."),
+    )
+
+    def clean(self) -> dict[str, Any] | None:
+        key: ApiKey = self.row
+        may_withdraw = self.user.has_perm(WITHDRAWAL_KEY_PERMISSION)
+        if Scope.WITHDRAWALS_WRITE in key.scopes and not may_withdraw:
+            raise ValidationError(
+                gettext("This key can withdraw. You do not have the permission to issue such a key.")
             )
-        except ValidationError as error:
-            self.add_error(None, error)
-            return None
+        return super().clean()

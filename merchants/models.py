@@ -159,6 +159,7 @@ class ApiKey(models.Model):
         permissions = [
             ("issue_key", "Can issue API keys"),
             ("issue_withdrawal_key", "Can issue API keys that can withdraw"),
+            ("roll_key", "Can replace API keys"),
             ("revoke_key", "Can revoke API keys"),
         ]
         constraints = [

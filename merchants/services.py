@@ -17,7 +17,7 @@ from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 
 SANDBOX = "sandbox"
-MAX_OVERLAP_HOURS = 168
+MAX_OVERLAP_HOURS, DEFAULT_OVERLAP_HOURS = 168, 24
 MAX_NETWORKS = 20
 ALL_SCOPES = tuple(Scope.values)
 

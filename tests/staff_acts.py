@@ -20,7 +20,7 @@ def acts_of_staff() -> Any:
     return AuditRecord.objects.filter(actor__startswith="staff:").exclude(act=Act.VIEWED).order_by("id")
 
 
-def send_act(client: Client, model: type[Model], key: Any, slug: str, **values: str) -> HttpResponse:
+def send_act(client: Client, model: type[Model], key: Any, slug: str, **values: Any) -> HttpResponse:
     """Send the form of an act on a row, and follow to the next page."""
     page = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_act", args=[quote(key), slug])
     form = {"reason": REASON, "token": str(uuid4()), **values}
@@ -28,7 +28,7 @@ def send_act(client: Client, model: type[Model], key: Any, slug: str, **values: 
     return answer  # type: ignore[no-any-return]
 
 
-def run_act(client: Client, model: type[Model], key: Any, slug: str, **values: str) -> str:
+def run_act(client: Client, model: type[Model], key: Any, slug: str, **values: Any) -> str:
     """`send_act`, and the text of the page."""
     answer = send_act(client, model, key, slug, **values)
     assert answer.status_code == 200

@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'API key',
                 'verbose_name_plural': 'API keys',
-                'permissions': [('issue_key', 'Can issue API keys'), ('issue_withdrawal_key', 'Can issue API keys that can withdraw'), ('revoke_key', 'Can revoke API keys')],
+                'permissions': [('issue_key', 'Can issue API keys'), ('issue_withdrawal_key', 'Can issue API keys that can withdraw'), ('roll_key', 'Can replace API keys'), ('revoke_key', 'Can revoke API keys')],
             },
         ),
         migrations.CreateModel(

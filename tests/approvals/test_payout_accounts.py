@@ -24,7 +24,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.refunds.builders import PAYEE, RefundShop, error_of
 from tests.security_lines import security_lines
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import acts_of_staff, run_act, send_act
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
 
@@ -246,9 +246,8 @@ def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, an
     text = anong.get(LIST).content.decode()
     assert ("4567" in text, ACCOUNT in text) == (True, False)
     assert refused(shop) == TOO_NEW
-    chosen = {"action": "remove", "_selected_action": [made.id]}
-    assert "removed." in anong.post(LIST, chosen, follow=True).content.decode()
-    assert "nothing changed" in anong.post(LIST, chosen, follow=True).content.decode()
+    assert "at once: done." in run_act(anong, PayoutAccount, made.id, "remove")
+    assert "nothing changed" in run_act(anong, PayoutAccount, made.id, "remove")
     assert refused(shop) == NOT_ALLOWED
     assert acts_of_staff().count() == 3
 
@@ -280,7 +279,7 @@ def test_staff_without_permission_cannot_change_payout_accounts(shop: Shop) -> N
     made, intern = add_payout_account(shop), staff("intern", "view_payoutaccount")
     for path in ("new/", "policy/"):
         assert intern.post(LIST + path, form(shop)).status_code == 403
-    intern.post(LIST, {"action": "remove", "_selected_action": [made.id]})
+    assert send_act(intern, PayoutAccount, made.id, "remove").status_code == 403
     assert PayoutAccount.objects.filter(removed_at=None).count() == 1
     assert not payout_accounts.is_restricted(shop.merchant.id)
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -22,7 +23,7 @@ from payments.models import Payment
 from tests.conftest import Shop
 from tests.context import acting_as
 from tests.reconciliation.builders import staff_client
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import REASON, acts_of_staff
 
 PASSWORD = "rambutan-durian-42"
 MERCHANTS = "/admin/merchants/merchant/"
@@ -91,10 +92,12 @@ def test_record_outside_of_a_transaction_is_refused(shop: Shop) -> None:
 
 def test_record_has_who_what_before_after_and_from_where(shop: Shop) -> None:
     client = staff_client("somsri", "view_merchant", "set_late_money")
-    action = {"action": "accept_late_money", "_selected_action": [shop.merchant.pk]}
-    client.post(MERCHANTS, action, REMOTE_ADDR="203.0.113.7", headers={"X-Request-Id": "req-1"})
+    page = f"{MERCHANTS}{quote(shop.merchant.pk)}/do/accept-late-money/"
+    form = {"reason": REASON, "token": str(uuid4())}
+    client.post(page, form, REMOTE_ADDR="203.0.113.7", headers={"X-Request-Id": "req-1"})
     found = acts_of_staff().get()
     assert (found.actor, found.act) == ("staff:somsri", Act.LATE_MONEY_CHANGED)
+    assert (found.reason, str(found.form_token)) == (REASON, form["token"])
     assert (found.object_type, found.object_id) == ("merchants.merchant", shop.merchant.id)
     assert found.merchant_id == shop.merchant.id
     assert (found.before, found.after) == ({"late_money": "review"}, {"late_money": "accept"})

@@ -16,11 +16,11 @@ from django.urls import reverse
 from core.admin import ReadOnlyAdmin
 from core.scopes import Scope
 from merchants import secret_keys
-from merchants.models import ApiKey
+from merchants.models import ApiKey, Merchant
 from payments.models import Payment
 from reconciliation.models import BankNotification
 from tests.conftest import SandboxBankClient, Shop
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import acts_of_staff, run_act, send_act
 from tests.withdrawals.builders import withdrawn
 
 OURS = {
@@ -66,18 +66,12 @@ def test_every_admin_list_and_page_opens(shop: Shop, bank: SandboxBankClient, ad
 
 
 def test_staff_issue_and_revoke_keys_with_log_entries(shop: Shop, admin_client: Client) -> None:
-    action = {
-        "action": "issue_key",
-        "_selected_action": [shop.merchant.pk],
-        "issue": "1",
-        "scopes": Scope.values,
-    }
-    response = admin_client.post(page(type(shop.merchant), "changelist"), action)
+    response = send_act(admin_client, Merchant, shop.merchant.pk, "issue-key", scopes=Scope.values)
     shown = re.findall(r"tq_test_[0-9A-Za-z]{46}", response.content.decode())
     assert [Shop(shop.merchant, key, shop.http).get("/v1/payments").status_code for key in shown] == [200]
     assert "no-store" in response.headers["Cache-Control"]
     key = ApiKey.objects.get(public_id=secret_keys.public_id(shop.secret_key))
-    admin_client.post(page(ApiKey, "changelist"), {"action": "revoke", "_selected_action": [key.pk]})
+    run_act(admin_client, ApiKey, key.pk, "revoke")
     assert shop.get("/v1/payments").status_code == 401
     assert acts_of_staff().count() == 2
 

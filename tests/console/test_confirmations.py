@@ -57,7 +57,7 @@ UNCONFIRMED_TYPES = {
 # Of the acts that the matrix of roles tries by a request that changes something.
 CONFIRMED_PERMISSIONS = {
     "refunds.create_refund", "approvals.decide_approval", "approvals.delete_payoutaccount",
-    "merchants.issue_key", "merchants.revoke_key", "console.reset_second_factor",
+    "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",
     "reconciliation.send_back_exception", "reconciliation.send_to_exception",
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",
     "reconciliation.credit_exception", "reconciliation.confirm_banktransaction",

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import time_machine
@@ -21,7 +22,7 @@ from core import clock, passwords
 from core.passwords import HashingBusyError, OneAtATimeHasher
 from tests.concurrency import run_concurrently
 from tests.security_lines import security_lines
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import REASON, acts_of_staff, run_act
 
 pytestmark = pytest.mark.slow
 
@@ -212,12 +213,22 @@ def test_login_lockout_is_in_the_security_log_once(somsri: User, caplog: pytest.
 
 def test_staff_with_permission_lift_a_login_lockout(somsri: User, admin_client: Client) -> None:
     fail(FAILURES_PER_USER)
-    admin_client.post(
-        "/admin/console/loginthrottle/", {"action": "lift", "_selected_action": ["user:somsri"]}
-    )
+    run_act(admin_client, LoginThrottle, "user:somsri", "lift")
     assert log_in(RIGHT).status_code == 302
     record = acts_of_staff().get()
     assert (record.act, record.object_id) == ("lockout_lifted", "user:somsri")
+    assert record.reason == REASON
+
+
+def test_second_click_after_a_lifted_lockout_changes_nothing(somsri: User, admin_client: Client) -> None:
+    fail(FAILURES_PER_USER)
+    token = str(uuid4())
+    first, second = (
+        run_act(admin_client, LoginThrottle, "user:somsri", "lift", token=token) for _ in range(2)
+    )
+    assert "Lift the lockout: done." in first
+    assert "It does not exist any more. Nothing changed." in second
+    assert acts_of_staff().count() == 1
 
 
 @pytest.mark.parametrize("subject", ["somsri", "203.0.113.7/32"])

@@ -17,11 +17,12 @@ from approvals.models import Approval
 from core import request_context
 from core.slips import Slip, slip_payload
 from merchants import secret_keys
-from merchants.models import ApiKey
+from merchants.models import ApiKey, Merchant
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, SlipCheck
 from tests.conftest import SandboxBankClient, Shop
 from tests.security_lines import security_lines
+from tests.staff_acts import run_act
 from tests.webhooks.builders import make_endpoint
 from tests.withdrawals.builders import withdrawn
 from webhooks.models import Event
@@ -145,10 +146,8 @@ def test_keys_issued_and_revoked_in_the_console_are_recorded(
 ) -> None:
     old = ApiKey.objects.get()
     with committed():
-        action = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
-        action |= {"scopes": ["payments:read"]}
-        admin_client.post("/admin/merchants/merchant/", action)
-        admin_client.post("/admin/merchants/apikey/", {"action": "revoke", "_selected_action": [old.pk]})
+        run_act(admin_client, Merchant, shop.merchant.pk, "issue-key", scopes=["payments:read"])
+        run_act(admin_client, ApiKey, old.pk, "revoke")
     new = ApiKey.objects.exclude(pk=old.pk).get()
     [issued], [revoked] = lines("key_issued"), lines("key_revoked")
     assert (issued["subject"], revoked["subject"]) == (f"key:{new.public_id}", f"key:{old.public_id}")

@@ -7,9 +7,10 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 
+from merchants.models import Merchant
 from tests.conftest import Shop
 from tests.reconciliation.builders import staff_client
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import acts_of_staff, run_act
 
 PAGE = "/admin/auth/user/"
 
@@ -28,8 +29,7 @@ def form_of(user: User, **changes: Any) -> dict[str, Any]:
 def issuer(shop: Shop) -> User:
     """A user who issued a key."""
     client = staff_client("somsri", "view_merchant", "issue_key")
-    action = {"action": "issue_key", "_selected_action": [shop.merchant.pk], "issue": "1"}
-    client.post("/admin/merchants/merchant/", action | {"scopes": ["payments:read"]})
+    run_act(client, Merchant, shop.merchant.pk, "issue-key", scopes=["payments:read"])
     return User.objects.get(username="somsri")
 
 

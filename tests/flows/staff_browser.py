@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from uuid import uuid4
 
 import requests
 from django.contrib.admin.utils import quote, unquote
@@ -45,9 +46,9 @@ class StaffBrowser:
             page = self.submit(path, shown | {"sure": "yes"})
         assert 'class="success"' in page, page
 
-    def choose(self, path: str, action: str, row_id: str) -> None:
-        """Select a row of a list and run an action on it."""
-        page = self.submit(path, {"action": action, "_selected_action": row_id})
+    def act(self, path: str, slug: str, row_id: str) -> None:
+        """Do an act on a row of this list."""
+        page = self.submit(f"{path}{quote(row_id)}/do/{slug}/", {"reason": WHY, "token": str(uuid4())})
         assert 'class="success"' in page, page
 
     def _page(self, response: requests.Response) -> str:

@@ -114,9 +114,9 @@ def run(stack: Stack) -> Iterator[ScenarioRun]:
 
 @pytest.fixture
 def late_money_is_accepted(run: ScenarioRun) -> Iterator[None]:
-    run.desk.choose("/admin/merchants/merchant/", "accept_late_money", run.merchant_id)
+    run.desk.act("/admin/merchants/merchant/", "accept-late-money", run.merchant_id)
     yield
-    run.desk.choose("/admin/merchants/merchant/", "review_late_money", run.merchant_id)
+    run.desk.act("/admin/merchants/merchant/", "review-late-money", run.merchant_id)
 
 
 def after(code: Code) -> str:

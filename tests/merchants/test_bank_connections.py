@@ -27,7 +27,7 @@ from merchants.models import BankConnection, LateMoneyPolicy, Merchant
 from tests.banks import fake_bbl
 from tests.conftest import Shop, open_shop
 from tests.merchants.connection_configs import BBL_CONFIG, BILLER_ID, SCB_CONFIG, SCB_CREDENTIALS, SECRET
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import acts_of_staff, run_act, send_act
 
 
 @pytest.fixture
@@ -394,13 +394,12 @@ def staff(*permissions: str) -> Client:
 
 
 @pytest.mark.parametrize(
-    ("action", "kept"), [("accept_late_money", "accept"), ("review_late_money", "review")]
+    ("action", "kept"), [("accept-late-money", "accept"), ("review-late-money", "review")]
 )
 def test_staff_set_late_money_policy(live: Shop, action: str, kept: str) -> None:
     other = LateMoneyPolicy.REVIEW if kept == "accept" else LateMoneyPolicy.ACCEPT
     Merchant.objects.update(late_money=other)
-    chosen = {"action": action, "_selected_action": [live.merchant.id]}
-    staff("set_late_money").post("/admin/merchants/merchant/", chosen)
+    run_act(staff("set_late_money"), Merchant, live.merchant.id, action)
     assert Merchant.objects.get(pk=live.merchant.id).late_money == kept
     entry = acts_of_staff().get()
     assert (entry.actor, entry.object_id) == ("staff:malee", live.merchant.id)
@@ -409,8 +408,7 @@ def test_staff_set_late_money_policy(live: Shop, action: str, kept: str) -> None
 
 @pytest.mark.slow
 def test_view_permission_cannot_set_late_money_policy(live: Shop) -> None:
-    chosen = {"action": "accept_late_money", "_selected_action": [live.merchant.id]}
-    staff().post("/admin/merchants/merchant/", chosen)
+    assert send_act(staff(), Merchant, live.merchant.id, "accept-late-money").status_code == 403
     assert Merchant.objects.get(pk=live.merchant.id).late_money == "review"
 
 

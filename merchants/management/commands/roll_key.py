@@ -12,7 +12,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("key_id")
-        parser.add_argument("--overlap-hours", type=int, default=24, help="0 to 168; 24 unless given.")
+        parser.add_argument(
+            "--overlap-hours",
+            type=int,
+            default=services.DEFAULT_OVERLAP_HOURS,
+            help="0 to 168; 24 unless given.",
+        )
         command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:

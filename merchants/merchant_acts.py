@@ -1,0 +1,97 @@
+"""What staff can do to a merchant."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.act_pages import ObjectAct, ShownOnce
+from audit_trail.acts import Act
+from merchants import services
+from merchants.forms import IssueKeyForm
+from merchants.models import LateMoneyPolicy, Merchant
+
+
+def _explain_issue(merchant: Merchant) -> str:
+    text = _(
+        "A new secret key for %(name)s (%(mode)s). The next page shows it once. Select only the scopes that "
+        "it needs: they cannot be changed later."
+    )
+    return text % {"name": merchant.name, "mode": merchant.get_mode_display()}
+
+
+def _issue(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOnce:
+    key, secret = services.issue_key(
+        merchant=merchant,
+        now=now,
+        expires_at=now + timedelta(hours=values["hours"]) if values["hours"] else None,
+        scopes=values["scopes"],
+        networks=values["networks"],
+    )
+    text = _("The new secret key of %(name)s (%(mode)s).")
+    explanation = text % {"name": merchant.name, "mode": merchant.get_mode_display()}
+    return ShownOnce(key, explanation, secret)
+
+
+def _always(merchant: Merchant, now: datetime) -> bool:
+    return True
+
+
+def _explain_accept(merchant: Merchant) -> str:
+    return _("From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it.")
+
+
+def _accept(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    services.set_late_money_policy(merchant_id=merchant.pk, late_money=LateMoneyPolicy.ACCEPT)
+
+
+def _reviews(merchant: Merchant, now: datetime) -> bool:
+    return merchant.late_money == LateMoneyPolicy.REVIEW
+
+
+def _explain_review(merchant: Merchant) -> str:
+    return _("From now on, a payment after the expiry of its code becomes an exception, and staff decide.")
+
+
+def _review(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    services.set_late_money_policy(merchant_id=merchant.pk, late_money=LateMoneyPolicy.REVIEW)
+
+
+def _accepts(merchant: Merchant, now: datetime) -> bool:
+    return merchant.late_money == LateMoneyPolicy.ACCEPT
+
+
+MERCHANT_ACTS = (
+    ObjectAct(
+        slug="issue-key",
+        label=gettext_lazy("Issue a secret key"),
+        act=Act.KEY_ISSUED,
+        permission="merchants.issue_key",
+        explain=_explain_issue,
+        run=_issue,
+        is_possible=_always,
+        form=IssueKeyForm,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="accept-late-money",
+        label=gettext_lazy("Accept payments after expiry"),
+        act=Act.LATE_MONEY_CHANGED,
+        permission="merchants.set_late_money",
+        explain=_explain_accept,
+        run=_accept,
+        is_possible=_reviews,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="review-late-money",
+        label=gettext_lazy("Review payments after expiry"),
+        act=Act.LATE_MONEY_CHANGED,
+        permission="merchants.set_late_money",
+        explain=_explain_review,
+        run=_review,
+        is_possible=_accepts,
+        is_recorded_by_service=True,
+    ),
+)
