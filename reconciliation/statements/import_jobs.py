@@ -83,7 +83,8 @@ def run_due() -> int:
 def _run(job: StatementImport) -> None:
     """Raises Abandoned and InvalidStatementFile."""
     statement = job.statement
-    request_context.set_actor(statement.actor)
+    # Rows that the import causes name the upload.
+    request_context.begin(actor=statement.actor, request_id=statement.request_id)
     if statement.completed_at is None:
         with tempfile.TemporaryFile() as copy:
             _load(job, copy)

@@ -21,6 +21,7 @@ from payments.models import CardCharge, ChargeAnswer
 from reconciliation import tasks as reconciliation_tasks
 from reconciliation.exceptions import contradictions
 from reconciliation.models import BankTransaction, Statement
+from reconciliation.statements import import_jobs
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.payments.card_builders import PATH, request
@@ -55,6 +56,7 @@ def test_statement_entry_has_request_id_of_upload(
 ) -> None:
     file = SimpleUploadedFile("day.txt", file_about(code))
     admin_client.post(IMPORT, {"bank": "sandbox", "file": file}, headers={"X-Request-Id": "desk-7.0042"})
+    import_jobs.run_due()
     shown = only_entry(shop, code["payment_id"], "bank.statement")
     assert (shown["actor"], shown["request_id"]) == ("bank:sandbox", "desk-7.0042")
     text = read(admin_client, code["payment_id"])
