@@ -18,6 +18,7 @@ from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, 
 from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, SandboxPaymentViewSet
 from timeline.views import TimelineViewSet
 from transactions.views import BalanceViewSet, TransactionViewSet
+from transfers.views import BankViewSet
 from webhooks.views import DeliveryViewSet, EventViewSet, WebhookViewSet
 from withdrawals.views import WithdrawalViewSet
 
@@ -54,10 +55,12 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("events", EventViewSet, {"get": "list"}),
     ("events/<str:event_id>", EventViewSet, {"get": "retrieve"}),
     ("transactions", TransactionViewSet, {"get": "list"}),
+    ("transactions/<str:transaction_id>", TransactionViewSet, {"get": "retrieve"}),
     ("balance", BalanceViewSet, {"get": "retrieve"}),
     ("withdrawals", WithdrawalViewSet, {"get": "list", "post": "create"}),
     ("withdrawals/<str:withdrawal_id>", WithdrawalViewSet, {"get": "retrieve"}),
     ("withdrawals/<str:withdrawal_id>/cancel", WithdrawalViewSet, {"post": "cancel"}),
+    ("banks", BankViewSet, {"get": "list"}),
 ]
 
 

@@ -15,48 +15,55 @@ _DIGITS = re.compile(rf"[0-9]{{{MIN_DIGITS},{MAX_DIGITS}}}")
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """`digits`: the lengths of an account number, shortest and longest."""
+    """`name_th` is the Thai name. `digits`: the lengths of an account number, shortest and longest."""
 
     code: str
     alias: str
     name: str
+    name_th: str
     digits: tuple[int, int] = (MIN_DIGITS, MAX_DIGITS)
 
 
 _TEN, _TWELVE = (10, 10), (12, 12)
 BANKS = [
-    Bank("001", "bot", "Bank of Thailand"),
-    Bank("002", "bbl", "Bangkok Bank", _TEN),
-    Bank("004", "kbank", "Kasikorn Bank", _TEN),
-    Bank("006", "ktb", "Krungthai Bank", _TEN),
-    Bank("008", "jpm", "J.P. Morgan"),
-    Bank("010", "mufg", "Bank of Tokyo-Mitsubishi UFJ"),
-    Bank("011", "ttb", "TMBThanachart Bank", _TEN),
-    Bank("014", "scb", "Siam Commercial Bank", _TEN),
-    Bank("017", "citi", "Citibank", _TEN),
-    Bank("018", "smbc", "Sumitomo Mitsui Banking Corporation"),
-    Bank("020", "sc", "Standard Chartered (Thai)"),
-    Bank("022", "cimb", "CIMB Thai Bank", _TEN),
-    Bank("024", "uob", "United Overseas Bank (Thai)", _TEN),
-    Bank("025", "bay", "Bank of Ayudhya (Krungsri)", _TEN),
-    Bank("026", "mega", "Mega International Commercial Bank"),
-    Bank("027", "boa", "Bank of America"),
-    Bank("028", "cacib", "Crédit Agricole"),
-    Bank("030", "gsb", "Government Savings Bank", _TWELVE),
-    Bank("031", "hsbc", "Hongkong and Shanghai Banking Corporation"),
-    Bank("032", "db", "Deutsche Bank"),
-    Bank("033", "ghb", "Government Housing Bank", _TWELVE),
-    Bank("034", "baac", "Bank for Agriculture and Agricultural Cooperatives", _TWELVE),
-    Bank("035", "exim", "Export-Import Bank of Thailand"),
-    Bank("039", "mb", "Mizuho Bank"),
-    Bank("045", "bnp", "BNP Paribas"),
-    Bank("066", "ibank", "Islamic Bank of Thailand", _TEN),
-    Bank("067", "tisco", "Tisco Bank", (10, 14)),
-    Bank("069", "kk", "Kiatnakin Bank", _TEN),
-    Bank("070", "icbc", "Industrial and Commercial Bank of China (Thai)"),
-    Bank("071", "tcrb", "Thai Credit Retail Bank"),
-    Bank("073", "lhb", "Land and Houses Bank"),
-    Bank("098", "sme", "SME Development Bank"),
+    Bank("001", "bot", "Bank of Thailand", "ธนาคารแห่งประเทศไทย"),
+    Bank("002", "bbl", "Bangkok Bank", "ธนาคารกรุงเทพ", _TEN),
+    Bank("004", "kbank", "Kasikorn Bank", "ธนาคารกสิกรไทย", _TEN),
+    Bank("006", "ktb", "Krungthai Bank", "ธนาคารกรุงไทย", _TEN),
+    Bank("008", "jpm", "J.P. Morgan", "ธนาคารเจพีมอร์แกน เชส"),
+    Bank("010", "mufg", "Bank of Tokyo-Mitsubishi UFJ", "ธนาคารเอ็มยูเอฟจี"),
+    Bank("011", "ttb", "TMBThanachart Bank", "ธนาคารทหารไทยธนชาต", _TEN),
+    Bank("014", "scb", "Siam Commercial Bank", "ธนาคารไทยพาณิชย์", _TEN),
+    Bank("017", "citi", "Citibank", "ธนาคารซิตี้แบงก์", _TEN),
+    Bank("018", "smbc", "Sumitomo Mitsui Banking Corporation", "ธนาคารซูมิโตโม มิตซุย แบงกิ้ง คอร์ปอเรชั่น"),
+    Bank("020", "sc", "Standard Chartered (Thai)", "ธนาคารสแตนดาร์ดชาร์เตอร์ด (ไทย)"),
+    Bank("022", "cimb", "CIMB Thai Bank", "ธนาคารซีไอเอ็มบี ไทย", _TEN),
+    Bank("024", "uob", "United Overseas Bank (Thai)", "ธนาคารยูโอบี", _TEN),
+    Bank("025", "bay", "Bank of Ayudhya (Krungsri)", "ธนาคารกรุงศรีอยุธยา", _TEN),
+    Bank("026", "mega", "Mega International Commercial Bank", "ธนาคารเมกะ สากลพาณิชย์"),
+    Bank("027", "boa", "Bank of America", "ธนาคารแห่งอเมริกา"),
+    Bank("028", "cacib", "Crédit Agricole", "ธนาคารเครดิต อะกริโคล"),
+    Bank("030", "gsb", "Government Savings Bank", "ธนาคารออมสิน", _TWELVE),
+    Bank("031", "hsbc", "Hongkong and Shanghai Banking Corporation", "ธนาคารฮ่องกงและเซี่ยงไฮ้แบงกิ้งคอร์ปอเรชั่น"),
+    Bank("032", "db", "Deutsche Bank", "ธนาคารดอยซ์แบงก์"),
+    Bank("033", "ghb", "Government Housing Bank", "ธนาคารอาคารสงเคราะห์", _TWELVE),
+    Bank(
+        "034",
+        "baac",
+        "Bank for Agriculture and Agricultural Cooperatives",
+        "ธนาคารเพื่อการเกษตรและสหกรณ์การเกษตร",
+        _TWELVE,
+    ),
+    Bank("035", "exim", "Export-Import Bank of Thailand", "ธนาคารเพื่อการส่งออกและนำเข้าแห่งประเทศไทย"),
+    Bank("039", "mb", "Mizuho Bank", "ธนาคารมิซูโฮ"),
+    Bank("045", "bnp", "BNP Paribas", "ธนาคารบีเอ็นพี พารีบาส์"),
+    Bank("066", "ibank", "Islamic Bank of Thailand", "ธนาคารอิสลามแห่งประเทศไทย", _TEN),
+    Bank("067", "tisco", "Tisco Bank", "ธนาคารทิสโก้", (10, 14)),
+    Bank("069", "kk", "Kiatnakin Bank", "ธนาคารเกียรตินาคินภัทร", _TEN),
+    Bank("070", "icbc", "Industrial and Commercial Bank of China (Thai)", "ธนาคารไอซีบีซี (ไทย)"),
+    Bank("071", "tcrb", "Thai Credit Retail Bank", "ธนาคารไทยเครดิต"),
+    Bank("073", "lhb", "Land and Houses Bank", "ธนาคารแลนด์ แอนด์ เฮ้าส์"),
+    Bank("098", "sme", "SME Development Bank", "ธนาคารพัฒนาวิสาหกิจขนาดกลางและขนาดย่อมแห่งประเทศไทย"),
 ]
 # One gateway uses 076 for ttb since the merger. The name before was tmb.
 _OTHER_NAMES = {

@@ -54,10 +54,12 @@ ROUTES = [
     for method in actions
 ] + [Route("POST", "Thai/qr-codes")]
 OF_ONE = [route for route in ROUTES if route.parameters]
+# The banks of the country are the same for all merchants.
+NO_LISTS_OF_A_MERCHANT = ("balance", "/banks")
 LISTS = [
     route
     for route in ROUTES
-    if route.method == "GET" and not route.parameters and not route.path.endswith("balance")
+    if route.method == "GET" and not route.parameters and not route.path.endswith(NO_LISTS_OF_A_MERCHANT)
 ]
 # Bodies that pass validation, by the end of the path.
 BODIES: dict[str, dict[str, Any]] = {"/replay": {"since": "2026-11-21"}, "/destination": PAYEE}
@@ -90,6 +92,11 @@ def a_withdrawal(shop: Shop) -> str:
     return str(withdrawn(shop)["withdrawal_id"])
 
 
+def a_transaction(shop: Shop) -> str:
+    SandboxBankClient(new_client()).notify(shop.qr_code())
+    return str(shop.get("/v1/transactions").json()["transactions"][0]["transaction_id"])
+
+
 # Builders of the objects that path parameters name. A delivery needs the webhook before it.
 OWNED: dict[str, Callable[[Shop], str]] = {
     "qr_code_id": lambda shop: str(shop.qr_code()["qr_code_id"]),
@@ -99,6 +106,7 @@ OWNED: dict[str, Callable[[Shop], str]] = {
     "delivery_id": a_delivery,
     "event_id": an_event,
     "withdrawal_id": a_withdrawal,
+    "transaction_id": a_transaction,
 }
 
 

@@ -2,7 +2,14 @@
 
 from core.openapi import Body, Operation, Tag, page_example
 from core.scopes import Scope
-from transactions.serializers import BalanceObject, BalanceQuery, TransactionList, TransactionQuery
+from transactions.errors import TransactionNotFound
+from transactions.serializers import (
+    BalanceObject,
+    BalanceQuery,
+    TransactionList,
+    TransactionObject,
+    TransactionQuery,
+)
 
 TRANSACTION = {
     "transaction_id": "txn_0oDFPag9MeYQQYpPemtNRiHjFyL",
@@ -23,6 +30,16 @@ list_ = Operation(
     "payments have no transaction.",
     query=TransactionQuery,
     response=Body(TransactionList, page_example("transactions", TRANSACTION)),
+)
+
+retrieve = Operation(
+    name="get_transaction",
+    tag=Tag.TRANSACTIONS,
+    scope=Scope.PAYMENTS_READ,
+    summary="Retrieve a transaction",
+    description="A row of the history of payments and refunds.",
+    response=Body(TransactionObject, TRANSACTION),
+    errors=(TransactionNotFound,),
 )
 
 balance = Operation(

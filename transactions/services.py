@@ -9,7 +9,14 @@ from core import ids, rows
 from core.state_machines import IllegalTransition, transition_where
 from ledger import services as ledger
 from ledger.journal_types import JournalType
+from transactions.errors import TransactionNotFound
 from transactions.models import Transaction, TransactionStatus, TransactionType
+
+
+def find(*, merchant_id: str, transaction_id: str) -> Transaction:
+    """Raises TransactionNotFound."""
+    found = Transaction.objects.filter(merchant_id=merchant_id, pk=transaction_id)
+    return ids.find(transaction_id, "txn_", found.first, TransactionNotFound)
 
 
 def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: str, now: datetime) -> None:

@@ -7,6 +7,7 @@ from counts.lists import period_of
 from ledger import services as ledger
 from merchants.api import MerchantViewSet, merchant_of
 from transactions import openapi as docs
+from transactions import services
 from transactions.filters import matching
 from transactions.serializers import BalanceQuery, TransactionQuery
 from transactions.shapes import balance_object, transaction_object
@@ -28,6 +29,11 @@ class TransactionViewSet(MerchantViewSet):
             **period_of(query),
         )
         return listing.response(wanted, query, "transactions", transaction_object)
+
+    @docs.retrieve
+    def retrieve(self, request: Request, transaction_id: str) -> ApiResponse:
+        found = services.find(merchant_id=merchant_of(request).id, transaction_id=transaction_id)
+        return ApiResponse.of(transaction_object(found))
 
 
 class BalanceViewSet(MerchantViewSet):

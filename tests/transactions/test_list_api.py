@@ -39,6 +39,15 @@ def test_paid_and_declined_qr_codes_have_a_transaction_and_pending_have_none(
     ]
 
 
+def test_transaction_is_read_by_its_id(shop: Shop, other_shop: Shop, bank: SandboxBankClient) -> None:
+    bank.notify(shop.qr_code())
+    (row,) = shop.get(PATH).json()["transactions"]
+    read = shop.get(f"{PATH}/{row['transaction_id']}")
+    assert (read.status_code, read.json()) == (200, row)
+    for unknown in (other_shop.get(f"{PATH}/{row['transaction_id']}"), shop.get(f"{PATH}/txn_%00")):
+        assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "transaction_not_found")
+
+
 def test_transactions_are_filtered_by_status_type_and_dates(shop: Shop) -> None:
     early = TransactionFactory(
         merchant=shop.merchant, created_at=datetime(2026, 11, 20, 23, 59, 59, 999000, UTC)

@@ -221,3 +221,20 @@ def test_unknown_withdrawal_is_not_found(shop: Shop) -> None:
     for given in ("wd_x", "pay_000000000000000000000000000", "wd_000000000000000000000000000"):
         for answer in (shop.get(f"{PATH}/{given}"), shop.post(f"{PATH}/{given}/cancel")):
             assert error_of(answer) == (404, "withdrawal_not_found", None)
+
+
+def test_banks_are_listed_in_thai_and_english_and_can_be_withdrawn_to(shop: Shop) -> None:
+    banks = {bank["bank_code"]: bank for bank in shop.get("/Thai/v1/banks").json()["banks"]}
+    assert list(banks) == sorted(banks)
+    assert banks["014"] == {
+        "bank_code": "014",
+        "short_name": "SCB",
+        "name": "Siam Commercial Bank",
+        "name_th": "ธนาคารไทยพาณิชย์",
+        "account_digits": {"min": 10, "max": 10},
+    }
+    for bank in banks.values():
+        account = "1" * bank["account_digits"]["max"]
+        for name in (bank["bank_code"], bank["short_name"]):
+            request = withdrawal_request(bank_code=name, bank_account=account + "1")
+            assert error_of(shop.post(PATH, request)) == (400, "invalid_bank_account", "bank_account")
