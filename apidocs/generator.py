@@ -94,11 +94,7 @@ class OperationSchema(AutoSchema):
             same_status = error_responses.by_status(kinds).get(status)
             errors = error_responses.response(status, same_status)["content"] if same_status else {}
             found[str(status)] = self._answer(status, _merge_contents(_media_types(contents), errors))
-        body = (
-            operation.response_without_country
-            if operation.response_without_country and _operation_suffix(self.path) == "_v1"
-            else operation.response
-        )
+        body = operation.response
         if body is not None:
             found["200"] = self._answer(200, self._content(body, "response"), operation.links)
         elif not operation.responses:

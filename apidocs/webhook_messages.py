@@ -7,7 +7,7 @@ from drf_spectacular.openapi import AutoSchema
 from core import response_fields
 from core.http import JSON
 from core.openapi import SerializerType, Tag
-from payments.openapi import QR_PAYMENT
+from payments.openapi import PAYMENT
 from payments.serializers import PaymentEventData
 from refunds.openapi import COMPLETED
 from refunds.serializers import RefundObject
@@ -18,7 +18,7 @@ from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
 from withdrawals.serializers import WithdrawalObject
 
 Json = dict[str, Any]
-PAYMENT_DATA: Json = {name: QR_PAYMENT[name] for name in map(str, PaymentEventData().fields)}
+PAYMENT_DATA: Json = {name: PAYMENT[name] for name in map(str, PaymentEventData().fields)}
 PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
     (EventType.PAYMENT_PENDING, "A code was generated and is not paid yet", {"status": "pending"}),
     (EventType.PAYMENT_SUCCEEDED, "A payment is completed", {}),

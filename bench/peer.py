@@ -233,8 +233,11 @@ def _payment_object(payment: Any, now: datetime) -> dict[str, Any]:
         "amount": payment["amount"],
         "currency": payment["currency"],
         "reference": payment["reference"],
+        "description": payment["description"],
         "created_at": clock.iso(payment["created_at"]),
+        "updated_at": clock.iso(expires_at if is_over else payment["updated_at"]),
         "completed_at": clock.iso_or_none(payment["completed_at"]),
+        "card": None,  # no payment here is by card
         "metadata": None if payment["metadata"] is None else orjson.loads(payment["metadata"]),
         "amount_received": payment["amount_received"],
         "amount_refunded": payment["amount_refunded"],

@@ -45,7 +45,8 @@ FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 """
 
 POLL = """
-SELECT id, qr_code_id, status, amount, currency, reference, metadata, amount_received, amount_refunded,
-    failure_code, created_at, completed_at, expires_at, authorize_uri, has_exceptions
+SELECT id, qr_code_id, status, amount, currency, reference, description, metadata, amount_received,
+    amount_refunded, failure_code, created_at, updated_at, completed_at, expires_at, authorize_uri,
+    has_exceptions
 FROM payments_payment WHERE merchant_id = $1 AND id = $2
 """

@@ -65,9 +65,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
 
 
 def _route(prefix: str, tail: str, viewset: Any, actions: dict[str, str]) -> URLPattern:
-    # Only the payment object differs by path form (see payments.views).
-    form = {"thai": prefix == THAI_PREFIX} if viewset is PaymentViewSet else {}
-    route: URLPattern = path(prefix + tail, viewset.as_view(actions, **form))
+    route: URLPattern = path(prefix + tail, viewset.as_view(actions))
     return route
 
 

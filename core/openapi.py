@@ -74,7 +74,6 @@ class Operation:
 
     name: the operationId; other path forms get a suffix.
     response: the body of the 200; None means 204.
-    response_without_country: the body at `/v1/...`, if it differs.
     errors: those of this operation; common errors and `invalid_<field>` are added.
     request_contents, responses: bodies without a serializer, by (status and) media type.
     scope: what a merchant's key needs; every operation of the merchant API has one.
@@ -86,7 +85,6 @@ class Operation:
     description: str
     scope: Scope | None = None
     response: Body | None = None
-    response_without_country: Body | None = None
     body: Body | None = None
     query: SerializerType | None = None
     request_contents: Mapping[str, Any] = field(default_factory=dict)

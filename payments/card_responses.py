@@ -18,7 +18,7 @@ from payments import cards
 from payments.cards import Purchase
 from payments.errors import CardDeclined, ExpiredCard, InvalidTokenId, ProcessingError, TokenAlreadyUsed
 from payments.models import Payment, PaymentStatus
-from payments.shapes import card_payment_object
+from payments.shapes import payment_object
 
 DECLINES: dict[str, Callable[[], ApiError]] = {
     "insufficient_funds": lambda: InsufficientFunds("The card has insufficient funds."),
@@ -55,7 +55,7 @@ def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhaseJob[ChargeRe
 def answer(payment: Payment, now: datetime) -> ApiResponse:
     """Return the payment, or a 402 with its id if it failed."""
     if payment.status != PaymentStatus.FAILED:
-        return ApiResponse.of(card_payment_object(payment, now))
+        return ApiResponse.of(payment_object(payment, now))
     declined = DECLINES[str(payment.failure_code)]()
     declined.extra["payment_id"] = payment.id
     return error_response(declined)

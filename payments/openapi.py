@@ -16,20 +16,24 @@ from payments.errors import (
     TooManyCardPayments,
 )
 from payments.serializers import (
-    CardPaymentList,
-    CardPaymentObject,
+    PaymentList,
+    PaymentObject,
     PaymentQuery,
     PaymentRequest,
-    QrPaymentList,
-    QrPaymentObject,
 )
 
-_SHARED: dict[str, Any] = {
+PAYMENT: dict[str, Any] = {
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+    "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "status": "succeeded",
     "amount": 150_000,
     "currency": "THB",
+    "reference": "INV-2026-0042",
+    "description": None,
     "created_at": "2026-11-21T03:04:05.123Z",
+    "updated_at": "2026-11-21T03:05:42.310Z",
+    "completed_at": "2026-11-21T03:05:41.000Z",
+    "card": None,
     "metadata": {"table": 4},
     "amount_received": None,
     "amount_refunded": 0,
@@ -38,14 +42,9 @@ _SHARED: dict[str, Any] = {
     "authorize_uri": None,
     "exceptions": [],
 }
-QR_PAYMENT = _SHARED | {
-    "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
-    "reference": "INV-2026-0042",
-    "completed_at": "2026-11-21T03:05:41.000Z",
-}
-CARD_PAYMENT = _SHARED | {"description": None, "updated_at": "2026-11-21T03:05:42.310Z", "card": None}
-
-PAID_BY_CARD = CARD_PAYMENT | {
+PAID_BY_CARD = PAYMENT | {
+    "qr_code_id": None,
+    "reference": None,
     "description": "Two tickets",
     "expires_at": None,
     "card": {"last4": "4242", "brand": "visa"},
@@ -74,7 +73,7 @@ create = Operation(
             "metadata": {"table": 4},
         },
     ),
-    response=Body(CardPaymentObject, PAID_BY_CARD),
+    response=Body(PaymentObject, PAID_BY_CARD),
     errors=(
         InsufficientFunds,
         CardDeclined,
@@ -93,17 +92,14 @@ list_ = Operation(
     summary="List payments",
     description="Newest first. A pending payment after its expiry is shown and filtered as `expired`.",
     query=PaymentQuery,
-    response=Body(QrPaymentList, page_example("payments", QR_PAYMENT)),
-    response_without_country=Body(CardPaymentList, page_example("payments", CARD_PAYMENT)),
+    response=Body(PaymentList, page_example("payments", PAYMENT)),
 )
 retrieve = Operation(
     name="get_payment",
     tag=Tag.PAYMENTS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a payment",
-    description="Poll this while the customer pays, or if no webhook arrived. "
-    "The two path forms show different fields.",
-    response=Body(QrPaymentObject, QR_PAYMENT),
-    response_without_country=Body(CardPaymentObject, CARD_PAYMENT),
+    description="Poll this while the customer pays, or if no webhook arrived.",
+    response=Body(PaymentObject, PAYMENT),
     errors=(PaymentNotFound,),
 )

@@ -71,7 +71,20 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
     at = response_fields.instant(help_text="When the bank reported it.")
 
 
-class _SharedFields(serializers.Serializer[Any]):
+class PaymentObject(serializers.Serializer[Any]):
+    """A payment by QR code or by card."""
+
+    payment_id = response_fields.public_id("pay_")
+    qr_code_id = response_fields.public_id("qr_", allow_null=True, help_text="Null for card payments.")
+    status = serializers.ChoiceField(PaymentStatus.choices)
+    amount = response_fields.satang()
+    currency = response_fields.currency()
+    reference = serializers.CharField(max_length=35, allow_null=True)
+    description = serializers.CharField(max_length=255, allow_null=True)
+    created_at = response_fields.instant()
+    updated_at = response_fields.instant()
+    completed_at = response_fields.instant(allow_null=True, help_text="The bank's payment time.")
+    card = Card(allow_null=True, help_text="Null for QR payments.")
     metadata = response_fields.metadata(allow_null=True)
     amount_received = response_fields.satang(
         1,
@@ -96,42 +109,10 @@ class _SharedFields(serializers.Serializer[Any]):
     )
 
 
-class QrPaymentObject(_SharedFields):
-    """A payment as `/Thai/v1/payments` shows it."""
+class PaymentList(response_fields.CursorPage):
+    """A page of payments."""
 
-    payment_id = response_fields.public_id("pay_")
-    qr_code_id = response_fields.public_id("qr_", allow_null=True)
-    status = serializers.ChoiceField(PaymentStatus.choices)
-    amount = response_fields.satang()
-    currency = response_fields.currency()
-    reference = serializers.CharField(max_length=35, allow_null=True)
-    created_at = response_fields.instant()
-    completed_at = response_fields.instant(allow_null=True, help_text="The bank's payment time.")
-
-
-class CardPaymentObject(_SharedFields):
-    """A payment as `/v1/payments` shows it."""
-
-    payment_id = response_fields.public_id("pay_")
-    status = serializers.ChoiceField(PaymentStatus.choices)
-    amount = response_fields.satang()
-    currency = response_fields.currency()
-    description = serializers.CharField(max_length=255, allow_null=True)
-    created_at = response_fields.instant()
-    updated_at = response_fields.instant()
-    card = Card(allow_null=True, help_text="Null for QR payments.")
-
-
-class QrPaymentList(response_fields.CursorPage):
-    """A page of payments as `/Thai/v1/payments` shows it."""
-
-    payments = QrPaymentObject(many=True)
-
-
-class CardPaymentList(response_fields.CursorPage):
-    """A page of payments as `/v1/payments` shows it."""
-
-    payments = CardPaymentObject(many=True)
+    payments = PaymentObject(many=True)
 
 
 class PaymentEventData(serializers.Serializer[Any]):

@@ -1,4 +1,4 @@
-"""The JSON of a payment: its two API objects and the data of its events."""
+"""The JSON of a payment: its API object and the data of its events."""
 
 from datetime import datetime
 from typing import Any
@@ -7,8 +7,8 @@ from core.clock import iso, iso_or_none
 from payments.models import Payment, PaymentStatus
 
 
-def qr_payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
-    """The object of `/Thai/v1/payments`."""
+def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
+    """Both objects of the interface in one: `card` is null for QR codes, `qr_code_id` for cards."""
     return {
         "payment_id": payment.id,
         "qr_code_id": payment.qr_code_id,
@@ -16,24 +16,18 @@ def qr_payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
         "amount": payment.amount,
         "currency": payment.currency,
         "reference": payment.reference,
-        "created_at": iso(payment.created_at),
-        "completed_at": iso_or_none(payment.completed_at),
-        **_additions(payment),
-    }
-
-
-def card_payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
-    """The object of `/v1/payments`; `card` is null for QR payments."""
-    return {
-        "payment_id": payment.id,
-        "status": payment.status_at(now),
-        "amount": payment.amount,
-        "currency": payment.currency,
         "description": payment.description,
         "created_at": iso(payment.created_at),
         "updated_at": iso(_updated_at(payment, now)),
+        "completed_at": iso_or_none(payment.completed_at),
         "card": _card(payment),
-        **_additions(payment),
+        "metadata": payment.metadata,
+        "amount_received": payment.amount_received,
+        "amount_refunded": payment.amount_refunded,
+        "failure_code": payment.failure_code,
+        "expires_at": iso_or_none(payment.expires_at),
+        "authorize_uri": payment.authorize_uri if payment.status == PaymentStatus.PENDING else None,
+        "exceptions": _exceptions(payment),
     }
 
 
@@ -50,18 +44,6 @@ def event_data(payment: Payment) -> dict[str, Any]:
         "metadata": payment.metadata,
         "failure_code": payment.failure_code,
         **({} if received is None else {"amount_received": received}),
-    }
-
-
-def _additions(payment: Payment) -> dict[str, Any]:
-    return {
-        "metadata": payment.metadata,
-        "amount_received": payment.amount_received,
-        "amount_refunded": payment.amount_refunded,
-        "failure_code": payment.failure_code,
-        "expires_at": iso_or_none(payment.expires_at),
-        "authorize_uri": payment.authorize_uri if payment.status == PaymentStatus.PENDING else None,
-        "exceptions": _exceptions(payment),
     }
 
 

@@ -18,15 +18,14 @@ from payments.errors import PaymentNotFound
 from payments.filters import PAYMENTS
 from payments.models import Payment, PaymentQuerySet
 from payments.serializers import PaymentQuery, PaymentRequest
-from payments.shapes import card_payment_object, qr_payment_object
+from payments.shapes import payment_object
 
 QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
 
 class PaymentViewSet(MerchantViewSet):
-    """Pay by card and read payments. The path form chooses between the two API objects."""
+    """Pay by card and read payments."""
 
-    thai = True
     reads_with_key = {
         "retrieve": ReadWithKey(
             rows.columns(Payment, "p"),
@@ -38,7 +37,7 @@ class PaymentViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query, now, merchant = api.read_query(QUERY, request), clock.now(), merchant_of(request)
-        show = partial(self._show, now=now)
+        show = partial(payment_object, now=now)
         if "reference" in query or "qr_code_id" in query:
             # Few payments match, so they are read and not counted.
             mine = Payment.objects.of(merchant)
@@ -50,7 +49,6 @@ class PaymentViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        """Return the object without the country under both path forms: only it has card fields."""
         fields = api.read_body(REQUEST, request)
         fields.pop("currency")
         purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **fields)
@@ -60,10 +58,7 @@ class PaymentViewSet(MerchantViewSet):
     def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
         if self.read[0] is None:
             raise PaymentNotFound(id=payment_id)
-        return ApiResponse.of(self._show(rows.instance(Payment, self.read), clock.now()))
-
-    def _show(self, payment: Payment, now: datetime) -> dict[str, Any]:
-        return qr_payment_object(payment, now) if self.thai else card_payment_object(payment, now)
+        return ApiResponse.of(payment_object(rows.instance(Payment, self.read), clock.now()))
 
 
 def _filtered(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> PaymentQuerySet:

@@ -6,7 +6,7 @@ from core.openapi import Body, Operation, Tag
 from core.paging import PageQuery
 from core.scopes import Scope
 from payments.errors import PaymentNotFound
-from payments.openapi import QR_PAYMENT
+from payments.openapi import PAYMENT
 from timeline.entries import TimelineEntryType
 from timeline.serializers import Timeline
 
@@ -35,7 +35,7 @@ _PAID = {
     "actor": "bank:sandbox",
     "request_id": "req_4d6ad45db09031ecb0c04923",
     "summary": "Paid: 1,500.00 THB.",
-    "details": {"amount": 150_000, "paid_at": QR_PAYMENT["completed_at"], "event_id": _EVENT_ID},
+    "details": {"amount": 150_000, "paid_at": PAYMENT["completed_at"], "event_id": _EVENT_ID},
 }
 _NOTICE = {
     "at": "2026-11-21T03:05:42.304Z",
@@ -50,14 +50,14 @@ _NOTICE = {
         "bank_transaction_id": "2026112100000042",
         "kind": "credit",
         "amount": 150_000,
-        "paid_at": QR_PAYMENT["completed_at"],
+        "paid_at": PAYMENT["completed_at"],
         "outcome": "applied",
         "resolution": None,
         "payer_account": "xxxxxx7890",
     },
 }
 _PENDING = {
-    "at": QR_PAYMENT["created_at"],
+    "at": PAYMENT["created_at"],
     "type": TimelineEntryType.PENDING.value,
     "actor": "key:ab12cd34",
     "request_id": "order-17.till-3",

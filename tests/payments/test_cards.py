@@ -18,6 +18,7 @@ from tests.tables import count_rows
 FORMS = ["/v1/payments", "/Thai/v1/payments"]
 CARD_KEYS = {
     *("payment_id", "status", "amount", "currency", "description", "created_at", "updated_at", "card"),
+    *("qr_code_id", "reference", "completed_at"),
     *("authorize_uri", "exceptions"),
     *("metadata", "amount_received", "amount_refunded", "failure_code", "expires_at"),
 }
