@@ -58,15 +58,16 @@ class JobQueue:
     model: type[BackgroundJob]
     max_attempts: int = 3
 
-    def has_open(self) -> bool:
-        return self._rows.filter(state__in=OPEN_STATES).exists()
+    def open_jobs(self) -> QuerySet[Any]:
+        """The jobs that wait or run."""
+        return self._rows.filter(state__in=OPEN_STATES)
 
     @transaction.atomic
     def claim(self, **columns: Any) -> Any:
         """Lease the oldest job that no worker has, or return None. `columns` begin anew with each attempt."""
-        if not self.has_open():
+        opened = self.open_jobs()
+        if not opened.exists():
             return None
-        opened = self._rows.filter(state__in=OPEN_STATES)
         rows.run(LOCK_QUEUE, [self.model._meta.label_lower])
         if opened.filter(lease_until__gt=Now()).count() >= MAX_RUNNING:
             return None

@@ -43,10 +43,10 @@ class AcquirerServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def run_acquirer_server() -> Iterator[AcquirerServer]:
-    """Serve in a background thread during the block."""
+def run_acquirer_server(stop_seconds: float = 0.05) -> Iterator[AcquirerServer]:
+    """Serve in a background thread during the block. The end of the block takes up to `stop_seconds`."""
     with AcquirerServer() as server:
-        worker = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        worker = threading.Thread(target=server.serve_forever, args=(stop_seconds,), daemon=True)
         worker.start()
         try:
             yield server

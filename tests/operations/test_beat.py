@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import time_machine
 from celery.beat import ScheduleEntry
-from django.db import DatabaseError, connection
-from django.test.utils import CaptureQueriesContext
+from django.db import DatabaseError
 
-from audit_trail import chain
 from config.celery import app
 from core import clock
+from counts import counting
 from operations import beat
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.query_plans import unbounded
@@ -20,6 +19,8 @@ from tests.webhooks.builders import make_endpoint, publish
 from tests.withdrawals.builders import fund, withdrawn
 
 ALWAYS = {entry["task"] for entry in app.conf.beat_schedule.values()} - beat.CHECKS.keys()
+# Each new row gives these work.
+BOOKKEEPING = {"counts.roll_up", "ledger.roll_up_due", "audit_trail.chain_waiting"}
 
 
 class Scheduler(beat.Scheduler):
@@ -61,7 +62,7 @@ def test_beat_does_not_publish_tasks_without_due_work(scheduler: Scheduler) -> N
     assert scheduler.next_round() == ALWAYS
 
 
-def test_beat_publishes_each_task_every_ten_seconds_without_due_work(scheduler: Scheduler) -> None:
+def test_beat_publishes_each_task_every_30_seconds_without_due_work(scheduler: Scheduler) -> None:
     with time_machine.travel(clock.now() + beat.IDLE_INTERVAL, tick=False):
         assert scheduler.next_round() == ALWAYS | beat.CHECKS.keys()
         assert scheduler.next_round() == ALWAYS
@@ -75,8 +76,9 @@ def test_beat_waits_until_the_next_task_is_due(scheduler: Scheduler) -> None:
 
 def test_beat_asks_banks_in_each_round_while_a_payment_is_pending(scheduler: Scheduler, shop: Shop) -> None:
     shop.qr_code()
-    chain.chain_waiting()
-    assert [scheduler.next_round() - ALWAYS for _ in range(2)] == [{"reconciliation.inquire_due"}] * 2
+    assert [scheduler.next_round() - ALWAYS - BOOKKEEPING for _ in range(2)] == [
+        {"reconciliation.inquire_due"}
+    ] * 2
 
 
 def test_beat_delivers_webhooks_in_each_round_while_a_delivery_is_pending(
@@ -84,8 +86,14 @@ def test_beat_delivers_webhooks_in_each_round_while_a_delivery_is_pending(
 ) -> None:
     make_endpoint(shop)
     publish(shop)
-    chain.chain_waiting()
-    assert [scheduler.next_round() - ALWAYS for _ in range(2)] == [{"webhooks.run_due"}] * 2
+    assert [scheduler.next_round() - ALWAYS - BOOKKEEPING for _ in range(2)] == [{"webhooks.run_due"}] * 2
+
+
+def test_beat_rolls_up_counts_in_each_round_until_all_are_rolled_up(scheduler: Scheduler, shop: Shop) -> None:
+    shop.qr_code()
+    assert all("counts.roll_up" in scheduler.next_round() for _ in range(2))
+    counting.roll_up()
+    assert "counts.roll_up" not in scheduler.next_round()
 
 
 def test_beat_sends_money_in_each_round_while_a_withdrawal_is_open(
@@ -106,18 +114,21 @@ def test_beat_publishes_the_expiry_task_when_a_payment_is_overdue(scheduler: Sch
 
 @pytest.mark.parametrize("task", beat.CHECKS)
 def test_check_for_due_work_does_not_read_history(db: None, task: str) -> None:
-    with CaptureQueriesContext(connection) as found:
-        assert beat.CHECKS[task](clock.now()) is False
-    assert found.captured_queries
-    for query in found.captured_queries:
-        assert not unbounded(query["sql"])
+    for rows in beat.CHECKS[task](clock.now()):
+        sql, values = rows.query.exists().sql_with_params()
+        assert not unbounded(sql, params=values)
+
+
+def test_all_checks_are_one_statement(scheduler: Scheduler, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(1):
+        scheduler.next_round()
 
 
 def test_beat_publishes_all_tasks_while_the_database_fails(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(now: object) -> bool:
+    def fail(now: object) -> set[str]:
         raise DatabaseError("no connection")
 
-    monkeypatch.setattr(beat, "CHECKS", dict.fromkeys(beat.CHECKS, fail))
+    monkeypatch.setattr(beat, "tasks_with_work", fail)
     assert scheduler.next_round() == ALWAYS | beat.CHECKS.keys()

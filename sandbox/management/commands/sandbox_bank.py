@@ -10,6 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 from sandbox.acquirer_server import run_acquirer_server
 from sandbox.callbacks import CallbackWorker
 
+# The server looks so often whether it has to stop.
+STOP_SECONDS = 0.5
+
 
 class Command(BaseCommand):
     help = "Run the sandbox bank until SIGTERM or SIGINT. Several processes may run at once."
@@ -20,5 +23,5 @@ class Command(BaseCommand):
         worker = CallbackWorker()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: worker.stop())
-        with run_acquirer_server() if settings.SANDBOX_ACQUIRER_URL else nullcontext():
+        with run_acquirer_server(STOP_SECONDS) if settings.SANDBOX_ACQUIRER_URL else nullcontext():
             worker.run()
