@@ -98,7 +98,8 @@ def _options() -> argparse.Namespace:
     add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
     add("--quick", action="store_true", help="compare create and poll with the figures of the last commit")
     add("--keep", action="store_true", help="the same, and store the ratios in bench/figures.json")
-    add("--profile", choices=REQUESTS, help="write a flame graph of the web server under these requests")
+    profiled = (*REQUESTS, "deliver")
+    add("--profile", choices=profiled, help="write a flame graph of the web server or the webhook worker")
     return parser.parse_args()
 
 
@@ -125,19 +126,45 @@ def _quick(home: Path, options: argparse.Namespace) -> str:
 
 
 def _profile(home: Path, part: str) -> str:
-    """Draw a flame graph of the web server under load; return where it is. Raises NotMeasurable."""
+    """Draw a flame graph of the web server, or of the webhook worker, under load; return where it is.
+
+    Raises NotMeasurable.
+    """
     picture = Path(f"profile-{part}.svg")
-    with Stack(home / "instance", **SETTINGS) as stack, _peer(stack) as peer:
+    with Stack(home / "instance", **SETTINGS) as stack:
+        if part == "deliver":
+            _profile_deliveries(stack, picture)
+        else:
+            _profile_requests(stack, home, part, picture)
+    return f"{picture}: time with the interpreter lock, by function. Open it in a browser."
+
+
+def _profile_requests(stack: Stack, home: Path, part: str, picture: Path) -> None:
+    with _peer(stack) as peer:
         comparison = RequestComparison(stack, peer, home)
         comparison.prepare()
         ours, _ = comparison.servers_only(REQUESTS[part])
-        command = ["record", "--pid", str(stack.pids["web"]), "--subprocesses", "--gil"]
-        command += ["--duration", str(PROFILE_SECONDS), "--rate", "500", "--output", str(picture)]
-        profiler = subprocess.Popen([Path(sys.executable).with_name("py-spy"), *command], stdout=sys.stderr)
-        ours.run_round(LoadProfile(PROFILE_SECONDS + PROFILER_START_SECONDS, DEFAULT_CONNECTIONS))
-        if profiler.wait() != 0:
-            raise NotMeasurable("py-spy may not read other processes here; root may.")
-    return f"{picture}: time with the interpreter lock, by function. Open it in a browser."
+        with _profiled(stack.pids["web"], picture):
+            ours.run_round(LoadProfile(PROFILE_SECONDS + PROFILER_START_SECONDS, DEFAULT_CONNECTIONS))
+
+
+def _profile_deliveries(stack: Stack, picture: Path) -> None:
+    with deliveries.receiver() as receiver:
+        ours, *_ = DeliveryBenchmark(stack, receiver).candidates()
+        warm_up = ours.run_round(WARM_UP_MESSAGES)
+        with _profiled(stack.pids["webhooks"], picture):
+            ours.run_round(int(warm_up.rate * PROFILE_SECONDS))
+
+
+@contextmanager
+def _profiled(pid: int, picture: Path) -> Iterator[None]:
+    """Profile a process and its children during the block. Raises NotMeasurable."""
+    command = ["record", "--pid", str(pid), "--subprocesses", "--gil"]
+    command += ["--duration", str(PROFILE_SECONDS), "--rate", "500", "--output", str(picture)]
+    profiler = subprocess.Popen([Path(sys.executable).with_name("py-spy"), *command], stdout=sys.stderr)
+    yield
+    if profiler.wait() != 0:
+        raise NotMeasurable("py-spy may not read other processes here; root may.")
 
 
 def _footprint(folder: Path, options: argparse.Namespace) -> Iterator[str]:
