@@ -24,6 +24,7 @@ import requests  # noqa: E402
 from django.db import transaction  # noqa: E402
 from urllib3 import HTTPConnectionPool  # noqa: E402
 
+from config.celery import app  # noqa: E402
 from core import clock, ids  # noqa: E402
 from merchants import services  # noqa: E402
 from payments.models import Payment, PaymentStatus  # noqa: E402
@@ -33,6 +34,7 @@ from webhooks import (  # noqa: E402
     events,
     signing,
 )
+from webhooks.delivery import wakeup  # noqa: E402
 from webhooks.models import Endpoint, Event, EventType  # noqa: E402
 from webhooks.sending import USER_AGENT  # noqa: E402
 
@@ -96,11 +98,19 @@ def _shop(url: str) -> dict[str, str]:
 
 def publish_batch(count: int, names: list[str]) -> dict[str, float]:
     """Publish the events of `count` payments of one merchant in one commit; return the instant before it."""
+    _wake()  # connects to Redis
     result = [_new_event(names[0]) for _ in range(count)]
     with transaction.atomic():
         for start in range(0, count, BATCH_SIZE):
             events.publish_many(result[start : start + BATCH_SIZE])
-        return {"at": time.time()}
+        at = time.time()
+    _wake()
+    return {"at": at}
+
+
+def _wake() -> None:
+    """Wake the workers now. This process ends before its thread for wake-ups would send one."""
+    app.send_task(wakeup.TASK, queue=wakeup.QUEUE)
 
 
 def publish_steadily(rate: int, seconds: int, names: list[str]) -> dict[str, Any]:
