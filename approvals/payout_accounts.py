@@ -9,21 +9,21 @@ from approvals.models import PayoutAccount, PayoutPolicy
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import clock, ids, request_context, security_log, vault
-from core.errors import Invalid
+from core.errors import StateError
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
 
 FIELD = "bank_account"
 
 
-class PayoutAccountNotAllowed(Invalid):
+class PayoutAccountNotAllowed(StateError):
     """The merchant's money goes to listed accounts only, and this is not one of them."""
 
     code = "payout_account_not_allowed"
     message = "bank_account is not on the merchant's list of payout accounts."
 
 
-class PayoutAccountTooNew(Invalid):
+class PayoutAccountTooNew(StateError):
     code = "payout_account_too_new"
     message = "bank_account is on the list of payout accounts, but can be used only from {usable_at}."
 

@@ -15,6 +15,8 @@ class ApiError(Exception):
 
     status: ClassVar[int] = 400
     type: ClassVar[str] = "validation_error"
+    # Whether the refused request was valid, so that its idempotency key is for a retry of it only.
+    keeps_key: ClassVar[bool] = False
     code: ClassVar[str]
     message: ClassVar[str]
 
@@ -47,6 +49,12 @@ class Invalid(ApiError):
     """The request is wrong; repeating it does not help."""
 
 
+class StateError(Invalid):
+    """The request is valid, but the state of an object forbids it. It may succeed later."""
+
+    keeps_key = True
+
+
 class AuthenticationError(ApiError):
     status = 401
     type = "authentication_error"
@@ -60,11 +68,13 @@ class NotPermitted(ApiError):
 class NotFound(ApiError):
     status = 404
     type = "not_found"
+    keeps_key = True
 
 
 class PaymentError(ApiError):
     status = 402
     type = "payment_error"
+    keeps_key = True
 
 
 class IdempotencyError(ApiError):

@@ -26,9 +26,14 @@ class Fingerprint:
         """The hash by the newest key, as it is stored."""
         return self._hmac(settings.IDEMPOTENCY_KEYS[0])
 
+    @property
+    def digests(self) -> list[bytes]:
+        """The hashes by all keys, the newest first."""
+        return [self._hmac(key) for key in settings.IDEMPOTENCY_KEYS]
+
     def check(self, stored: bytes) -> None:
         """Raises IdempotencyKeyReused unless `stored` is the hash of this request, by any key."""
-        if not any(hmac.compare_digest(self._hmac(key), stored) for key in settings.IDEMPOTENCY_KEYS):
+        if not any(hmac.compare_digest(digest, stored) for digest in self.digests):
             raise IdempotencyKeyReused()
 
     def _hmac(self, key: str) -> bytes:

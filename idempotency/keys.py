@@ -9,7 +9,7 @@ from django.db import connection
 from core import rows, vault
 from core.http import ApiResponse
 from idempotency.fingerprint import Fingerprint
-from idempotency.models import IN_PROGRESS, IdempotencyKey
+from idempotency.models import REFUSED, IdempotencyKey
 from merchants.models import Merchant
 
 REPLAYED_HEADER = {"Idempotent-Replayed": "true"}
@@ -66,32 +66,36 @@ def replay(found: IdempotencyKey, keyed_request: KeyedRequest) -> ApiResponse:
     return ApiResponse(found.status, keyed_request.unseal(found.body_sealed), dict(REPLAYED_HEADER))
 
 
-def claim(keyed_request: KeyedRequest, subject_id: str = "") -> bool:
-    """Insert the key, or take over an expired one. False if it belongs to another request.
+def claim(keyed_request: KeyedRequest, status: int, subject_id: str = "") -> bool:
+    """Insert the key, or take over one that expired or whose same request was refused.
 
-    Waits while another transaction holds it.
+    False if it belongs to another request. Waits while another transaction holds it.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO idempotency_idempotencykey AS k
                 (merchant_id, key, fingerprint, status, body_sealed, subject_id, created_at, expires_at)
-            VALUES (%(merchant)s, %(key)s, %(print)s, %(state)s, ''::bytea, %(subject)s, %(now)s, %(expires)s)
+            VALUES
+                (%(merchant)s, %(key)s, %(print)s, %(status)s, ''::bytea, %(subject)s, %(now)s, %(expires)s)
             ON CONFLICT (merchant_id, key) DO UPDATE
                 SET fingerprint = EXCLUDED.fingerprint, status = EXCLUDED.status,
-                    subject_id = EXCLUDED.subject_id, created_at = EXCLUDED.created_at,
-                    expires_at = EXCLUDED.expires_at
+                    body_sealed = EXCLUDED.body_sealed, subject_id = EXCLUDED.subject_id,
+                    created_at = EXCLUDED.created_at, expires_at = EXCLUDED.expires_at
                 WHERE k.expires_at <= EXCLUDED.created_at
+                    OR k.status = %(refused)s AND k.fingerprint = ANY(%(prints)s)
             RETURNING k.id
             """,
             {
                 "merchant": keyed_request.merchant.id,
                 "key": keyed_request.key,
                 "print": keyed_request.fingerprint.digest,
-                "state": IN_PROGRESS,
+                "status": status,
                 "subject": subject_id,
                 "now": keyed_request.now,
                 "expires": keyed_request.expires_at,
+                "refused": REFUSED,
+                "prints": keyed_request.fingerprint.digests,
             },
         )
         return cursor.fetchone() is not None

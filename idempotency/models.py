@@ -7,6 +7,8 @@ from merchants.models import Merchant
 
 IN_PROGRESS = 0
 """The status of a key whose request has no response yet."""
+REFUSED = -1
+"""The status of a key whose request was refused after validation. Only the same request may use it."""
 
 
 class IdempotencyKey(models.Model):

@@ -1,8 +1,9 @@
 """Run a request once per key: the key, the work and the stored answer commit together or not at all.
 
 The unique index is the lock. A duplicate waits until the first request commits (at most `lock_timeout`), then
-replays the stored answer. Only a job with an outside call commits twice (see `TwoPhaseJob`): its duplicates
-wait for the second commit.
+replays the stored answer. If the work of a valid request is refused, only its key commits: the same request
+runs again, and another one is refused. Only a job with an outside call commits twice (see `TwoPhaseJob`): its
+duplicates wait for the second commit.
 """
 
 import time
@@ -18,13 +19,14 @@ from django.db.models import Model
 
 from core import clock, due_work, rows
 from core.bulkhead import Bulkhead, BulkheadFull
-from core.errors import ServiceUnavailable
+from core.errors import ApiError, ServiceUnavailable
 from core.http import ApiResponse
 from idempotency import keys
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.keys import KeyedRequest
-from idempotency.models import IN_PROGRESS, IdempotencyKey
+from idempotency.models import IN_PROGRESS, REFUSED, IdempotencyKey
 
+NO_ANSWER = {IN_PROGRESS, REFUSED}
 DEADLOCK, SERIALIZATION, LOCK_TIMEOUT = "40P01", "40001", "55P03"
 MAX_TRIES = 3
 # How long a duplicate of a request with an outside call waits, and how often it checks.
@@ -77,7 +79,7 @@ Job = InsertJob | TwoPhaseJob[Any] | Callable[[], ApiResponse]
 def find_answer(keyed_request: KeyedRequest) -> ApiResponse | None:
     """The stored answer of this key, or None. Raises IdempotencyKeyReused."""
     found = keys.find(keyed_request)
-    return None if found is None or found.status == IN_PROGRESS else keys.replay(found, keyed_request)
+    return None if found is None or found.status in NO_ANSWER else keys.replay(found, keyed_request)
 
 
 def run_without_key(job: Job) -> ApiResponse:
@@ -96,13 +98,26 @@ def run_without_key(job: Job) -> ApiResponse:
 def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
     """Run the job and store its key, or replay the answer of the first request.
 
-    Raises IdempotencyKeyReused, IdempotencyKeyInProgress, and errors of the job (then nothing is stored).
+    Raises IdempotencyKeyReused, IdempotencyKeyInProgress, and errors of the job. Then nothing is stored, or
+    only the key if the error has `keeps_key`.
     """
     if isinstance(job, TwoPhaseJob):
         return _run_two_phases(keyed_request, job)
     if isinstance(job, InsertJob):
         return _with_retries(partial(_insert_with_key, keyed_request, job))
-    return _with_retries(partial(_work_with_key, keyed_request, job))
+    return _work_with_key(keyed_request, job)
+
+
+def refuse(keyed_request: KeyedRequest, refusal: ApiError) -> ApiResponse:
+    """Raise the refusal of a request that did nothing so far, or replay the answer that its key has.
+
+    Raises IdempotencyKeyReused, IdempotencyKeyInProgress.
+    """
+
+    def work() -> ApiResponse:
+        raise refusal
+
+    return _work_with_key(keyed_request, work)
 
 
 def _with_retries(work: Callable[[], T]) -> T:
@@ -141,14 +156,29 @@ def _answer_after_commit(job: InsertJob) -> ApiResponse:
     return job.answer
 
 
-@transaction.atomic
 def _work_with_key(keyed_request: KeyedRequest, work: Callable[[], ApiResponse]) -> ApiResponse:
-    if not keys.claim(keyed_request):
-        found = keys.find(keyed_request)
-        if found is None or found.status == IN_PROGRESS:
+    """Raises errors of the work, after the commit of the key if they keep it."""
+    result = _with_retries(partial(_claim_and_work, keyed_request, work))
+    if isinstance(result, ApiError):
+        raise result
+    return result
+
+
+@transaction.atomic
+def _claim_and_work(keyed_request: KeyedRequest, work: Callable[[], ApiResponse]) -> ApiResponse | ApiError:
+    # Others see the key after the commit, and then as refused or with an answer.
+    if not keys.claim(keyed_request, REFUSED):
+        answer = find_answer(keyed_request)
+        if answer is None:
             raise IdempotencyKeyInProgress(retry_after=1)
-        return keys.replay(found, keyed_request)
-    answer = work()
+        return answer
+    try:
+        with transaction.atomic():  # the savepoint before the work
+            answer = work()
+    except ApiError as refusal:
+        if not refusal.keeps_key:
+            raise
+        return refusal
     keys.store_answer(keyed_request, answer)
     return answer
 
@@ -171,7 +201,7 @@ def _run_two_phases(keyed_request: KeyedRequest, job: TwoPhaseJob[S]) -> ApiResp
 def _first_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], held: ExitStack) -> bool:
     """Claim the key, then the slot: a duplicate needs no slot, and a refusal rolls the key back."""
     held.close()  # slots of an attempt that the database refused
-    is_ours = keys.claim(keyed_request, job.subject_id)
+    is_ours = keys.claim(keyed_request, IN_PROGRESS, job.subject_id)
     if is_ours:
         job.admit(held)
         job.prepare()
@@ -208,7 +238,7 @@ def _poll_answer(keyed_request: KeyedRequest, job: TwoPhaseJob[S], deadline: flo
 
     Raises IdempotencyKeyInProgress, IdempotencyKeyReused.
     """
-    while (found := keys.find(keyed_request)) is not None:
+    while (found := keys.find(keyed_request)) is not None and found.status != REFUSED:
         if found.status != IN_PROGRESS:
             return keys.replay(found, keyed_request)
         if clock.now() - found.created_at >= timedelta(seconds=job.seconds):

@@ -31,9 +31,16 @@ def idempotent(handler: Handler) -> Callable[..., ApiResponse]:
         if key is None:
             return services.run_without_key(handler(view, request, **kwargs))
         keyed_request = _keyed_request(view, request, key, body, kwargs)
-        return services.find_answer(keyed_request) or services.run_once(
-            keyed_request, handler(view, request, **kwargs)
-        )
+        answer = services.find_answer(keyed_request)
+        if answer is not None:
+            return answer
+        try:
+            job = handler(view, request, **kwargs)
+        except ApiError as refusal:
+            if not refusal.keeps_key:
+                raise
+            return services.refuse(keyed_request, refusal)
+        return services.run_once(keyed_request, job)
 
     return handle
 
@@ -52,7 +59,9 @@ def idempotent_insert(handler: Handler) -> Callable[..., ApiResponse]:
         keyed_request = _keyed_request(view, request, key, body, kwargs)
         try:
             job = handler(view, request, **kwargs)
-        except ApiError:
+        except ApiError as refusal:
+            if refusal.keeps_key:
+                return services.refuse(keyed_request, refusal)
             # A repeat gets the first answer, and another request under a used key gets 409, also if invalid.
             answer = services.find_answer(keyed_request)
             if answer is None:

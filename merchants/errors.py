@@ -1,4 +1,4 @@
-from core.errors import AuthenticationError, Invalid, NotFound, NotPermitted, RateLimitError
+from core.errors import AuthenticationError, NotFound, NotPermitted, RateLimitError, StateError
 
 
 class AuthenticationFailed(AuthenticationError):
@@ -21,7 +21,7 @@ class TooManyRefusedKeys(RateLimitError):
     message = "Too many requests without a valid key from this address. Try again in {retry_after} s."
 
 
-class BankNotConfigured(Invalid):
+class BankNotConfigured(StateError):
     code = "bank_not_configured"
     message = "This merchant has no bank configured yet."
 
@@ -31,7 +31,7 @@ class MerchantNotFound(NotFound):
     message = "No merchant {id}."
 
 
-class KeyNotRollable(Invalid):
+class KeyNotRollable(StateError):
     code = "key_not_rollable"
     message = "Key {id} is expired or revoked. Issue a new key."
 

@@ -1,4 +1,4 @@
-from core.errors import Busy, Invalid, NotFound, PaymentError, invalid_field
+from core.errors import Busy, Invalid, NotFound, PaymentError, StateError, invalid_field
 
 
 class PaymentNotFound(NotFound):
@@ -6,12 +6,12 @@ class PaymentNotFound(NotFound):
     message = "No payment {id}."
 
 
-class PaymentNotRefundable(Invalid):
+class PaymentNotRefundable(StateError):
     code = "payment_not_refundable"
     message = "This payment is {status}; only a succeeded payment can be refunded."
 
 
-class RefundAmountExceeded(Invalid):
+class RefundAmountExceeded(StateError):
     code = "refund_amount_exceeded"
     message = "The amount is more than the remaining amount of this payment: {left}."
 

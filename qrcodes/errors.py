@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound, invalid_field
+from core.errors import Invalid, NotFound, StateError, invalid_field
 
 
 class QrCodeNotFound(NotFound):
@@ -6,7 +6,7 @@ class QrCodeNotFound(NotFound):
     message = "No QR code {id}."
 
 
-class QrCodeNotExpirable(Invalid):
+class QrCodeNotExpirable(StateError):
     code = "qr_code_not_expirable"
     message = "This QR code is {status}; only a pending QR code can be expired."
 

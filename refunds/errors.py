@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound, invalid_field
+from core.errors import NotFound, StateError, invalid_field
 
 
 class RefundNotFound(NotFound):
@@ -6,17 +6,17 @@ class RefundNotFound(NotFound):
     message = "No refund {id}."
 
 
-class RefundNotCancelable(Invalid):
+class RefundNotCancelable(StateError):
     code = "refund_not_cancelable"
     message = "This refund is {status}; only a refund that was not submitted to a bank can be canceled."
 
 
-class RefundNotAddressable(Invalid):
+class RefundNotAddressable(StateError):
     code = "refund_not_addressable"
     message = "This refund is {status}; a destination can be set only while the refund waits for it."
 
 
-class PartialRefundNotSupported(Invalid):
+class PartialRefundNotSupported(StateError):
     """The bank cannot send to accounts. It only voids whole payments."""
 
     code = "partial_refund_not_supported"

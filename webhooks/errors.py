@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound, invalid_field
+from core.errors import Invalid, NotFound, StateError, invalid_field
 from webhooks.models import EventType
 
 
@@ -17,17 +17,17 @@ class DeliveryNotFound(NotFound):
     message = "No delivery {id} of this webhook."
 
 
-class WebhookNotTestable(Invalid):
+class WebhookNotTestable(StateError):
     code = "webhook_not_testable"
     message = "This webhook is disabled, so nothing is sent to it."
 
 
-class WebhookNotReplayable(Invalid):
+class WebhookNotReplayable(StateError):
     code = "webhook_not_replayable"
     message = "This webhook is disabled, so nothing is sent to it."
 
 
-class DeliveryNotRedeliverable(Invalid):
+class DeliveryNotRedeliverable(StateError):
     code = "delivery_not_redeliverable"
     message = "The webhook of this delivery is disabled, so nothing is sent to it."
 
@@ -40,7 +40,7 @@ class InvalidUrl(Invalid):
     message = "The URL must be a public https address, and the endpoint must answer a POST request."
 
 
-class TooManyWebhooks(Invalid):
+class TooManyWebhooks(StateError):
     status = 422
     code = "too_many_webhooks"
     message = "A merchant has at most {limit} webhooks. Delete one before you create another."

@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound
+from core.errors import NotFound, StateError
 
 
 class WithdrawalNotFound(NotFound):
@@ -6,6 +6,6 @@ class WithdrawalNotFound(NotFound):
     message = "No withdrawal {id}."
 
 
-class WithdrawalNotCancelable(Invalid):
+class WithdrawalNotCancelable(StateError):
     code = "withdrawal_not_cancelable"
     message = "This withdrawal is {status}; only a pending withdrawal can be canceled."

@@ -130,7 +130,7 @@ def test_refund_over_the_balance_is_refused_and_writes_nothing(refund_shop: Refu
     taken = refund_shop.shop.post("/v1/withdrawals", {"amount": 100_000, "currency": "THB"} | PAYEE)
     assert taken.status_code == 200, taken.content
     before = count_rows()
-    answer = refund_shop.ask(payment_id, amount=50_001, key="refund 1")
+    answer = refund_shop.ask(payment_id, amount=50_001)
     assert count_rows() == before
     assert error_of(answer) == (402, "insufficient_funds", None)
     assert answer.json()["error"]["type"] == "payment_error"
@@ -141,7 +141,7 @@ def test_refused_refund_writes_nothing(refund_shop: RefundShop) -> None:
     payment_id = refund_shop.paid()
     before = count_rows()
     for body in ({"amount": 150_001}, {"amount": 0}, {"reason": "x"}):
-        assert refund_shop.ask(payment_id, key="k", **body).status_code == 400
+        assert refund_shop.ask(payment_id, **body).status_code == 400
     assert count_rows() == before
 
 
