@@ -55,6 +55,22 @@ class ActionNotAllowed(Exception):
     """The action is not possible; the text tells staff why."""
 
 
+class ProbableDuplicate(ActionNotAllowed):
+    """The money is probably that of another report."""
+
+
+class NotConfirmed(ActionNotAllowed):
+    """Only an uploaded statement reports the money."""
+
+
+class BeingReversed(ActionNotAllowed):
+    """The bank is taking the money back."""
+
+
+class NoWayBack(ActionNotAllowed):
+    """The money cannot be sent to the payer's account from here."""
+
+
 class AlreadyResolved(ActionNotAllowed):
     """Somebody has decided already; the text says who, what and when. Nothing changed."""
 

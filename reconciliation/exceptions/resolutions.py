@@ -304,7 +304,7 @@ def _lock_open(movement_id: str) -> BankTransaction:
 def _check_no_probable_duplicate(movement: BankTransaction) -> None:
     """Raises ActionNotAllowed for money that probably counts already."""
     for other in probable_duplicates.find([movement]).values():
-        raise ActionNotAllowed(explanations.of_probable_duplicate(movement, other))
+        raise resolution_records.ProbableDuplicate(explanations.of_probable_duplicate(movement, other))
 
 
 def _credit(
@@ -332,7 +332,7 @@ def _return_to_payer(
     movement = _lock_open(movement_id)
     _check_no_probable_duplicate(movement)
     if not movement.is_confirmed:
-        raise ActionNotAllowed(
+        raise resolution_records.NotConfirmed(
             _(
                 "Only an uploaded statement reports this money. The bank or a second person must confirm it "
                 "before it can be sent."
@@ -341,17 +341,19 @@ def _return_to_payer(
     if type not in allowed_types(movement):
         raise ActionNotAllowed(_("This bank transaction has no money that can be returned."))
     if reversals.find_unapplied(movement) is not None:
-        raise ActionNotAllowed(
+        raise resolution_records.BeingReversed(
             _("The bank is reversing money of this transaction: ask the bank how much is left.")
         )
     try:
         payer_return = create(movement)
     except NoDestination:
-        raise ActionNotAllowed(_("The bank did not report the payer's account: enter one.")) from None
+        raise resolution_records.NoWayBack(
+            _("The bank did not report the payer's account: enter one.")
+        ) from None
     except NoSender:
         text = _(
             "Money cannot be sent by this bank from here: send it at the bank, then record a manual return."
         )
-        raise ActionNotAllowed(text) from None
+        raise resolution_records.NoWayBack(text) from None
     resolution_records.record(movement_id, type, note, now, movement.payment_id)
     return payer_return
