@@ -57,6 +57,7 @@ PATH_PARAMETERS: Json = {
     "payment_id": response_fields.id_schema("pay_"),
     "qr_code_id": response_fields.id_schema("qr_"),
     "refund_id": response_fields.id_schema("ref_"),
+    "exception_id": response_fields.id_schema("rcp_"),
     "webhook_id": response_fields.id_schema("wh_"),
     "delivery_id": response_fields.id_schema("dlv_"),
     "event_id": response_fields.id_schema("evt_"),

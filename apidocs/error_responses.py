@@ -41,11 +41,13 @@ SAMPLE_VALUES = {
     "name": "somebank",
     "limit": "20",
     "scope": "withdrawals:write",
+    "why": "it is accepted",
     "usable_at": "2026-11-22T03:04:05.123Z",
 }
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "qr_code_not_found": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
+    "exception_not_found": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
     "refund_not_found": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
     "webhook_not_found": "wh_0oDFPev2meeI9Zar81ilSZQbdAw",
     "delivery_not_found": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",

@@ -8,7 +8,7 @@ from core import response_fields
 from core.http import JSON
 from core.openapi import SerializerType, Tag
 from payments.openapi import PAYMENT
-from payments.serializers import PaymentEventData
+from payments.serializers import PaymentEventData, PaymentExceptionEventData
 from refunds.openapi import COMPLETED
 from refunds.serializers import RefundObject
 from webhooks.models import PING, EventType
@@ -18,7 +18,16 @@ from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
 from withdrawals.serializers import WithdrawalObject
 
 Json = dict[str, Any]
-PAYMENT_DATA: Json = {name: PAYMENT[name] for name in map(str, PaymentEventData().fields)}
+_EXCEPTION: Json = {
+    "exception_id": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
+    "reason": "amount_mismatch",
+    "amount": 100_000,
+    "status": "open",
+    "at": "2026-11-21T03:05:42.304Z",
+}
+PAYMENT_DATA: Json = {
+    name: PAYMENT[name] for name, field in PaymentEventData().fields.items() if field.required
+}
 PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
     (EventType.PAYMENT_PENDING, "A code was generated and is not paid yet", {"status": "pending"}),
     (EventType.PAYMENT_SUCCEEDED, "A payment is completed", {}),
@@ -26,6 +35,18 @@ PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
         EventType.PAYMENT_FAILED,
         "A payment was declined (status failed) or not paid in time (status expired)",
         {"status": "failed", "failure_code": "declined_by_bank"},
+    ),
+]
+EXCEPTION_EVENTS: list[tuple[EventType, str, Json]] = [
+    (
+        EventType.PAYMENT_EXCEPTION,
+        "Money that does not fit arrived for a payment, and waits for a decision",
+        {"status": "expired", "amount_received": 100_000, "exception": _EXCEPTION},
+    ),
+    (
+        EventType.PAYMENT_EXCEPTION_RESOLVED,
+        "Such money was accepted or attached, or it went back",
+        {"amount_received": 100_000, "exception": _EXCEPTION | {"status": "accepted"}},
     ),
 ]
 WITHDRAWAL_EVENTS: list[tuple[EventType, str, Json]] = [
@@ -72,6 +93,12 @@ def describe(schema: AutoSchema) -> Json:
         **{
             str(error_type): _message(schema, error_type, summary, PaymentEventData, PAYMENT_DATA | changes)
             for error_type, summary, changes in PAYMENT_EVENTS
+        },
+        **{
+            str(error_type): _message(
+                schema, error_type, summary, PaymentExceptionEventData, PAYMENT_DATA | changes
+            )
+            for error_type, summary, changes in EXCEPTION_EVENTS
         },
         **{
             str(error_type): _message(schema, error_type, summary, WithdrawalObject, data)

@@ -12,6 +12,7 @@ from operations import health, metrics
 from payments import card_responses
 from payments.views import PaymentViewSet
 from qrcodes import views as qr_codes
+from reconciliation.exceptions.views import PaymentExceptionViewSet
 from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
 from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
@@ -32,6 +33,17 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
     ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
+    ("payments/<str:payment_id>/exceptions", PaymentExceptionViewSet, {"get": "list"}),
+    (
+        "payments/<str:payment_id>/exceptions/<str:exception_id>/accept",
+        PaymentExceptionViewSet,
+        {"post": "accept"},
+    ),
+    (
+        "payments/<str:payment_id>/exceptions/<str:exception_id>/return",
+        PaymentExceptionViewSet,
+        {"post": "send_back"},
+    ),
     ("refunds", RefundViewSet, {"get": "list", "post": "create"}),
     ("refunds/<str:refund_id>", RefundViewSet, {"get": "retrieve"}),
     ("refunds/<str:refund_id>/destination", RefundViewSet, {"post": "destination"}),

@@ -54,8 +54,12 @@ def _refunds(payment: Payment) -> "QuerySet[Refund]":
 
 
 def _deliveries(payment: Payment) -> list[ShownDelivery]:
-    """Of the events of the payment and of its refunds."""
-    subjects = [payment.id, *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS]]
+    """Of the events of the payment, its refunds and its exceptions."""
+    subjects = [
+        payment.id,
+        *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS],
+        *payment.exceptions.values_list("pk", flat=True)[:MAX_ROWS],
+    ]
     newest_first = DeliveryAttempt.objects.order_by("-number")
     found = Delivery.objects.filter(event__subject_id__in=subjects).select_related("endpoint")
     attempts = Prefetch("attempt_set", queryset=newest_first)

@@ -8,5 +8,6 @@ class Scope(TextChoices):
     PAYMENTS_READ = "payments:read", _("Read everything except webhook secrets")
     PAYMENTS_WRITE = "payments:write", _("Create QR codes and charge cards")
     REFUNDS_WRITE = "refunds:write", _("Refund payments")
+    EXCEPTIONS_WRITE = "exceptions:write", _("Accept or return money that does not fit")
     WITHDRAWALS_WRITE = "withdrawals:write", _("Withdraw money")
     WEBHOOKS_WRITE = "webhooks:write", _("Manage webhooks and read their secrets")

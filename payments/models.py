@@ -185,6 +185,11 @@ class Payment(StateMachine):
         return ids.new("pay_", at)
 
 
+# Statuses of exceptions. Open ones wait for a decision; held money is still here; the others have ended.
+OPEN_STATUSES = ("open",)
+HELD_STATUSES = (*OPEN_STATUSES, "sending_back")
+
+
 class PaymentException(models.Model):
     """Money that a bank reported for a payment and that did not match, with its resolution.
 
@@ -204,3 +209,8 @@ class PaymentException(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.reason} {self.status}"
+
+    @property
+    def held_amount(self) -> int:
+        """Satang that are here and that nobody was credited with."""
+        return self.amount if self.status in HELD_STATUSES else 0

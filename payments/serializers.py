@@ -57,16 +57,17 @@ class Card(serializers.Serializer[Any]):
 
 
 class PaymentExceptionObject(serializers.Serializer[Any]):
-    """Money that came for a payment and did not fit. Staff decide about it."""
+    """Money that came for a payment and did not fit. The merchant or the operator decides about it."""
 
+    exception_id = response_fields.public_id("rcp_")
     reason = serializers.ChoiceField(
         ["duplicate", "amount_mismatch", "late"], help_text="Paid twice, wrong amount, paid after expiry."
     )
     amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang received.")
     status = serializers.ChoiceField(
         ["open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"],
-        help_text="`open` waits for staff; `attached` paid for another payment; `taken_back` by the bank; "
-        "`merged`: the same money as another report.",
+        help_text="`open` waits for a decision; `attached` paid for another payment; `taken_back` by the "
+        "bank; `merged`: the same money as another report.",
     )
     at = response_fields.instant(help_text="When the bank reported it.")
 
@@ -89,7 +90,8 @@ class PaymentObject(serializers.Serializer[Any]):
     amount_received = response_fields.satang(
         1,
         response_fields.MAX_SATANG,
-        "Satang received, if staff accepted another amount.",
+        "Satang received. Of a paid payment: only if it is not `amount`. Of any other: the money that "
+        "arrived and did not fit, while it is held (see `exceptions`).",
         allow_null=True,
     )
     amount_refunded = response_fields.satang(
@@ -126,6 +128,21 @@ class PaymentEventData(serializers.Serializer[Any]):
     reference = serializers.CharField(max_length=35, allow_null=True)
     metadata = response_fields.metadata(allow_null=True)
     failure_code = serializers.CharField(max_length=40, allow_null=True)
+    amount_received = serializers.IntegerField(
+        min_value=1,
+        max_value=response_fields.MAX_SATANG,
+        required=False,
+        help_text="Satang received; absent if they are the amount.",
+    )
+
+
+class PaymentExceptionEventData(PaymentEventData):
+    """A payment, and what became of money that arrived for it and did not fit."""
+
+    amount_received = response_fields.satang(
+        1, response_fields.MAX_SATANG, "As in the payment object.", allow_null=True
+    )
+    exception = PaymentExceptionObject()
 
 
 _CARD_DIGITS = re.compile("[0-9]{13,19}")

@@ -1,14 +1,16 @@
 """The JSON of a payment: its API object and the data of its events."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from core.clock import iso, iso_or_none
-from payments.models import Payment, PaymentStatus
+from payments.models import Payment, PaymentException, PaymentStatus
 
 
 def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
     """Both objects of the interface in one: `card` is null for QR codes, `qr_code_id` for cards."""
+    exceptions = _exceptions(payment)
     return {
         "payment_id": payment.id,
         "qr_code_id": payment.qr_code_id,
@@ -22,12 +24,12 @@ def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
         "completed_at": iso_or_none(payment.completed_at),
         "card": _card(payment),
         "metadata": payment.metadata,
-        "amount_received": payment.amount_received,
+        "amount_received": _amount_received(payment, exceptions),
         "amount_refunded": payment.amount_refunded,
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),
         "authorize_uri": payment.authorize_uri if payment.status == PaymentStatus.PENDING else None,
-        "exceptions": _exceptions(payment),
+        "exceptions": [exception_object(each) for each in exceptions],
     }
 
 
@@ -47,14 +49,37 @@ def event_data(payment: Payment) -> dict[str, Any]:
     }
 
 
-def _exceptions(payment: Payment) -> list[dict[str, Any]]:
+def exception_object(exception: PaymentException) -> dict[str, Any]:
+    """Money that did not fit, as the payment, its events and its own endpoints show it."""
+    return {
+        "exception_id": exception.id,
+        "reason": exception.reason,
+        "amount": exception.amount,
+        "status": exception.status,
+        "at": iso(exception.reported_at),
+    }
+
+
+def exception_event_data(exception: PaymentException, now: datetime) -> dict[str, Any]:
+    """`data` of the events about an exception: its payment at this moment, and the exception."""
+    payment = exception.payment
+    return event_data(payment) | {
+        "status": payment.status_at(now),
+        "amount_received": _amount_received(payment, _exceptions(payment)),
+        "exception": exception_object(exception),
+    }
+
+
+def _exceptions(payment: Payment) -> Sequence[PaymentException]:
     """The payment's exceptions. The flag saves a query: most payments have none."""
-    if not payment.has_exceptions:
-        return []
-    return [
-        {"reason": each.reason, "amount": each.amount, "status": each.status, "at": iso(each.reported_at)}
-        for each in payment.exceptions.all()
-    ]
+    return list(payment.exceptions.all()) if payment.has_exceptions else ()
+
+
+def _amount_received(payment: Payment, exceptions: Sequence[PaymentException]) -> int | None:
+    """The satang that paid, if it is another amount. Before a payment is paid, what is held for it."""
+    if payment.completed_at is not None:
+        return payment.amount_received
+    return sum(each.held_amount for each in exceptions) or None
 
 
 def _updated_at(payment: Payment, now: datetime) -> datetime:

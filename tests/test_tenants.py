@@ -97,10 +97,21 @@ def a_transaction(shop: Shop) -> str:
     return str(shop.get("/v1/transactions").json()["transactions"][0]["transaction_id"])
 
 
-# Builders of the objects that path parameters name. A delivery needs the webhook before it.
+def an_exception(shop: Shop) -> str:
+    """Too little money for the newest payment of the shop."""
+    (payment,) = shop.get("/v1/payments?limit=1").json()["payments"]
+    code = shop.get(f"/v1/qr-codes/{payment['qr_code_id']}").json()
+    SandboxBankClient(new_client()).notify(code, satang=1)
+    (found,) = shop.get(f"/v1/payments/{payment['payment_id']}/exceptions").json()["exceptions"]
+    return str(found["exception_id"])
+
+
+# Builders of the objects that path parameters name. A delivery needs the webhook before it, an
+# exception the payment.
 OWNED: dict[str, Callable[[Shop], str]] = {
     "qr_code_id": lambda shop: str(shop.qr_code()["qr_code_id"]),
     "payment_id": lambda shop: str(shop.qr_code()["payment_id"]),
+    "exception_id": an_exception,
     "refund_id": a_refund,
     "webhook_id": a_webhook,
     "delivery_id": a_delivery,

@@ -103,13 +103,13 @@ def _resolution_source(context: PaymentContext, resolutions: QuerySet[Resolution
 
 def _resolution_entry(action: Any) -> TimelineEntry:
     """Only staff see the payment if it belongs to another merchant."""
-    is_policy = action.actor.startswith("policy:")
+    by = {"policy": "policy", "key": "merchant"}.get(action.actor.partition(":")[0], "staff")
     details = {"subject_id": action.subject_id}
     if action.payment_id and action.is_ours:
         details["payment_id"] = action.payment_id
     return TimelineEntry(
         action.created_at,
-        TimelineEntryType.POLICY_ACCEPTED if is_policy else public_type("staff", action.type),
+        public_type(by, action.type),
         RESOLUTION_TEXT[ResolutionType(action.type)],
         action.actor,
         action.request_id,

@@ -30,6 +30,8 @@ class TimelineEntryType(StrEnum):
     CONTRADICTION = "bank.contradiction"  # a bank or acquirer contradicts our final status
     STATEMENT = "bank.statement"  # a statement line reports the money
     POLICY_ACCEPTED = "policy.accepted"  # by the merchant's policy for late money
+    MERCHANT_ACCEPTED = "merchant.accepted"  # by the merchant's key
+    MERCHANT_SENT_BACK = "merchant.sent_back"
     ACCEPTED = "staff.accepted"
     ATTACHED = "staff.attached"
     SENT_BACK = "staff.sent_back"

@@ -64,7 +64,7 @@ def dropped(context: PaymentContext) -> EntrySource:
 
 
 def _subject_ids(context: PaymentContext) -> list[str]:
-    return [context.payment.pk, *context.refund_ids]
+    return [context.payment.pk, *context.refund_ids, *context.movement_ids]
 
 
 def _deliveries(context: PaymentContext) -> QuerySet[Any]:

@@ -207,6 +207,8 @@ class EventType(StrEnum):
     PAYMENT_SUCCEEDED = "payment.succeeded"
     PAYMENT_FAILED = "payment.failed"
     PAYMENT_PENDING = "payment.pending"
+    PAYMENT_EXCEPTION = "payment.exception"
+    PAYMENT_EXCEPTION_RESOLVED = "payment.exception_resolved"
     WITHDRAWAL_PROCESSED = "withdrawal.processed"
     WITHDRAWAL_SUCCEEDED = "withdrawal.succeeded"
     WITHDRAWAL_FAILED = "withdrawal.failed"
@@ -230,7 +232,7 @@ class Event(CausedRow):
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     type = models.CharField(max_length=40)
-    subject_id = PublicId(help_text="The payment, refund or withdrawal.")
+    subject_id = PublicId(help_text="The payment, refund, withdrawal or exception.")
     body = models.BinaryField()
     created_at = models.DateTimeField()
 

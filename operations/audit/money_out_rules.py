@@ -7,6 +7,7 @@ REQUESTERS = """(
     SELECT subject_id AS id, actor, 'withdrawals:write' AS scope FROM webhooks_event
     WHERE type = 'withdrawal.pending'
     UNION ALL SELECT id, actor, 'refunds:write' FROM refunds_refund
+    UNION ALL SELECT subject_id || ' ' || id, actor, 'exceptions:write' FROM reconciliation_resolution
 ) AS requested"""
 
 RULES = [
@@ -71,7 +72,7 @@ RULES = [
         published_events("starts_with(type, 'withdrawal.')"),
     ),
     AuditRule(
-        "API keys of withdrawals and refunds have the scope for it",
+        "API keys have the scopes of what they did",
         f"SELECT id, scope FROM {REQUESTERS} WHERE starts_with(actor, 'key:')",  # noqa: S608
         f"""SELECT requested.id, scope FROM {REQUESTERS}
            JOIN merchants_apikey AS key ON 'key:' || key.public_id = actor AND scope = ANY(key.scopes)""",  # noqa: S608

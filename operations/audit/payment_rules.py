@@ -66,7 +66,7 @@ RULES = [
            FROM webhooks_event AS event
            LEFT JOIN payments_payment AS payment ON payment.id = event.subject_id
            LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = event.subject_id
-           WHERE starts_with(event.type, 'payment.')
+           WHERE starts_with(event.type, 'payment.') AND NOT starts_with(event.type, 'payment.exception')
            GROUP BY subject_id, type, event.merchant_id, payment.id, charge.state
            HAVING count(*) > 1 OR event.merchant_id IS DISTINCT FROM payment.merchant_id OR (CASE type
                WHEN 'payment.failed' THEN

@@ -10,6 +10,8 @@ IS_CREDITED_TO_MERCHANT = (
 IS_RESOLVED = """(resolution_state NOT IN ('', 'taken_back') OR resolution_state = '' AND kind = 'reversal'
     AND match_result = 'unmatched' AND EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id =
     movement.id))"""
+# Statuses of exceptions on payments that have not ended.
+UNRESOLVED = "('open', 'sending_back')"
 # The columns that the list of exceptions shows.
 LISTED_COLUMNS = (
     "concat_ws(' ', reason, bank, merchant_id, payment_id, amount, reference1, bank_transaction_id, "
@@ -247,6 +249,23 @@ RULES = [
         "payments with exceptions are marked",
         "SELECT DISTINCT payment_id, 'exceptions' FROM payments_paymentexception",
         "SELECT id, 'exceptions' FROM payments_payment WHERE has_exceptions",
+    ),
+    AuditRule(
+        "exception events match the payment exceptions",
+        # Late money that the merchant's policy accepts never waits. A resolved exception can be open again.
+        f"""SELECT concat_ws(' ', exception.id, event.type), 'to ' || payment.merchant_id
+            FROM payments_paymentexception AS exception
+            JOIN payments_payment AS payment ON payment.id = exception.payment_id
+            JOIN LATERAL (VALUES
+                ('payment.exception', NOT EXISTS (SELECT FROM reconciliation_resolution AS resolution
+                    WHERE resolution.subject_id = exception.id AND starts_with(actor, 'policy:'))),
+                ('payment.exception_resolved', exception.status NOT IN {UNRESOLVED})
+            ) AS event (type, is_expected) ON is_expected""",  # noqa: S608
+        f"""SELECT DISTINCT concat_ws(' ', subject_id, type), 'to ' || event.merchant_id
+            FROM webhooks_event AS event
+            LEFT JOIN payments_paymentexception AS exception ON exception.id = event.subject_id
+            WHERE type = 'payment.exception' OR type = 'payment.exception_resolved'
+                AND exception.status IN {UNRESOLVED} IS NOT TRUE""",  # noqa: S608
     ),
     AuditRule(
         "the list of exceptions is complete",

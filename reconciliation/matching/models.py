@@ -10,6 +10,7 @@ from core import triggers, vault
 from core.columns import PublicIdKey
 from core.state_machines import StateMachine
 from merchants.models import Merchant
+from payments import exceptions
 from payments.models import Payment
 
 
@@ -42,7 +43,8 @@ class MatchResult(models.TextChoices):
 
 
 # Money with these results stays in the suspense account until staff decide.
-HELD_RESULTS = [MatchResult.UNMATCHED, MatchResult.DUPLICATE, MatchResult.AMOUNT_MISMATCH, MatchResult.LATE]
+PAYMENT_RESULTS = [MatchResult.DUPLICATE, MatchResult.AMOUNT_MISMATCH, MatchResult.LATE]  # it shows them
+HELD_RESULTS = [MatchResult.UNMATCHED, *PAYMENT_RESULTS]
 
 
 class ResolutionState(models.TextChoices):
@@ -356,5 +358,10 @@ class BankTransaction(StateMachine):
         return [name for name in (self.bank_transaction_id, self.later_bank_transaction_id) if name]
 
     def resolve(self, target: ResolutionState, *, now: datetime, **fields: Any) -> None:
-        """Change the resolution state, or raise IllegalTransition. The caller holds the row lock."""
+        """Change the resolution state, or raise IllegalTransition. The caller holds the row lock.
+
+        The merchant of the payment is told, see `payments.exceptions`.
+        """
         self.transition(target, resolved_at=now if target else None, **fields)
+        if self.match_result in PAYMENT_RESULTS:
+            exceptions.publish([self.id], now=now)

@@ -14,7 +14,7 @@ from core import rows
 from ledger import accounts
 from ledger import services as ledger
 from merchants.models import LateMoneyPolicy
-from payments import expiry_sweep
+from payments import exceptions, expiry_sweep
 from payments import services as payments
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import order_completion, probable_duplicates
@@ -198,22 +198,26 @@ def _act_on(matches: Sequence[Match], now: datetime) -> None:
     names = ["match_result", "matched_at", "payment", "merchant"]
     rows.update_rows([match.movement for match in matches], names)
     source = accounts.bank(matches[0].movement.bank)
-    if held := [match for match in matches if match.result in HELD_RESULTS]:
-        _hold_in_suspense(held, source, now)
+    held = [match for match in matches if match.result in HELD_RESULTS]
+    waiting = _hold_in_suspense(held, source, now) if held else []
     pairs = [(match.movement, match.payment) for match in matches if match.payment]
     if paid := [pair for pair in pairs if pair[0].match_result == MatchResult.APPLIED]:
         crediting.credit(paid, source=source, now=now)
     for movement, payment in pairs:
         if movement.match_result == MatchResult.DECLINED and payment.status == PaymentStatus.PENDING:
             payments.fail(payment, failure_code=DECLINED_BY_BANK, now=now)
+    if exception_ids := [match.movement.id for match in waiting if match.payment]:
+        exceptions.publish(exception_ids, now=now)
 
 
-def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> None:
+def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> list[Match]:
+    """Hold the money. Returns what waits for a decision: not late money that its merchant accepts."""
     ledger.hold({match.movement.id: match.movement.amount for match in held}, source=source, now=now)
     waiting = [match for match in held if not _accept_late_money(match, now)]
     if waiting:
         found = ", ".join(f"{match.movement.id} ({match.result})" for match in waiting)
         log.warning("bank transactions from %s wait for staff: %s", source, found)
+    return waiting
 
 
 def _accept_late_money(match: Match, now: datetime) -> bool:

@@ -199,8 +199,11 @@ def test_openapi_amounts_ids_and_times_have_format_and_limits() -> None:
 @pytest.mark.slow
 def test_payment_webhooks_match_the_openapi_schema(shop: Shop, bank: SandboxBankClient) -> None:
     paid = shop.qr_code(reference="order 17", metadata={"table": 4})
-    declined, ended = shop.qr_code(), shop.qr_code()
+    declined, ended, odd = shop.qr_code(), shop.qr_code(), shop.qr_code()
     bank.notify(paid)
+    bank.notify(odd, satang=1)
+    (found,) = shop.payment(odd["payment_id"])["exceptions"]
+    shop.post(f"/v1/payments/{odd['payment_id']}/exceptions/{found['exception_id']}/accept")
     bank.notify(declined, type="decline")
     shop.post(f"/v1/qr-codes/{ended['qr_code_id']}/expire")
     sent = [orjson.loads(bytes(event.body)) for event in Event.objects.all()]

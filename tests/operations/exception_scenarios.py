@@ -47,6 +47,15 @@ def accept(refund_shop: RefundShop, serving: Serving) -> None:
         decide("accept", movement)
 
 
+def decide_as_merchant(refund_shop: RefundShop, serving: Serving) -> None:
+    """A merchant accepts money, and returns other money; the bank refuses the return."""
+    seller = _shop(refund_shop)
+    seller.decide("accept", seller.mismatch(149_999))
+    serving(sends=[REFUSED])
+    seller.decide("return", seller.duplicate())
+    run_returns()
+
+
 def accept_by_policy(refund_shop: RefundShop, serving: Serving) -> None:
     seller = _empty_shop(refund_shop)
     Merchant.objects.filter(pk=seller.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
@@ -302,7 +311,8 @@ def merge_duplicates(refund_shop: RefundShop, serving: Serving) -> None:
 
 
 SCENARIOS = [
-    accept, accept_by_policy, attach, send_back, send_back_by_hand, dismiss, credit_returned_refund,
+    accept, decide_as_merchant, accept_by_policy, attach, send_back, send_back_by_hand, dismiss,
+    credit_returned_refund,
     reverse, reverse_more_than_balance, reverse_after_refund,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     write_off, reopen, take_back_by_order, begin_to_send_back,

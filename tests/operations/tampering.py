@@ -303,6 +303,13 @@ TAMPERINGS = {
         "UPDATE payments_payment SET has_exceptions = false",
         f"UPDATE payments_payment SET has_exceptions = true WHERE id = {FAILED}",
     ],
+    "exception events match the payment exceptions": [
+        "DELETE FROM webhooks_event WHERE type = 'payment.exception'",
+        "DELETE FROM webhooks_event WHERE type = 'payment.exception_resolved'",
+        "UPDATE webhooks_event SET type = 'payment.exception' WHERE type = 'payment.exception_resolved'",
+        "UPDATE webhooks_event SET merchant_id = 'mch_other' WHERE type = 'payment.exception'",
+        "UPDATE webhooks_event SET subject_id = 'rcp_other' WHERE type = 'payment.exception'",
+    ],
     "the list of exceptions is complete": [
         f"DELETE FROM reconciliation_reconciliationexception WHERE id = {WAITS}",
         f"UPDATE reconciliation_reconciliationexception SET amount = amount + 1 WHERE id = {WAITS}",
@@ -344,9 +351,10 @@ TAMPERINGS = {
         delete_event("withdrawal.failed"),
         duplicate_event("withdrawal.processed"),
     ],
-    "API keys of withdrawals and refunds have the scope for it": [
+    "API keys have the scopes of what they did": [
         "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'withdrawals:write')",
         "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'refunds:write')",
+        "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'exceptions:write')",
         "DELETE FROM merchants_apikey",
     ],
     "reserved balances equal pending refunds and withdrawals": [

@@ -108,6 +108,18 @@ class Seller(RefundShop):
         )
         return found
 
+    def ask_to(self, decision: str, movement: BankTransaction, **body: Any) -> Any:
+        """The answer when the merchant decides about an exception: `accept` or `return`."""
+        path = f"/v1/payments/{movement.payment_id}/exceptions/{movement.id}/{decision}"
+        return self.shop.post(path, body)
+
+    def decide(self, decision: str, movement: BankTransaction, **body: Any) -> dict[str, Any]:
+        """The exception after the merchant has decided."""
+        answer = self.ask_to(decision, movement, **body)
+        assert answer.status_code == 200, answer.content
+        found: dict[str, Any] = answer.json()
+        return found
+
     def funds(self) -> dict[str, Any]:
         """Return what the balance API shows, without the currency."""
         balance: dict[str, Any] = self.shop.get("/v1/balance").json()

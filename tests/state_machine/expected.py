@@ -58,7 +58,7 @@ class Payment:
 
     @property
     def amount_received(self) -> int | None:
-        """Return `amount_received` as the API shows it."""
+        """Return `amount_received` of a paid payment as the API shows it."""
         return self.received if self.received not in (0, self.amount) else None
 
     @property

@@ -58,6 +58,13 @@ class MoneyModel:
         """Return the held money, about which staff can decide."""
         return [money for money in self.money if money.place == "held"]
 
+    def amount_received(self, payment: Payment) -> int | None:
+        """Return `amount_received` as the API shows it: before a payment is paid, what is held for it."""
+        if payment.received:
+            return payment.amount_received
+        named = [money for money in self.money if money.named_payment is payment]
+        return sum(money.amount for money in named if money.place in ("held", "sending")) or None
+
     def waiting(self) -> list[ApprovalItem]:
         """Return the items that wait for approval by a second person."""
         return [item for item in self.approval_items if item.state == "waiting"]

@@ -252,7 +252,7 @@ class PaymentsMachine(RuleBasedStateMachine):
         assert not self.view.check_audit()
         assert self.view.read("balance") == self.model.balance
         assert self.view.listed("payments", "status", "amount_refunded", "amount_received") == {
-            payment.id: (payment.status, payment.refunded, payment.amount_received)
+            payment.id: (payment.status, payment.refunded, self.model.amount_received(payment))
             for payment in self.model.payments.values()
         }
         for purpose in ("refund", "withdrawal"):

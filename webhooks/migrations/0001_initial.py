@@ -126,7 +126,7 @@ class Migration(migrations.Migration):
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(max_length=40)),
-                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
+                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or exception.', max_length=31)),
                 ('body', models.BinaryField()),
                 ('created_at', models.DateTimeField()),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),

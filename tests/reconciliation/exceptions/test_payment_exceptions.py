@@ -38,7 +38,7 @@ def test_overpaid_or_expired_payment_shows_the_exceptions(seller: Seller, admin_
         machine.shift(timedelta(minutes=2))
         expiry_sweep.expire_due(now=clock.now())
         reported = seller.shop.payment(code["payment_id"])
-        assert (reported["status"], reported["amount_received"]) == ("expired", None)
+        assert (reported["status"], reported["amount_received"]) == ("expired", 300_000)
         assert exceptions_of(seller, code) == [("amount_mismatch", 300_000, "open")]
         timeline = seller.shop.get(f"/v1/payments/{code['payment_id']}/timeline").json()
         assert timeline["sources"] == ["callback"]
@@ -61,7 +61,25 @@ def test_exception_status_follows_the_resolution(seller: Seller) -> None:
     decide("attach", second, payment_id=other["payment_id"])
     seller.reverse(third)
     assert [status for *_, status in exceptions_of(seller, code)] == ["sent_back", "attached", "taken_back"]
+    assert seller.shop.payment(code["payment_id"])["amount_received"] is None
     assert exceptions_of(seller, other) == []
+
+
+def test_money_held_for_an_unpaid_payment_is_its_amount_received(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    seen = [seller.shop.payment(code["payment_id"])["amount_received"]]
+    for satang in (50_000, 70_000):
+        seller.report(code, satang=satang)
+        seen.append(seller.shop.payment(code["payment_id"])["amount_received"])
+    assert seen == [None, 50_000, 120_000]
+
+
+def test_money_that_came_twice_is_not_in_amount_received(seller: Seller) -> None:
+    """`amount_received` of a paid payment is what history, balance and refunds use."""
+    movement = seller.duplicate()
+    shown = seller.shop.payment(str(movement.payment_id))
+    assert (shown["status"], shown["amount_received"]) == ("succeeded", None)
+    assert [each["exception_id"] for each in shown["exceptions"]] == [movement.id]
 
 
 @pytest.mark.slow
@@ -83,6 +101,27 @@ def test_payment_without_exceptions_takes_no_extra_query(seller: Seller) -> None
             seller.shop.payment(code["payment_id"])
         counts.append(sum("paymentexception" in each["sql"] for each in asked))
     assert counts == [0, 1]
+
+
+def test_list_of_payments_reads_all_exceptions_with_one_statement(seller: Seller) -> None:
+    for _ in range(3):
+        seller.mismatch()
+    with CaptureQueriesContext(connection) as asked:
+        listed = seller.shop.get("/v1/payments").json()["payments"]
+    assert [len(each["exceptions"]) for each in listed] == [1, 1, 1]
+    assert sum("paymentexception" in each["sql"] for each in asked) == 1
+
+
+def test_exceptions_of_a_payment_are_listed_newest_first(seller: Seller) -> None:
+    code = seller.shop.qr_code()
+    for satang in (1, 2, 3):
+        seller.report(code, satang=satang)
+    for prefix in ("/v1", "/Thai/v1"):
+        page = seller.shop.get(f"{prefix}/payments/{code['payment_id']}/exceptions?limit=2&offset=1").json()
+        assert [each["amount"] for each in page["exceptions"]] == [2, 1]
+        assert (page["total"], page["limit"], page["offset"]) == (3, 2, 1)
+    shown = seller.shop.payment(code["payment_id"])["exceptions"]
+    assert page["exceptions"] == shown[1::-1]
 
 
 def test_unmatched_money_is_not_an_exception_of_a_payment(seller: Seller) -> None:

@@ -1,0 +1,35 @@
+"""Events about money that arrived for a payment and did not fit."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from payments.models import HELD_STATUSES, OPEN_STATUSES, PaymentException
+from payments.shapes import exception_event_data
+from webhooks import events
+from webhooks.models import EventType
+
+
+def publish(exception_ids: Iterable[str], *, now: datetime) -> None:
+    """Publish what became of these exceptions, in the commit of the change. Other ids are ignored.
+
+    Money on its way to the payer has no event: the bank can still refuse it.
+    """
+    found = PaymentException.objects.filter(pk__in=exception_ids).select_related("payment")
+    published = [
+        _event(each, now)
+        for each in found.prefetch_related("payment__exceptions")
+        if each.status in OPEN_STATUSES or each.status not in HELD_STATUSES
+    ]
+    if published:
+        events.publish_many(published)
+
+
+def _event(exception: PaymentException, now: datetime) -> events.NewEvent:
+    is_open = exception.status in OPEN_STATUSES
+    return events.NewEvent(
+        exception.payment.merchant_id,
+        EventType.PAYMENT_EXCEPTION if is_open else EventType.PAYMENT_EXCEPTION_RESOLVED,
+        exception.id,
+        exception_event_data(exception, now),
+        now,
+    )

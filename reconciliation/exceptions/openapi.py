@@ -1,0 +1,61 @@
+"""The operations on the exceptions of a payment in the OpenAPI document."""
+
+from typing import Any
+
+from core.openapi import Body, Operation, Tag, page_example
+from core.paging import PageQuery
+from core.scopes import Scope
+from payments.errors import PaymentNotFound
+from payments.serializers import PaymentExceptionObject
+from reconciliation.exceptions.errors import (
+    ExceptionNotAcceptable,
+    ExceptionNotFound,
+    ExceptionNotReturnable,
+)
+from reconciliation.exceptions.serializers import DecisionRequest, PaymentExceptionList
+
+EXCEPTION: dict[str, Any] = {
+    "exception_id": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
+    "reason": "amount_mismatch",
+    "amount": 100_000,
+    "status": "open",
+    "at": "2026-11-21T03:05:42.304Z",
+}
+_DECISION = {"note": "The customer paid the rest in cash."}
+
+list_ = Operation(
+    name="list_payment_exceptions",
+    tag=Tag.PAYMENTS,
+    scope=Scope.PAYMENTS_READ,
+    summary="List the exceptions of a payment",
+    description="Money that arrived for the payment and did not fit: too little, too much, late or twice. "
+    "Newest first. Open ones wait until you or the operator decide. Money with an unknown reference is not "
+    "here: the operator decides about it.",
+    query=PageQuery,
+    response=Body(PaymentExceptionList, page_example("exceptions", EXCEPTION)),
+    errors=(PaymentNotFound,),
+)
+accept = Operation(
+    name="accept_payment_exception",
+    tag=Tag.PAYMENTS,
+    scope=Scope.EXCEPTIONS_WRITE,
+    summary="Accept the money of an exception",
+    description="The payment succeeds with the money that arrived, also if it is late or another amount "
+    "(`amount_received`). Possible while the payment is pending or expired, so not for money that came "
+    "twice. Only one decision counts: yours or the operator's.",
+    body=Body(DecisionRequest, _DECISION),
+    response=Body(PaymentExceptionObject, EXCEPTION | {"status": "accepted"}),
+    errors=(PaymentNotFound, ExceptionNotFound, ExceptionNotAcceptable),
+)
+send_back = Operation(
+    name="return_payment_exception",
+    tag=Tag.PAYMENTS,
+    scope=Scope.EXCEPTIONS_WRITE,
+    summary="Return the money of an exception",
+    description="All of the money goes back to the account that it came from. It is `sending_back` until the "
+    "bank confirms, then `sent_back`; if the bank refuses it, it is `open` again. Only the operator can send "
+    "it to another account. Only one decision counts: yours or the operator's.",
+    body=Body(DecisionRequest, {"note": "Paid twice by mistake."}),
+    response=Body(PaymentExceptionObject, EXCEPTION | {"status": "sending_back"}),
+    errors=(PaymentNotFound, ExceptionNotFound, ExceptionNotReturnable),
+)

@@ -1,0 +1,27 @@
+"""The API by which merchants read and decide about the exceptions of their payments."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from core import fields, response_fields
+from payments.serializers import PaymentExceptionObject
+
+MAX_NOTE_LENGTH = 255
+
+
+class DecisionRequest(serializers.Serializer[Any]):
+    """A decision about an exception."""
+
+    note = fields.Text(
+        min_length=1, max_length=MAX_NOTE_LENGTH, required=False, help_text="Your reason, for the records."
+    )
+
+
+class PaymentExceptionList(response_fields.Page):
+    """A page of the exceptions of a payment."""
+
+    exceptions = PaymentExceptionObject(many=True)
+
+
+DECISION_REQUEST = DecisionRequest()

@@ -1,0 +1,52 @@
+from rest_framework.request import Request
+
+from core import api, clock
+from core.http import ApiResponse
+from core.paging import PageQuery, page_response
+from idempotency.services import Job
+from idempotency.views import idempotent
+from merchants.api import MerchantViewSet, merchant_of
+from payments.shapes import exception_object
+from reconciliation.exceptions import merchant_decisions
+from reconciliation.exceptions import openapi as docs
+from reconciliation.exceptions.serializers import DECISION_REQUEST
+
+QUERY = PageQuery()
+
+
+class PaymentExceptionViewSet(MerchantViewSet):
+    """Read the exceptions of a payment, and decide about them."""
+
+    @docs.list_
+    def list(self, request: Request, payment_id: str) -> ApiResponse:
+        query = api.read_query(QUERY, request)
+        payment = merchant_decisions.find_payment(merchant=merchant_of(request), payment_id=payment_id)
+        found, start = payment.exceptions.order_by("-reported_at", "-id"), query["offset"]
+        shown = [exception_object(each) for each in found[start : start + query["limit"]]]
+        return page_response(shown, found.count(), query, "exceptions")
+
+    @docs.accept
+    @idempotent
+    def accept(self, request: Request, payment_id: str, exception_id: str) -> Job:
+        fields, merchant, now = api.read_body(DECISION_REQUEST, request), merchant_of(request), clock.now()
+
+        def work() -> ApiResponse:
+            found = merchant_decisions.find(
+                merchant=merchant, payment_id=payment_id, exception_id=exception_id
+            )
+            return ApiResponse.of(exception_object(merchant_decisions.accept(found, now=now, **fields)))
+
+        return work
+
+    @docs.send_back
+    @idempotent
+    def send_back(self, request: Request, payment_id: str, exception_id: str) -> Job:
+        fields, merchant, now = api.read_body(DECISION_REQUEST, request), merchant_of(request), clock.now()
+
+        def work() -> ApiResponse:
+            found = merchant_decisions.find(
+                merchant=merchant, payment_id=payment_id, exception_id=exception_id
+            )
+            return ApiResponse.of(exception_object(merchant_decisions.send_back(found, now=now, **fields)))
+
+        return work
