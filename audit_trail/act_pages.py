@@ -1,7 +1,8 @@
 """Acts of staff on one object: a page that says what will happen, asks for a reason, and acts once.
 
-The page of the object links to the acts that are possible now. The record in the audit trail has the token of
-the form, which is unique. So a second click, or the same page sent again, changes nothing.
+The page of the object links to the acts that are possible now, and the list to those that make an object. The
+record in the audit trail has the token of the form, which is unique. So a second click, or the same page sent
+again, changes nothing.
 """
 
 from collections.abc import Callable
@@ -72,6 +73,9 @@ class ObjectAct:
         ValidationError if it is not possible.
     is_possible: whether the page of the row offers it now. The service decides in the end.
     is_recorded_by_service: whether `run` calls a service that writes the record, as commands need it.
+
+    An act of a list makes a row. Its functions get None as the row, `run` returns the new one, and the
+    service writes the record.
     """
 
     slug: str
@@ -93,16 +97,26 @@ class ActLink:
     label: Promise
     url: str
     is_dangerous: bool
+    slug: str = ""
 
 
 class ActPages(RecordedAdmin):
-    """Adds acts to the pages of rows."""
+    """Adds acts to the pages of rows, and to their list."""
 
     object_acts: tuple[ObjectAct, ...] = ()
+    list_acts: tuple[ObjectAct, ...] = ()
 
     def get_urls(self) -> list[URLPattern]:
-        act = self.admin_site.admin_view(self.act_view)
-        return [path("<str:object_id>/do/<slug:slug>/", act, name=f"{self._page}_act"), *super().get_urls()]
+        act, list_act = (self.admin_site.admin_view(view) for view in (self.act_view, self.list_act_view))
+        return [
+            path("do/<slug:slug>/", list_act, name=f"{self._page}_list_act"),
+            path("<str:object_id>/do/<slug:slug>/", act, name=f"{self._page}_act"),
+            *super().get_urls(),
+        ]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        links = {"act_links": self._links(request, None, self.list_acts)}
+        return super().changelist_view(request, links | (extra_context or {}))
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
@@ -115,24 +129,39 @@ class ActPages(RecordedAdmin):
 
     def act_links(self, request: HttpRequest, row: Model) -> list[ActLink]:
         """The acts that this user may do to the row now."""
+        return self._links(request, row, self.object_acts)
+
+    def _links(self, request: HttpRequest, row: Model | None, acts: tuple[ObjectAct, ...]) -> list[ActLink]:
         now = clock.now()
         return [
-            ActLink(each.label, self._act_url(row, each), each.is_dangerous)
-            for each in self.object_acts
+            ActLink(each.label, self._act_url(row, each), each.is_dangerous, each.slug)
+            for each in acts
             if request.user.has_perm(each.permission) and each.is_possible(row, now)
         ]
 
     def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
         """Explain an act, or do it once. Raises Http404 and PermissionDenied."""
-        found = next((each for each in self.object_acts if each.slug == slug), None)
+        found = _find(self.object_acts, slug)
         row = self.get_object(request, unquote(object_id))
-        if found is None or (row is None and request.method != "POST"):
+        if row is None and request.method != "POST":
             raise Http404
-        if not (self.has_view_permission(request, row) and request.user.has_perm(found.permission)):
-            raise PermissionDenied
+        self._check_permission(request, row, found)
         if row is None:  # a second click on the button of an act that deleted it
             messages.info(request, _("It does not exist any more. Nothing changed."))
             return HttpResponseRedirect(self._rows_url)
+        return self._act(request, row, found)
+
+    def list_act_view(self, request: HttpRequest, slug: str) -> HttpResponse:
+        """Explain an act that makes a row, or do it once. Raises Http404 and PermissionDenied."""
+        found = _find(self.list_acts, slug)
+        self._check_permission(request, None, found)
+        return self._act(request, None, found)
+
+    def _check_permission(self, request: HttpRequest, row: Any, found: ObjectAct) -> None:
+        if not (self.has_view_permission(request, row) and request.user.has_perm(found.permission)):
+            raise PermissionDenied
+
+    def _act(self, request: HttpRequest, row: Any, found: ObjectAct) -> HttpResponse:
         if request.method != "POST":
             if not found.is_possible(row, clock.now()):
                 messages.warning(request, _("This is not possible now."))
@@ -154,7 +183,7 @@ class ActPages(RecordedAdmin):
         try:
             made = self._run(found, row, values)
         except (ApiError, ValidationError) as refusal:
-            form.add_error(None, refusal if isinstance(refusal, ValidationError) else refusal.translated)
+            _add_refusal(form, refusal)
             return self._act_page(request, row, found, form)
         except IntegrityError as error:
             if FORM_CONSTRAINT not in str(error):
@@ -164,8 +193,9 @@ class ActPages(RecordedAdmin):
             return self._shown_once_page(request, row, found, made)
         done = made.label if isinstance(made, Act) else found.label
         messages.success(request, _("%(act)s: done.") % {"act": done})
-        is_kept = self.model._default_manager.filter(pk=row.pk).exists()
-        return HttpResponseRedirect(self._row_url(row) if is_kept else self._rows_url)
+        shown: Any = made if row is None else row
+        is_kept = self.model._default_manager.filter(pk=shown.pk).exists()
+        return HttpResponseRedirect(self._row_url(shown) if is_kept else self._rows_url)
 
     def _run(self, found: ObjectAct, row: Any, values: dict[str, Any]) -> Made:
         """Act and write the record, in one transaction."""
@@ -181,10 +211,11 @@ class ActPages(RecordedAdmin):
                 recording.details[str(made._meta.model_name)] = str(made.pk)
         return made
 
-    def _done_before(self, request: HttpRequest, row: Model, earlier: AuditRecord) -> HttpResponse:
+    def _done_before(self, request: HttpRequest, row: Model | None, earlier: AuditRecord) -> HttpResponse:
         at = f"{localtime(earlier.created_at):%Y-%m-%d %H:%M:%S}"
         messages.info(request, _("This was done already, at %(at)s. Nothing changed.") % {"at": at})
-        return HttpResponseRedirect(self._row_url(row))
+        shown = row or self.model._default_manager.filter(pk=earlier.object_id).first()
+        return HttpResponseRedirect(self._row_url(shown))
 
     def _act_page(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
         context = {
@@ -224,12 +255,34 @@ class ActPages(RecordedAdmin):
     def _page(self) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}"
 
-    def _row_url(self, row: Model) -> str:
+    def _row_url(self, row: Model | None) -> str:
+        if row is None:
+            return self._rows_url
         return reverse(f"admin:{self._page}_change", args=[quote(row.pk)])
 
-    def _act_url(self, row: Model, found: ObjectAct) -> str:
+    def _act_url(self, row: Model | None, found: ObjectAct) -> str:
+        if row is None:
+            return reverse(f"admin:{self._page}_list_act", args=[found.slug])
         return reverse(f"admin:{self._page}_act", args=[quote(row.pk), found.slug])
 
 
 class ActingAdmin(ActPages, ReadOnlyAdmin):
     """Pages of rows that staff can act on, and change in no other way."""
+
+
+def _find(acts: tuple[ObjectAct, ...], slug: str) -> ObjectAct:
+    """Raises Http404."""
+    found = next((each for each in acts if each.slug == slug), None)
+    if found is None:
+        raise Http404
+    return found
+
+
+def _add_refusal(form: ReasonForm, refusal: ApiError | ValidationError) -> None:
+    """Show what a service refused, at the field if the form has it."""
+    if isinstance(refusal, ApiError):
+        form.add_error(None, refusal.translated)
+        return
+    by_field = refusal.error_dict if hasattr(refusal, "error_dict") else {"": refusal.error_list}
+    for name, errors in by_field.items():
+        form.add_error(name if name in form.fields else None, errors)

@@ -67,7 +67,7 @@ def test_every_admin_list_and_page_opens(shop: Shop, bank: SandboxBankClient, ad
 
 def test_staff_issue_and_revoke_keys_with_log_entries(shop: Shop, admin_client: Client) -> None:
     response = send_act(admin_client, Merchant, shop.merchant.pk, "issue-key", scopes=Scope.values)
-    shown = re.findall(r"tq_test_[0-9A-Za-z]{46}", response.content.decode())
+    shown = set(re.findall(r"tq_test_[0-9A-Za-z]{46}", response.content.decode()))
     assert [Shop(shop.merchant, key, shop.http).get("/v1/payments").status_code for key in shown] == [200]
     assert "no-store" in response.headers["Cache-Control"]
     key = ApiKey.objects.get(public_id=secret_keys.public_id(shop.secret_key))

@@ -55,7 +55,7 @@ def test_opening_the_key_form_issues_no_api_key(shop: Shop, clerk: Client) -> No
 
 def test_key_form_issues_api_key_with_chosen_scopes_and_networks(shop: Shop, clerk: Client) -> None:
     page = issue(clerk, shop, scopes=["payments:write"], networks="127.0.0.1\n10.0.0.0/8", hours="2")
-    [secret] = re.findall(r"tq_test_[0-9A-Za-z]{46}", page)
+    [secret] = set(re.findall(r"tq_test_[0-9A-Za-z]{46}", page))
     key = newest()
     assert (key.scopes, key.networks) == (["payments:write"], ["127.0.0.1/32", "10.0.0.0/8"])
     assert key.issued_by == "staff:somsri"
@@ -119,7 +119,7 @@ def test_secret_is_on_one_page_that_no_cache_keeps(shop: Shop, clerk: Client) ->
     token = str(uuid4())
     first = send_act(clerk, Merchant, shop.merchant.pk, "issue-key", scopes=SAFE, token=token)
     assert "no-store" in first.headers["Cache-Control"]
-    [secret] = re.findall(r"tq_test_[0-9A-Za-z]{46}", first.content.decode())
+    [secret] = set(re.findall(r"tq_test_[0-9A-Za-z]{46}", first.content.decode()))
     again = issue(clerk, shop, scopes=SAFE, token=token)
     assert "This was done already" in again
     assert secret not in again
@@ -134,7 +134,7 @@ def roller(*permissions: str) -> Client:
 def test_staff_roll_a_key(shop: Shop) -> None:
     old = newest()
     page = run_act(roller("issue_withdrawal_key"), ApiKey, old.pk, "roll", overlap_hours="0")
-    [secret] = re.findall(r"tq_test_[0-9A-Za-z]{46}", page)
+    [secret] = set(re.findall(r"tq_test_[0-9A-Za-z]{46}", page))
     assert shop.get("/v1/payments").status_code == 401
     assert Shop(shop.merchant, secret, shop.http).get("/v1/payments").status_code == 200
     rolled, issued = acts_of_staff()

@@ -39,6 +39,17 @@ document.addEventListener("click", async (event) => {
     }
 });
 
+// A second click on the button of an act sends nothing: the answer to it would hide what is shown once.
+document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.matches("form.act:not([data-passkey])")) return;
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "1";
+});
+window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
 // "/" goes to the search, "j" and "k" to the next and previous row, "Enter" opens it.
 const rows = [...document.querySelectorAll("#result_list tbody tr")];
 let chosen = -1;
