@@ -31,6 +31,7 @@ class Act(models.TextChoices):
     ENDPOINT_TESTED = "endpoint_tested", _("Sent a test event")
     DELIVERIES_REPLAYED = "deliveries_replayed", _("Replayed held deliveries")
     MERCHANT_CREATED = "merchant_created", _("Created the merchant")
+    MERCHANT_RENAMED = "merchant_renamed", _("Renamed the merchant")
     BANK_CONNECTED = "bank_connected", _("Connected the bank")
     LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")
     KEY_ISSUED = "key_issued", _("Issued a key")

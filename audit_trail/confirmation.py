@@ -18,6 +18,7 @@ CONFIRMED_ACTS = frozenset(
         Act.PAYOUT_ACCOUNT_ADDED,
         Act.PAYOUT_ACCOUNT_REMOVED,
         Act.PAYOUT_LIST_SWITCHED,
+        Act.MERCHANT_CREATED,
         Act.BANK_CONNECTED,
         Act.KEY_ISSUED,
         Act.KEY_ROLLED,
@@ -35,6 +36,10 @@ CONFIRMED_ACTS = frozenset(
         Act.RECOVERY_CODES_RENEWED,
     }
 )
+
+# The question does not repeat a field with this prefix, because a secret never comes back in a page. The
+# field DROPPED of the form then names it, so that an empty field is not taken for the wish to keep a secret.
+SECRET_PREFIX, DROPPED = "secret_", "dropped"
 
 
 class ConfirmationNeeded(Exception):

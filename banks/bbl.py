@@ -66,10 +66,17 @@ class Bbl(LiveBank):
         CredentialField("consumer_id", "Consumer ID of the application on its portal", credentials.text),
         CredentialField("consumer_secret", "Consumer secret of the application", credentials.text),
         CredentialField(
-            "private_key", "Our RSA key in PEM; the bank has its public half", credentials.private_key
+            "private_key",
+            "Our RSA key in PEM; the bank has its public half",
+            credentials.private_key,
+            is_text=True,
         ),
         CredentialField(
-            "bank_public_key", "The bank's RSA key in PEM", credentials.public_key, is_secret=False
+            "bank_public_key",
+            "The bank's RSA key in PEM",
+            credentials.public_key,
+            is_secret=False,
+            is_text=True,
         ),
         CredentialField("api_url", "URL of its API", credentials.url, is_secret=False, default=API_URL),
         CredentialField(

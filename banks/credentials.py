@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+from django.utils.translation import gettext as _
 
 MIN_RSA_BITS = 2048
 
@@ -18,7 +19,7 @@ class CredentialField:
     """One credential that an adapter needs.
 
     help: for staff who connect a merchant. normalise: returns the text to store; raises ValueError.
-    default: used if none is given; None makes the credential required.
+    default: used if none is given; None makes the credential required. is_text: it has several lines.
     """
 
     name: str
@@ -26,6 +27,12 @@ class CredentialField:
     normalise: Callable[[str], str]
     is_secret: bool = True
     default: str | None = None
+    is_text: bool = False
+
+    @property
+    def is_url(self) -> bool:
+        """Whether our requests, with the secrets, go to this address."""
+        return self.normalise is url
 
 
 class InvalidCredential(ValueError):
@@ -59,7 +66,7 @@ def text(value: str) -> str:
     """Printable characters without spaces, such as a key or secret."""
     found = value.strip()
     if not re.fullmatch("[!-~]{1,500}", found):
-        raise ValueError("must have 1 to 500 printable characters without spaces")
+        raise ValueError(_("must have 1 to 500 printable characters without spaces"))
     return found
 
 
@@ -68,31 +75,35 @@ def url(value: str) -> str:
     found = value.strip().rstrip("/")
     parts = urlsplit(found)
     if not re.fullmatch(r"https?://[^\s?#@]+", found) or not parts.hostname or not _has_valid_port(parts):
-        raise ValueError("is not a URL such as https://api.bank.example/v1")
+        raise ValueError(_("is not a URL such as https://api.bank.example/v1"))
     if parts.scheme != "https" and not is_loopback(found):
-        raise ValueError("must begin with https://")
+        raise ValueError(_("must begin with https://"))
     return found
 
 
 def path(value: str) -> str:
     found = value.strip()
     if not re.fullmatch(r"(/[0-9A-Za-z._~-]+)+", found):
-        raise ValueError("is not a path such as /biller/v1/inquiry")
+        raise ValueError(_("is not a path such as /biller/v1/inquiry"))
     return found
 
 
 def public_key(value: str) -> str:
     """An RSA public key in PEM."""
     if not _is_rsa_key(lambda: load_pem_public_key(value.encode())):
-        raise ValueError(f"is not an RSA public key in PEM of at least {MIN_RSA_BITS} bits")
+        raise ValueError(
+            _("is not an RSA public key in PEM of at least %(bits)s bits") % {"bits": MIN_RSA_BITS}
+        )
     return value.strip() + "\n"
 
 
 def private_key(value: str) -> str:
     """An RSA private key in PEM without a passphrase, because we store it encrypted."""
     if not _is_rsa_key(lambda: load_pem_private_key(value.encode(), password=None)):
-        reason = f"is not an RSA private key in PEM of at least {MIN_RSA_BITS} bits without a passphrase"
-        raise ValueError(reason)
+        raise ValueError(
+            _("is not an RSA private key in PEM of at least %(bits)s bits without a passphrase")
+            % {"bits": MIN_RSA_BITS}
+        )
     return value.strip() + "\n"
 
 

@@ -11,14 +11,17 @@ from console import (
 )
 from console.approval_admin import ApprovalAdmin
 from console.lockout_acts import LOCKOUT_ACTS
+from console.merchant_page import MerchantPageAdmin
 from console.models import LoginThrottle
 from console.payment_acts import PAYMENT_ACTS
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from core import clock
+from merchants.models import Merchant
 from payments.admin import PaymentAdmin
 from payments.models import Payment
 
 admin.site.register(Approval, ApprovalAdmin)
+admin.site.register(Merchant, MerchantPageAdmin)
 admin.site.register(PayoutAccount, PayoutAccountAdmin)
 admin.site.register(PayoutPolicy, PayoutPolicyAdmin)
 

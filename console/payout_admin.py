@@ -73,7 +73,7 @@ class PayoutAccountAdmin(ActingAdmin):
     def new_view(self, request: HttpRequest) -> HttpResponse:
         if not request.user.has_perm(ADD_PERMISSION):
             raise PermissionDenied
-        form = PayoutAccountForm(request.POST or None)
+        form = PayoutAccountForm(request.POST or None, initial=request.GET.dict())
         if not form.is_valid():
             return self._ask(request, "Add an account", form)
         filled = form.cleaned_data
@@ -89,7 +89,7 @@ class PayoutAccountAdmin(ActingAdmin):
     def policy_view(self, request: HttpRequest) -> HttpResponse:
         if not request.user.has_perm(POLICY_PERMISSION):
             raise PermissionDenied
-        form = PolicyForm(request.POST or None)
+        form = PolicyForm(request.POST or None, initial=request.GET.dict())
         if not form.is_valid():
             return self._ask(request, "Switch the list on or off", form)
         merchant, is_restricted = form.cleaned_data["merchant"], form.cleaned_data["is_restricted"]

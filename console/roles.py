@@ -187,6 +187,13 @@ AREAS: tuple[Area, ...] = (
                 "approvals.view_payoutaccount",
                 "approvals.view_payoutpolicy",
             ),
+            _act(_("Create a merchant"), SETUP, "merchants.create_merchant"),
+            _act(_("Rename a merchant"), SETUP, "merchants.rename_merchant"),
+            _act(
+                _("Connect a merchant to its bank, and renew the connection"),
+                SETUP,
+                "merchants.connect_bank",
+            ),
             _act(_("Decide what happens to payments after expiry"), SETUP, "merchants.set_late_money"),
             _act(_("Issue a key"), SETUP, "merchants.issue_key"),
             _act(_("Issue a key that can withdraw"), SETUP, "merchants.issue_withdrawal_key"),

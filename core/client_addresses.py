@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 
 def address_of(request: HttpRequest) -> str:
@@ -33,7 +34,14 @@ def is_among(address: str, networks: Iterable[str]) -> bool:
 
 def normalized_networks(networks: Iterable[str]) -> list[str]:
     """The networks as CIDRs; an address is a network of one. Raises ValueError with the reason."""
-    return [str(ip_network(network.strip())) for network in networks]
+    return [_cidr(network.strip()) for network in networks]
+
+
+def _cidr(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise ValueError(_("%(text)s is not a network such as 203.0.113.0/24") % {"text": text}) from None
 
 
 @lru_cache(maxsize=4096)

@@ -4,29 +4,33 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.act_pages import ActingAdmin
 from core.admin import ReadOnlyAdmin
 from merchants import bank_connections
+from merchants.bank_acts import BANK_ACTS
 from merchants.key_acts import KEY_ACTS
-from merchants.merchant_acts import MERCHANT_ACTS
-from merchants.models import ApiKey, BankConnection, Merchant
+from merchants.merchant_acts import MERCHANT_ACTS, NEW_MERCHANT_ACTS
+from merchants.models import ApiKey, BankConnection
 
 
-@admin.register(Merchant)
 class MerchantAdmin(ActingAdmin):
+    """`console` registers a subclass whose page shows all of a merchant."""
+
     list_display = ["id", "name", "mode", "bank", "biller_id", "late_money", "created_at"]
     list_filter = ["mode", "bank", "late_money"]
     search_fields = ["=id", "name", "=biller_id"]
     sortable_by = ("name", "created_at")
-    object_acts = MERCHANT_ACTS
+    list_acts = NEW_MERCHANT_ACTS
+    object_acts = MERCHANT_ACTS + BANK_ACTS
 
 
 @admin.register(BankConnection)
 class BankConnectionAdmin(ReadOnlyAdmin):
-    """Written by `manage.py connect_bank`, which shows the notification address once."""
+    """Written by acts on the page of the merchant, and by `manage.py connect_bank`."""
 
     list_display = ["merchant", "bank", "callers", "updated_at"]
     list_select_related = ["merchant"]
@@ -37,13 +41,11 @@ class BankConnectionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("Credentials"))
     def credentials(self, connection: BankConnection) -> str:
-        return ", ".join(
-            f"{name}: {shown}" for name, shown in bank_connections.masked_credentials(connection).items()
-        )
+        return bank_connections.described_credentials(connection)
 
     @admin.display(description=_("How the bank authenticates"))
     def authentication(self, connection: BankConnection) -> str:
-        return banks.LIVE_BANKS[connection.bank].authentication_note
+        return gettext(banks.LIVE_BANKS[connection.bank].authentication_note)
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("merchant")

@@ -10,13 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 import banks
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
+from banks import CredentialField
 from core import client_addresses, ids, vault
+from core.vault import CannotOpen
 from merchants.errors import CallerNotAllowed, MerchantNotFound
 from merchants.models import BankConnection, Merchant, Mode
 
@@ -25,7 +30,7 @@ _SECRET_SHAPE = re.compile(f"{SECRET_PREFIX}[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.
 MAX_CALLERS = 50
 BANK_IS_FIXED = "keeps its bank and its biller id"
 """The message of the trigger on merchants."""
-BANK_IS_FIXED_MESSAGE = (
+BANK_IS_FIXED_MESSAGE = gettext_noop(
     "The merchant has made codes, so it keeps its bank and biller id: open another merchant."
 )
 
@@ -46,19 +51,27 @@ class ConnectionConfig:
 
 
 def connect(
-    *, merchant_id: str, config: ConnectionConfig, now: datetime, renew_address: bool = False
+    *,
+    merchant_id: str,
+    config: ConnectionConfig,
+    now: datetime,
+    renew_address: bool = False,
+    keeps_secrets: bool = False,
 ) -> tuple[BankConnection, str | None]:
     """Connect a live merchant to its bank, or renew the connection, in one commit.
 
     The second value is the secret of the address, shown once. It is None if the old address stays: for the
-    same bank, unless `renew_address`. A merchant that has made codes keeps its bank and biller id. Raises
-    MerchantNotFound, and ValidationError by the field at fault.
+    same bank, unless `renew_address`. `keeps_secrets`: secrets that the config leaves out stay as
+    `kept_secrets` says. A merchant that has made codes keeps its bank and biller id. Raises MerchantNotFound,
+    and ValidationError by the field at fault.
     """
-    credentials, callers = _validated(config)
+    callers = validated_terms(config)
     with transaction.atomic():
         merchant = _lock_live_merchant(merchant_id)
-        _assign_bank(merchant, config)
         known = BankConnection.objects.filter(merchant=merchant).first()
+        kept = kept_secrets(known, config) if keeps_secrets and known is not None else {}
+        credentials = _validated_credentials(config.bank, {**kept, **config.credentials})
+        _assign_bank(merchant, config)
         connection = known or BankConnection(merchant=merchant, created_at=now)
         keeps_address = connection.bank == config.bank and not renew_address
         secret = None if keeps_address else SECRET_PREFIX + ids.random_text(SECRET_LENGTH)
@@ -71,6 +84,29 @@ def connect(
             recording.details["biller_id"] = merchant.biller_id
             connection.save()
     return connection, secret
+
+
+def kept_secrets(connection: BankConnection, config: ConnectionConfig) -> dict[str, str]:
+    """The stored secrets that a renewal may leave out: none for another bank or another address of its API.
+
+    Otherwise somebody who knows no secret could have it sent to a server of their own. None too if the stored
+    ones cannot be read.
+    """
+    try:
+        stored = decrypt(connection).credentials
+    except CannotOpen:
+        return {}
+    fields = banks.LIVE_BANKS[connection.bank].credential_fields
+    if connection.bank != config.bank or any(
+        each.is_url and _is_changed(each, stored, config) for each in fields
+    ):
+        return {}
+    return {each.name: stored[each.name] for each in fields if each.is_secret and each.name in stored}
+
+
+def notification_url(connection: BankConnection, secret: str) -> str:
+    """The address that the bank must call. It contains the secret."""
+    return f"{settings.BASE_URL}/banks/{connection.bank}/notices/{secret}"
 
 
 def find_by_secret(bank: str, secret: str) -> BankConnection:
@@ -112,31 +148,50 @@ def masked_credentials(connection: BankConnection) -> dict[str, str]:
     }
 
 
-def _validated(config: ConnectionConfig) -> tuple[dict[str, str], list[str]]:
-    """Credentials and networks as they are stored."""
+def described_credentials(connection: BankConnection) -> str:
+    """The masked credentials in one line, or that they cannot be read."""
+    try:
+        return ", ".join(f"{name}: {shown}" for name, shown in masked_credentials(connection).items())
+    except CannotOpen:
+        return _("They cannot be read: renew the connection.")
+
+
+def _is_changed(field_: CredentialField, stored: Mapping[str, str], config: ConnectionConfig) -> bool:
+    given = config.credentials.get(field_.name, field_.default)
+    try:
+        return not isinstance(given, str) or field_.normalise(given) != stored.get(field_.name)
+    except ValueError:
+        return True
+
+
+def validated_terms(config: ConnectionConfig) -> list[str]:
+    """The networks as they are stored. Raises ValidationError for the first fault besides credentials."""
     if config.bank not in banks.LIVE_BANKS:
         raise ValidationError(
             {"bank": f"This bank does not exist. Known banks: {', '.join(sorted(banks.LIVE_BANKS))}."}
         )
     adapter = banks.LIVE_BANKS[config.bank]
     if not re.fullmatch("[0-9]{15}", config.biller_id):
-        raise ValidationError({"biller_id": "The bank gives 15 digits."})
+        raise ValidationError({"biller_id": _("The bank gives 15 digits.")})
     for name, value in (("reference2", config.reference2), ("reference3", config.reference3)):
         if not re.fullmatch("[A-Z0-9]{0,20}", value):
-            raise ValidationError({name: "Up to 20 capital letters and digits."})
+            raise ValidationError({name: _("Up to 20 capital letters and digits.")})
     if adapter.reference3_help and not config.reference3:
-        raise ValidationError({"reference3": adapter.reference3_help})
+        raise ValidationError({"reference3": _(adapter.reference3_help)})
+    return _networks(config.callers)
+
+
+def _validated_credentials(bank: str, given: Mapping[str, object]) -> dict[str, str]:
+    """The credentials as they are stored."""
     try:
-        return banks.validate_credentials(adapter.credential_fields, config.credentials), _networks(
-            config.callers
-        )
+        return banks.validate_credentials(banks.LIVE_BANKS[bank].credential_fields, given)
     except banks.InvalidCredential as error:
         raise ValidationError({"credentials": str(error)}) from None
 
 
 def _networks(callers: Sequence[str]) -> list[str]:
     if len(callers) > MAX_CALLERS:
-        raise ValidationError({"callers": f"At most {MAX_CALLERS} networks."})
+        raise ValidationError({"callers": _("At most %(count)s networks.") % {"count": MAX_CALLERS}})
     try:
         return client_addresses.normalized_networks(callers)
     except ValueError as error:
@@ -148,7 +203,7 @@ def _lock_live_merchant(merchant_id: str) -> Merchant:
     if merchant is None:
         raise MerchantNotFound(id=merchant_id)
     if merchant.mode != Mode.LIVE:
-        raise ValidationError({"merchant": "Test merchants are served by the sandbox bank."})
+        raise ValidationError({"merchant": _("Test merchants are served by the sandbox bank.")})
     return merchant
 
 
@@ -156,7 +211,7 @@ def _assign_bank(merchant: Merchant, config: ConnectionConfig) -> None:
     """Set the bank, biller id and references of the merchant's future codes."""
     others = Merchant.objects.filter(bank=config.bank, biller_id=config.biller_id).exclude(pk=merchant.pk)
     if others.exists():
-        raise ValidationError({"biller_id": "Another merchant has this biller id at this bank."})
+        raise ValidationError({"biller_id": _("Another merchant has this biller id at this bank.")})
     field = "bank" if merchant.bank != config.bank else "biller_id"
     merchant.bank, merchant.biller_id = config.bank, config.biller_id
     merchant.reference2, merchant.reference3 = config.reference2, config.reference3
@@ -166,7 +221,7 @@ def _assign_bank(merchant: Merchant, config: ConnectionConfig) -> None:
     except IntegrityError as error:
         if BANK_IS_FIXED not in str(error):
             raise
-        raise ValidationError({field: BANK_IS_FIXED_MESSAGE}) from None
+        raise ValidationError({field: _(BANK_IS_FIXED_MESSAGE)}) from None
 
 
 def _digest(secret: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The forms for a new API key, and for one in the place of another."""
+"""The forms for a new merchant, its name, a new API key, and one in the place of another."""
 
 from typing import Any
 
@@ -9,11 +9,48 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ReasonForm
 from core.scopes import Scope
-from merchants.models import ApiKey, Merchant
+from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 from merchants.services import DEFAULT_OVERLAP_HOURS, MAX_OVERLAP_HOURS
 
 MAX_HOURS = 10 * 366 * 24
 WITHDRAWAL_KEY_PERMISSION = "merchants.issue_withdrawal_key"
+
+
+class NameForm(ReasonForm):
+    name = forms.CharField(
+        max_length=140,
+        label=_("Name"),
+        help_text=_("What the shop is called. Customers who pay by card see it."),
+    )
+
+    def __init__(self, row: Merchant | None, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        if row is not None:
+            self.fields["name"].initial = row.name
+
+
+class NewMerchantForm(NameForm):
+    """Test or live never changes. The policy for late money can be changed later."""
+
+    mode = forms.ChoiceField(
+        choices=[
+            (Mode.TEST.value, _("Test: the sandbox bank pays, and no money moves")),
+            (Mode.LIVE.value, _("Live: customers pay to its own account at its bank")),
+        ],
+        widget=forms.RadioSelect,
+        label=_("Test or live"),
+        help_text=_("It never changes."),
+    )
+    late_money = forms.ChoiceField(
+        choices=[
+            (LateMoneyPolicy.REVIEW.value, _("Staff decide about each")),
+            (LateMoneyPolicy.ACCEPT.value, _("They succeed, and nobody has to decide")),
+        ],
+        initial=LateMoneyPolicy.REVIEW.value,
+        widget=forms.RadioSelect,
+        label=_("Payments after the expiry of their code"),
+        help_text=_("It can be changed on the page of the merchant."),
+    )
 
 
 class IssueKeyForm(ReasonForm):

@@ -1,4 +1,4 @@
-"""What staff can do to a merchant."""
+"""What staff can do to a merchant, and how they create one."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,8 +9,33 @@ from django.utils.translation import gettext_lazy
 from audit_trail.act_pages import ObjectAct, ShownOnce
 from audit_trail.acts import Act
 from merchants import services
-from merchants.forms import IssueKeyForm
+from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm
 from merchants.models import LateMoneyPolicy, Merchant
+
+
+def _explain_create(_row: None) -> str:
+    return _(
+        "A new merchant with a page of its own. It can do nothing before it has a key. A live merchant must "
+        "also be connected to its bank. The next page says how."
+    )
+
+
+def _create(_row: None, values: dict[str, Any], now: datetime) -> Merchant:
+    return services.add_merchant(
+        name=values["name"], mode=values["mode"], late_money=values["late_money"], now=now
+    )
+
+
+def _explain_rename(merchant: Merchant) -> str:
+    text = _(
+        "Staff see the new name in all lists, and customers who pay by card from now on. The id %(id)s, keys "
+        "and codes stay as they are."
+    )
+    return text % {"id": merchant.id}
+
+
+def _rename(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    services.rename_merchant(merchant_id=merchant.pk, name=values["name"])
 
 
 def _explain_issue(merchant: Merchant) -> str:
@@ -34,7 +59,7 @@ def _issue(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOn
     return ShownOnce(key, explanation, secret)
 
 
-def _always(merchant: Merchant, now: datetime) -> bool:
+def _always(merchant: Merchant | None, now: datetime) -> bool:
     return True
 
 
@@ -62,6 +87,19 @@ def _accepts(merchant: Merchant, now: datetime) -> bool:
     return merchant.late_money == LateMoneyPolicy.ACCEPT
 
 
+NEW_MERCHANT_ACTS = (
+    ObjectAct(
+        slug="create",
+        label=gettext_lazy("Add merchant"),
+        act=Act.MERCHANT_CREATED,
+        permission="merchants.create_merchant",
+        explain=_explain_create,
+        run=_create,
+        is_possible=_always,
+        form=NewMerchantForm,
+        is_recorded_by_service=True,
+    ),
+)
 MERCHANT_ACTS = (
     ObjectAct(
         slug="issue-key",
@@ -92,6 +130,17 @@ MERCHANT_ACTS = (
         explain=_explain_review,
         run=_review,
         is_possible=_accepts,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="rename",
+        label=gettext_lazy("Rename"),
+        act=Act.MERCHANT_RENAMED,
+        permission="merchants.rename_merchant",
+        explain=_explain_rename,
+        run=_rename,
+        is_possible=_always,
+        form=NameForm,
         is_recorded_by_service=True,
     ),
 )

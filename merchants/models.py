@@ -52,7 +52,12 @@ class Merchant(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        permissions = [("set_late_money", "Can decide what happens to payments after expiry")]
+        permissions = [
+            ("create_merchant", "Can create merchants"),
+            ("rename_merchant", "Can rename merchants"),
+            ("set_late_money", "Can decide what happens to payments after expiry"),
+            ("connect_bank", "Can connect merchants to their banks"),
+        ]
         constraints = [
             models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="merchant_mode_known"),
             models.CheckConstraint(

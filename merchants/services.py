@@ -1,10 +1,11 @@
-"""Create merchants; issue, roll and revoke their keys. Scopes and networks of a key never change."""
+"""Create and rename merchants; issue, roll and revoke their keys. The scopes of a key never change."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from audit_trail import recording, values
 from audit_trail.acts import Act
@@ -28,22 +29,44 @@ def create_merchant(
     name: str,
     mode: str,
     now: datetime,
+    late_money: str = LateMoneyPolicy.REVIEW,
     scopes: Iterable[str] = ALL_SCOPES,
     networks: Sequence[str] = (),
 ) -> tuple[Merchant, str]:
     """Create a merchant with its first key. The secret is returned once and cannot be read later.
 
+    Raises ValidationError by the field at fault.
+    """
+    merchant = add_merchant(name=name, mode=mode, late_money=late_money, now=now)
+    _key, secret = issue_key(merchant=merchant, now=now, scopes=scopes, networks=networks)
+    return merchant, secret
+
+
+def add_merchant(*, name: str, mode: str, late_money: str, now: datetime) -> Merchant:
+    """Create a merchant without a key. Raises ValidationError by the field at fault.
+
     A test merchant gets a biller id at the sandbox bank. A live one needs a bank connection.
     """
-    merchant = Merchant(id=ids.new("mch_", now), name=name, mode=mode, created_at=now)
+    merchant = Merchant(
+        id=ids.new("mch_", now), name=_validated_name(name), mode=mode, late_money=late_money, created_at=now
+    )
     if mode == Mode.TEST:
         merchant.bank, merchant.biller_id = SANDBOX, ids.random_text(15, "0123456789")
     merchant.full_clean(validate_constraints=False)
     with recorded(Act.MERCHANT_CREATED) as created:
         merchant.save(force_insert=True)
         created.row = merchant
-    _, secret = issue_key(merchant=merchant, now=now, scopes=scopes, networks=networks)
-    return merchant, secret
+    return merchant
+
+
+@transaction.atomic
+def rename_merchant(*, merchant_id: str, name: str) -> None:
+    """Give a merchant another name. Raises ValidationError by the field at fault."""
+    merchant = Merchant.objects.select_for_update(no_key=True).get(pk=merchant_id)
+    with recorded(Act.MERCHANT_RENAMED, merchant):
+        merchant.name = _validated_name(name)
+        merchant.full_clean(validate_constraints=False)
+        merchant.save(update_fields=["name"])
 
 
 @transaction.atomic
@@ -126,6 +149,14 @@ def find_merchant(merchant_id: str) -> Merchant:
     return merchant
 
 
+def _validated_name(name: str) -> str:
+    """The name without spaces around it. It is one line, because lists and pages of customers show it."""
+    found = name.strip()
+    if not found.isprintable():
+        raise ValidationError({"name": _("The name has a character that cannot be printed.")})
+    return found
+
+
 def _validated_scopes(scopes: Iterable[str]) -> list[str]:
     """The scopes without repeats, in the order of `Scope`."""
     given = set(scopes)
@@ -135,13 +166,13 @@ def _validated_scopes(scopes: Iterable[str]) -> list[str]:
             {"scopes": f"{', '.join(sorted(unknown))} is not a scope. The scopes are {known}."}
         )
     if not given:
-        raise ValidationError({"scopes": "Give at least one scope."})
+        raise ValidationError({"scopes": _("Give at least one scope.")})
     return [scope.value for scope in Scope if scope.value in given]
 
 
 def _validated_networks(networks: Sequence[str]) -> list[str]:
     if len(networks) > MAX_NETWORKS:
-        raise ValidationError({"networks": f"At most {MAX_NETWORKS} networks."})
+        raise ValidationError({"networks": _("At most %(count)s networks.") % {"count": MAX_NETWORKS}})
     try:
         return client_addresses.normalized_networks(networks)
     except ValueError as error:

@@ -4,7 +4,7 @@ The question is the answer to the form that asked for the act. It has the fields
 sends them again with the answer. So nothing is typed twice, except passwords.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from audit_trail.confirmation import ConfirmationNeeded
+from audit_trail.confirmation import DROPPED, SECRET_PREFIX, ConfirmationNeeded
 from console import page_limits
 from console.lockouts import LockedOutError
 from console.people import passkeys, second_factors, staff_sessions
@@ -121,19 +121,12 @@ def _check_passkey(request: HttpRequest) -> bool:
 def _question(request: HttpRequest, *, has_failed: str = "") -> HttpResponse:
     """has_failed: the kind of the answer that was wrong."""
     form = AnswerForm(has_app=second_factors.is_enrolled(request.user))
-    repeated = [
-        (name, value)
-        for name, values in request.POST.lists()
-        for value in values
-        # A password never comes back in a page.
-        if name not in NOT_REPEATED and "password" not in name
-    ]
     context = {
         **admin.site.each_context(request),
         "title": _("Is it you?"),
         "form": form,
         "options": passkeys.request_options(request, request.user),
-        "repeated": repeated,
+        "repeated": list(_repeated(request)),
         "is_only_asked": request.method != "POST" or ONLY_ASKED in request.POST,
         "has_failed": has_failed,
         "minutes": int(PERIOD.total_seconds() / 60),
@@ -142,3 +135,14 @@ def _question(request: HttpRequest, *, has_failed: str = "") -> HttpResponse:
     answer = TemplateResponse(request, "admin/people/confirmation.html", context)
     answer.headers["Cache-Control"] = "no-store"
     return answer.render()
+
+
+def _repeated(request: HttpRequest) -> Iterator[tuple[str, str]]:
+    """The fields of the form. A password or another secret never comes back in a page."""
+    for name, values in request.POST.lists():
+        if name in NOT_REPEATED or "password" in name:
+            continue
+        if name.startswith(SECRET_PREFIX):
+            yield from ((DROPPED, name) for value in values if value)
+        else:
+            yield from ((name, value) for value in values)

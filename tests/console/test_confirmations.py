@@ -46,7 +46,7 @@ UNCONFIRMED_ACTS = {
     Act.VIEWED, Act.CODE_EXPIRED, Act.DELIVERY_RESENT, Act.REFUND_CANCELED, Act.WITHDRAWAL_CANCELED,
     Act.TRANSFER_CANCELED, Act.EXCEPTION_RESOLVED,
     Act.STATEMENT_IMPORTED, Act.BANK_ASKED, Act.ENDPOINT_DISABLED, Act.ENDPOINT_ENABLED, Act.PAUSE_SKIPPED,
-    Act.DELIVERIES_REPLAYED, Act.MERCHANT_CREATED, Act.LATE_MONEY_CHANGED, Act.PASSWORD_CHANGED,
+    Act.DELIVERIES_REPLAYED, Act.MERCHANT_RENAMED, Act.LATE_MONEY_CHANGED, Act.PASSWORD_CHANGED,
     Act.INVITATION_ACCEPTED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED, Act.LOCKOUT_LIFTED,
 }  # fmt: skip
 # Decisions about exceptions: money goes where it was meant to go, or stays where it is.
@@ -57,6 +57,7 @@ UNCONFIRMED_TYPES = {
 # Of the acts that the matrix of roles tries by a request that changes something.
 CONFIRMED_PERMISSIONS = {
     "refunds.create_refund", "approvals.decide_approval", "approvals.delete_payoutaccount",
+    "merchants.create_merchant", "merchants.connect_bank",
     "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",
     "reconciliation.send_back_exception", "reconciliation.send_to_exception",
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",

@@ -16,7 +16,7 @@ from django.utils import translation
 from django.utils.translation.template import templatize
 
 from audit_trail.models import AuditRecord
-from console import api_texts, django_texts, labels
+from console import api_texts, bank_texts, django_texts, labels
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, decide
@@ -111,6 +111,7 @@ def test_every_text_has_thai() -> None:
         *labels.texts(),
         *django_texts.TEXTS,
         *api_texts.texts(),
+        *bank_texts.texts(),
         *(one for one, _many in django_texts.PLURALS),
     }
     wanted |= set(texts_of_code()) | set(texts_of_templates())

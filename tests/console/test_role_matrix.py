@@ -24,6 +24,7 @@ from console.roles import Role
 from core import clock
 from core.admin import ReadOnlyAdmin
 from core.scopes import Scope
+from merchants.bank_acts import BANK_ACTS
 from merchants.models import Merchant
 from operations.models import DailyClose
 from reconciliation.exceptions.actions import ACTIONS
@@ -32,7 +33,8 @@ from reconciliation.models import BankTransaction, SlipCheck
 from refunds.models import Refund
 from tests import tables
 from tests.authenticator_app import enrolled
-from tests.conftest import SandboxBankClient, Shop
+from tests.conftest import SandboxBankClient, Shop, open_shop
+from tests.merchants.connection_configs import BBL_FORM, SCB_FORM
 from tests.reconciliation.builders import Seller
 from tests.staff_acts import send_act
 from tests.webhooks.builders import make_endpoint
@@ -59,7 +61,7 @@ MAY_CHANGE_NOTHING = {
 }
 TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
-MERCHANT_SLUGS = ("issue-key", "accept-late-money", "review-late-money")
+MERCHANT_SLUGS = ("issue-key", "accept-late-money", "review-late-money", "rename")
 # Pages besides those that Django gives each model, and the permission of each.
 PAGE_PERMISSIONS = {
     "approvals_approval_decide": "approvals.decide_approval",
@@ -91,6 +93,7 @@ OPEN_PAGES = {
 ACTION_PAGE = "reconciliation_reconciliationexception_act"
 # `test_background_exports.py` tries the download, and `test_bulk_actions.py` the bulk actions.
 OTHER_PAGES = {ACTION_PAGE, "export_download", "reconciliation_reconciliationexception_bulk"}
+ACT_PAGES = ("act", "list_act")
 DJANGO_PAGES = ("changelist", "add", "history", "delete", "change")
 # Checked inside of pages, not by a page of their own.
 INNER_PERMISSIONS = {
@@ -115,7 +118,7 @@ class World:
     """Something to try each act on."""
 
     def __init__(self, shop: Shop, bank: SandboxBankClient, limit: Callable[[int], None]) -> None:
-        seller = Seller(shop, bank)
+        seller, live = Seller(shop, bank), open_shop("Khao Soi", mode="live")
         self.shop = shop
         make_endpoint(shop)
         self.movement: BankTransaction = seller.mismatch()
@@ -143,6 +146,7 @@ class World:
             ("auth.user", "end-sessions"): self.colleague.pk,
             **{("merchants.merchant", slug): shop.merchant.pk for slug in MERCHANT_SLUGS},
             **{("merchants.apikey", slug): shop.merchant.keys.get().pk for slug in ("roll", "revoke")},
+            **{("merchants.merchant", each.slug): live.merchant.pk for each in BANK_ACTS},
             ("console.loginthrottle", "lift"): "user:somsri",
         }
         now = clock.now()
@@ -200,14 +204,19 @@ def probes(world: World) -> Iterator[Probe]:
         path = reverse(f"admin:{ACTION_PAGE}", args=[world.movement.pk, action.slug])
         yield Probe(action.permission, path, name=action.slug)
     for label, each in object_acts():
-        row = world.rows_of_acts[label, each.slug]
-        path = reverse(f"admin:{label.replace('.', '_')}_act", args=[quote(row), each.slug])
+        row = world.rows_of_acts.get((label, each.slug))
+        page, key = ("list_act", []) if row is None else ("act", [quote(row)])
+        path = reverse(f"admin:{label.replace('.', '_')}_{page}", args=[*key, each.slug])
         filled: dict[str, Any] = {"reason": "The customer called.", "token": str(uuid4())}
         filled |= {
             "amount": "1",
             "kind": "other",
             "scopes": [Scope.PAYMENTS_READ.value],
             "overlap_hours": "1",
+            "name": "Som Tam",
+            "mode": "live",
+            "late_money": "review",
+            **(BBL_FORM if each.slug.endswith("bbl") else SCB_FORM),
         }
         yield Probe(
             each.permission, path, filled, changes=each.slug not in MAY_CHANGE_NOTHING, name=each.slug
@@ -220,10 +229,10 @@ def probes(world: World) -> Iterator[Probe]:
 
 
 def object_acts() -> Iterator[tuple[str, ObjectAct]]:
-    """The acts that pages of single rows declare."""
+    """The acts that pages of single rows and of lists declare."""
     for label, page in registered().items():
         if isinstance(page, ActPages):
-            for each in page.object_acts:
+            for each in (*page.object_acts, *page.list_acts):
                 yield label, each
 
 
@@ -310,7 +319,7 @@ def test_matrix_tries_every_page() -> None:
     found = set(names(admin.site.get_urls()))
     of_models = {f"{label.replace('.', '_')}_{page}" for label in registered() for page in DJANGO_PAGES}
     of_exports = {f"{label.replace('.', '_')}_export" for label in registered()}
-    of_acts = {f"{label.replace('.', '_')}_act" for label, _act in object_acts()}
+    of_acts = {f"{label.replace('.', '_')}_{page}" for label, _act in object_acts() for page in ACT_PAGES}
     assert (
         found - of_models - of_exports - of_acts - OPEN_PAGES - OTHER_PAGES - set(PAGE_PERMISSIONS) == set()
     )

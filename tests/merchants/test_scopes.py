@@ -276,7 +276,7 @@ def test_create_merchant_with_scopes_limits_the_first_key(db: None) -> None:
     ("arguments", "message"),
     [
         (["--scopes", "everything"], "--scopes: everything is not a scope"),
-        (["--networks", "anywhere"], "--networks: 'anywhere'"),
+        (["--networks", "anywhere"], "--networks: anywhere is not a network"),
         (["--networks", ""], "give at least one"),
     ],
 )

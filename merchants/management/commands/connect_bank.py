@@ -3,7 +3,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
@@ -72,7 +71,7 @@ def _output(connection: BankConnection, secret: str | None) -> command_output.Va
         "biller_id": connection.merchant.biller_id,
         "callers": ", ".join(connection.callers) or "any",
     }
-    url = f"{settings.BASE_URL}/banks/{connection.bank}/notices/{secret}" if secret else None
+    url = bank_connections.notification_url(connection, secret) if secret else None
     return {**values, "callback_url": url}
 
 

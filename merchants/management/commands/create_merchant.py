@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
 from merchants import command_output, services
-from merchants.models import Mode
+from merchants.models import LateMoneyPolicy, Mode
 
 
 class Command(BaseCommand):
@@ -14,6 +14,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--name", required=True, help="What the shop is called.")
         parser.add_argument("--mode", required=True, choices=Mode.values)
+        parser.add_argument(
+            "--late-money",
+            choices=LateMoneyPolicy.values,
+            default=LateMoneyPolicy.REVIEW.value,
+            help="What happens to a payment after the expiry of its code. Default: review, by staff.",
+        )
         command_output.add_key_options(parser)
         command_output.add_json_option(parser)
 
@@ -22,6 +28,7 @@ class Command(BaseCommand):
             merchant, secret = services.create_merchant(
                 name=options["name"],
                 mode=options["mode"],
+                late_money=options["late_money"],
                 now=clock.now(),
                 scopes=options["scopes"],
                 networks=options["networks"],

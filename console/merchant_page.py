@@ -1,0 +1,206 @@
+"""Everything about one merchant that staff see on its page, and what is missing before it can be paid."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.admin.utils import quote
+from django.db.models import F
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+import banks
+from approvals import payout_accounts
+from approvals.models import PayoutAccount
+from audit_trail.act_pages import ActLink
+from console import payout_admin
+from core import admin_columns, clock
+from core.scopes import Scope
+from ledger import services as ledger
+from merchants import bank_connections
+from merchants.admin import MerchantAdmin
+from merchants.key_acts import KEY_ACTS
+from merchants.models import ApiKey, BankConnection, Merchant, Mode
+from webhooks.models import Endpoint, EndpointStatus
+
+# Each table shows this many rows. A merchant rarely has more than five keys.
+MAX_ROWS = 20
+# Acts that stand beside what they change. The others are above the page.
+KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-")
+# The lists with rows of a merchant, and how their address names it.
+LISTS = (
+    (gettext_lazy("Payments"), "payments.payment", "merchant__id__exact"),
+    (gettext_lazy("Refunds"), "refunds.refund", "merchant__id__exact"),
+    (gettext_lazy("Withdrawals"), "withdrawals.withdrawal", "q"),
+    (
+        gettext_lazy("Exceptions"),
+        "reconciliation.reconciliationexception",
+        "merchant__id__exact",
+    ),
+    (gettext_lazy("Keys"), "merchants.apikey", "q"),
+    (gettext_lazy("Endpoints"), "webhooks.endpoint", "q"),
+    (gettext_lazy("Payout accounts"), "approvals.payoutaccount", "q"),
+)
+LIST_PERMISSIONS = {"reconciliation.reconciliationexception": "reconciliation.view_banktransaction"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that the merchant still needs, and where it is done."""
+
+    text: str
+    links: Sequence[ActLink] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    key: ApiKey
+    state: SafeString
+    scopes: str
+    links: Sequence[ActLink]
+
+
+class MerchantPageAdmin(MerchantAdmin):
+    """The page that shows all of a merchant."""
+
+    change_form_template = "admin/merchant.html"
+    fields = ("mode", "late_money", "created_at")
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> Any:
+        """Django has checked the permission before it calls this."""
+        assert obj is not None, "merchants are added by an act"
+        context |= page_context(request, obj, self.act_links(request, obj), clock.now())
+        return super().render_change_form(
+            request, context, add=add, change=change, form_url=form_url, obj=obj
+        )
+
+
+def page_context(
+    request: HttpRequest, merchant: Merchant, links: Sequence[ActLink], now: datetime
+) -> dict[str, Any]:
+    """What `admin/merchant.html` shows. Each part needs the right to view its model."""
+    may = request.user.has_perm
+    key_links = [each for each in links if each.slug == KEY_ACT]
+    bank_links = [each for each in links if each.slug.startswith(BANK_ACTS)]
+    return {
+        "top_links": [each for each in links if each not in (*key_links, *bank_links)],
+        "key_links": key_links,
+        "bank_links": bank_links,
+        "steps": list(_steps(merchant, key_links, bank_links, now)),
+        "keys": list(_keys(request, merchant, now)) if may("merchants.view_apikey") else None,
+        "bank": _bank(merchant) if may("merchants.view_bankconnection") else None,
+        "balance": ledger.balance(merchant.pk) if may("ledger.view_account") else None,
+        "endpoints": _endpoints(merchant) if may("webhooks.view_endpoint") else None,
+        "payouts": _payouts(request, merchant) if may("approvals.view_payoutaccount") else None,
+        "lists": list(_lists(request, merchant)),
+    }
+
+
+def _steps(
+    merchant: Merchant, key_links: Sequence[ActLink], bank_links: Sequence[ActLink], now: datetime
+) -> Iterator[Step]:
+    if merchant.mode == Mode.LIVE and not merchant.bank:
+        yield Step(_("It is not connected to a bank, so it cannot make codes."), bank_links)
+    if not any(each.is_usable(now) for each in _newest_keys(merchant)):
+        yield Step(_("It has no valid key, so its system cannot call the API."), key_links)
+    if not Endpoint.objects.of(merchant).filter(status=EndpointStatus.ACTIVE).exists():
+        docs = ActLink(gettext_lazy("API reference"), "/docs", is_dangerous=False)
+        yield Step(
+            _(
+                "It has no webhook, so its system is not told about payments. The system registers its "
+                "address with its key, by POST /v1/webhooks."
+            ),
+            [docs],
+        )
+
+
+def _newest_keys(merchant: Merchant) -> Iterable[ApiKey]:
+    """Keys that were not revoked come first."""
+    return merchant.keys.order_by(F("revoked_at").desc(nulls_first=True), "-created_at")[:MAX_ROWS]
+
+
+def _keys(request: HttpRequest, merchant: Merchant, now: datetime) -> Iterator[ShownKey]:
+    for key in _newest_keys(merchant):
+        scopes = _("all") if key.scopes == list(Scope.values) else ", ".join(key.scopes)
+        links = [
+            ActLink(act.label, _url("merchants_apikey_act", key.pk, act.slug), act.is_dangerous)
+            for act in KEY_ACTS
+            if request.user.has_perm(act.permission) and act.is_possible(key, now)
+        ]
+        yield ShownKey(key, _state(key, now), scopes, links)
+
+
+def _state(key: ApiKey, now: datetime) -> SafeString:
+    if key.revoked_at is not None:
+        return admin_columns.badge("disabled", _("revoked"))
+    if not key.is_usable(now):
+        return admin_columns.badge("expired", _("expired"))
+    return admin_columns.badge("active", _("active"))
+
+
+def _bank(merchant: Merchant) -> dict[str, Any]:
+    """The agreement with the bank, without secrets. A test merchant has no connection."""
+    connection = BankConnection.objects.filter(pk=merchant.pk).first()
+    if connection is None:
+        return {}
+    connection.merchant = merchant
+    adapter = banks.LIVE_BANKS[connection.bank]
+    return {
+        "connection": connection,
+        "title": _(adapter.title),
+        "authentication": _(adapter.authentication_note),
+        "credentials": bank_connections.described_credentials(connection),
+        "callers": ", ".join(connection.callers) or _("any"),
+    }
+
+
+def _endpoints(merchant: Merchant) -> Any:
+    newest = Endpoint.objects.of(merchant).select_related("health").order_by("-created_at", "-id")
+    return newest[:MAX_ROWS]
+
+
+def _payouts(request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
+    accounts = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("-added_at", "-id")
+    query = urlencode({"merchant": merchant.pk})
+    pages = (
+        (gettext_lazy("Add an account"), "approvals_payoutaccount_new", payout_admin.ADD_PERMISSION),
+        (
+            gettext_lazy("Switch the list on or off"),
+            "approvals_payoutaccount_policy",
+            payout_admin.POLICY_PERMISSION,
+        ),
+    )
+    return {
+        "is_restricted": payout_accounts.is_restricted(merchant.pk),
+        "accounts": accounts[:MAX_ROWS],
+        "links": [
+            ActLink(label, f"{reverse(f'admin:{page}')}?{query}", is_dangerous=False)
+            for label, page, permission in pages
+            if request.user.has_perm(permission)
+        ],
+    }
+
+
+def _lists(request: HttpRequest, merchant: Merchant) -> Iterator[tuple[Any, str]]:
+    for label, model, parameter in LISTS:
+        app_label, name = model.split(".")
+        if request.user.has_perm(LIST_PERMISSIONS.get(model, f"{app_label}.view_{name}")):
+            query = urlencode({parameter: merchant.pk})
+            yield label, f"{reverse(f'admin:{app_label}_{name}_changelist')}?{query}"
+
+
+def _url(page: str, key: str, *more: str) -> str:
+    return reverse(f"admin:{page}", args=[quote(key), *more])
