@@ -9,6 +9,7 @@ from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 
 from apidocs import error_responses
 from core import response_fields
+from core.fields import METADATA_QUERY_KEYS
 from idempotency.views import MAX_KEY_LENGTH
 
 Json = dict[str, Any]
@@ -98,6 +99,27 @@ class QueryInstantField(OpenApiSerializerFieldExtension):
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         return {"anyOf": DAY_OR_INSTANT}
+
+
+class QueryTimezoneField(OpenApiSerializerFieldExtension):
+    target_class = "core.fields.QueryTimezone"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        return {"type": "string", "pattern": "^[A-Za-z][0-9A-Za-z_+/-]{1,40}$", "examples": ["Asia/Bangkok"]}
+
+
+class QueryMetadataField(OpenApiSerializerFieldExtension):
+    target_class = "core.fields.QueryMetadata"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        text = {"type": "string", "pattern": PLAIN_TEXT}
+        return {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": METADATA_QUERY_KEYS,
+            "propertyNames": text,
+            "additionalProperties": text,
+        }
 
 
 class SandboxInstantField(OpenApiSerializerFieldExtension):

@@ -180,9 +180,11 @@ def read_query(serializer: serializers.Serializer[Any], request: Request) -> dic
     """The validated query parameters, or 400 `invalid_parameters`; unknown parameters are ignored."""
     query = request.query_params
     try:
-        for name in map(str, serializer.fields):
-            if len(values := query.getlist(name)) > 1 or "\x00" in "".join(values):
-                raise exceptions.ValidationError({name: ["Give this parameter once."]})
+        for name in query:
+            field = name.partition("[")[0]
+            values = query.getlist(name)
+            if field in serializer.fields and (len(values) > 1 or "\x00" in "".join((name, *values))):
+                raise exceptions.ValidationError({field: ["Give this parameter once."]})
         return dict(serializer.run_validation(_plain(query)))
     except exceptions.ValidationError as error:
         name, location, reason = _first_error(error)

@@ -2,7 +2,9 @@
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 import orjson
 from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
@@ -15,6 +17,7 @@ from core import clock
 
 METADATA_KEYS = 50
 METADATA_BYTES = 8_192
+METADATA_QUERY_KEYS = 5
 # The Unicode property Bidi_Control: such characters can make "evil" look like "live" (CVE-2021-42574).
 BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -141,8 +144,50 @@ class QueryInteger(serializers.IntegerField):
         return int(data)
 
 
+class QueryMetadata(serializers.Field[Any, Any, Any, Any]):
+    """Values by key, from parameters such as `metadata[table]=4`."""
+
+    default_error_messages = {
+        "too_many": "At most {most} keys.",
+        "name": "Name a key, as in metadata[table]=4.",
+    }
+
+    def get_value(self, dictionary: Any) -> Any:
+        """Collect the parameters that begin with the name of this field."""
+        start = f"{self.field_name}["
+        found = {name: dictionary[name] for name in dictionary if name.startswith(start)}
+        if self.field_name in dictionary:
+            found[str(self.field_name)] = dictionary[self.field_name]
+        return found or empty
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        if len(data) > METADATA_QUERY_KEYS:
+            self.fail("too_many", most=METADATA_QUERY_KEYS)
+        start = f"{self.field_name}["
+        if not all(name.startswith(start) and name.endswith("]") for name in data):
+            self.fail("name")
+        return {name.removeprefix(start)[:-1]: value for name, value in data.items()}
+
+
+class QueryTimezone(serializers.Field[Any, Any, Any, Any]):
+    """The IANA name of a time zone, such as `Asia/Bangkok`."""
+
+    default_error_messages = {"zone": "Use the name of a time zone, such as Asia/Bangkok."}
+
+    def to_internal_value(self, data: Any) -> ZoneInfo:
+        if data not in _timezones():
+            self.fail("zone")
+        return ZoneInfo(str(data))
+
+
+@cache
+def _timezones() -> set[str]:
+    """All known names. Other texts could name files, so they never reach `ZoneInfo`."""
+    return available_timezones()
+
+
 class QueryInstant(serializers.Field[Any, Any, Any, Any]):
-    """An ISO 8601 date (a UTC day) or an instant with its offset.
+    """An ISO 8601 date (a UTC day, in a `ZonedQuery` a day of its `timezone`) or an instant with its offset.
 
     `end=True` makes it the exclusive upper bound: the day after a date, the millisecond after an instant,
     so that both are inclusive for the caller.
@@ -166,6 +211,11 @@ class QueryInstant(serializers.Field[Any, Any, Any, Any]):
             return start + timedelta(days=1) if self.end else start
         at = clock.to_millisecond(_instant(text)) if self.end else _instant(text)
         return at + timedelta(milliseconds=1) if self.end else at
+
+
+def is_day(text: str) -> bool:
+    """Whether a query names a date without a time."""
+    return _DAY.fullmatch(text) is not None
 
 
 def _instant(text: str) -> datetime:

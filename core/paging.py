@@ -1,9 +1,10 @@
 """Lists: `limit` with `offset` or a cursor, newest first, an exact `total`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
 
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
@@ -57,14 +58,39 @@ class CursorPageQuery(PageQuery):
         return dict(super().to_internal_value(data))
 
 
-class PeriodPageQuery(CursorPageQuery):
+class ZonedQuery(serializers.Serializer[Any]):
+    """A query whose dates without a time are days of `timezone`."""
+
+    timezone = fields.QueryTimezone(
+        required=False, help_text="Of dates without a time, such as `Asia/Bangkok`. Default: UTC."
+    )
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Move the bounds that are dates from days in UTC to days of the zone."""
+        values = dict(super().to_internal_value(data))
+        zone = values.pop("timezone", None)
+        for name in values if zone else ():
+            if isinstance(self.fields[name], fields.QueryInstant) and fields.is_day(str(data[name])):
+                values[name] = _in_zone(name, values[name], zone)
+        return values
+
+
+def _in_zone(name: str, midnight: datetime, zone: ZoneInfo) -> datetime:
+    """The midnight of the same date in a zone. The first and the last year have days without one."""
+    try:
+        return midnight.replace(tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        raise serializers.ValidationError({name: ["This date is out of range."]}) from None
+
+
+class PeriodPageQuery(ZonedQuery, CursorPageQuery):
     """The parameters of a list that can be limited to a period of creation."""
 
     start_date = fields.QueryInstant(
-        required=False, help_text="Created on or after this date (UTC) or instant."
+        required=False, help_text="Created on or after this date (of `timezone`) or instant."
     )
     end_date = fields.QueryInstant(
-        end=True, required=False, help_text="Created on or before this date (UTC) or instant."
+        end=True, required=False, help_text="Created on or before this date (of `timezone`) or instant."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +109,7 @@ class Cursor:
     id: str
     is_before: bool
 
-    def restrict(self, rows: QuerySet[M]) -> QuerySet[M]:
+    def restrict(self, rows: Q) -> Q:
         """The rows on the page's side of this row, the nearest first."""
         # Two conditions instead of an OR, so that an index finds the first row.
         if self.is_before:
@@ -93,18 +119,20 @@ class Cursor:
         return older.exclude(created_at=self.created_at, id__gte=self.id).order_by(*NEWEST_FIRST)
 
 
-def find_cursor(rows: QuerySet[Any], query: dict[str, Any]) -> Cursor | None:
+def find_cursor(rows: QuerySet[Any], query: dict[str, Any], *, column: str = "pk") -> Cursor | None:
     """The cursor that a query gives. Raises InvalidParameters if its row is not one of `rows`.
 
-    `rows` has no filters of the query, because a row may leave them between two pages.
+    `rows` has no filters of the query, because a row may leave them between two pages. `column` has the ids
+    that the API shows.
     """
     name = next((name for name in CURSORS if name in query), None)
     if name is None:
         return None
-    created_at = rows.filter(pk=query[name]).values_list("created_at", flat=True).first()
-    if created_at is None:
+    found = rows.filter(**{column: query[name]}).values_list("created_at", "pk").first()
+    if found is None:
         raise errors.InvalidParameters(f"{name}: This list has no such id.", param=name)
-    return Cursor(created_at, query[name], is_before=name == "before")
+    created_at, row_id = found
+    return Cursor(created_at, row_id, is_before=name == "before")
 
 
 def page(
@@ -114,26 +142,35 @@ def page(
     show: Callable[[M], dict[str, Any]],
     *,
     unfiltered: QuerySet[M] | None = None,
+    cursor: Cursor | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> ApiResponse:
     """One page of `rows` under the key `plural`; `total` counts all that match.
 
-    `unfiltered`: the whole list, which has the row of a cursor. Not needed for a list without cursors.
+    `unfiltered`: the whole list, which has the row of a cursor. Not needed for a list without cursors, or
+    with a `cursor` that was found already. `more`: further fields of the response.
     """
     limit, offset = query["limit"], query["offset"]
-    cursor = None if unfiltered is None else find_cursor(unfiltered, query)
+    cursor = cursor if unfiltered is None else find_cursor(unfiltered, query)
     total = rows.count()
     if cursor is not None:
         found = list(cursor.restrict(rows)[:limit])
         found = found[::-1] if cursor.is_before else found
     else:
         found = list(rows.order_by(*NEWEST_FIRST)[offset : offset + limit]) if offset < total else []
-    return page_response([show(row) for row in found], total, query, plural)
+    return page_response([show(row) for row in found], total, query, plural, more)
 
 
-def page_response(shown: list[dict[str, Any]], total: int, query: dict[str, Any], plural: str) -> ApiResponse:
+def page_response(
+    shown: list[dict[str, Any]],
+    total: int,
+    query: dict[str, Any],
+    plural: str,
+    more: Mapping[str, str] | None = None,
+) -> ApiResponse:
     """The response for rows that were read already. With a cursor it has no `offset`."""
     place = {} if any(name in query for name in CURSORS) else {"offset": query["offset"]}
-    return ApiResponse.of({plural: shown, "total": total, "limit": query["limit"], **place})
+    return ApiResponse.of({plural: shown, "total": total, "limit": query["limit"], **place, **(more or {})})
 
 
 def created_between(rows: Q, query: dict[str, Any]) -> Q:

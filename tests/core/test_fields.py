@@ -133,3 +133,39 @@ def test_start_date_after_end_date_is_refused() -> None:
     for before in ("2026-11-21T09:59:59.999Z", "2026-11-20"):
         with pytest.raises(ValidationError):
             query.run_validation({"start_date": ten, "end_date": before})
+
+
+def test_dates_are_days_of_the_time_zone() -> None:
+    query = PeriodPageQuery()
+    day = {"start_date": "2026-11-21", "end_date": "2026-11-21"}
+    found = query.run_validation({**day, "timezone": "Asia/Bangkok"})
+    assert found["start_date"] == datetime(2026, 11, 20, 17, tzinfo=UTC)
+    assert found["end_date"] == datetime(2026, 11, 21, 17, tzinfo=UTC)
+    assert "timezone" not in found
+    assert query.run_validation({**day, "timezone": "UTC"}) == query.run_validation(day)
+    # The day on which clocks in London go back has 25 hours.
+    autumn = {"start_date": "2026-10-25", "end_date": "2026-10-25", "timezone": "Europe/London"}
+    london = query.run_validation(autumn)
+    assert london["end_date"] - london["start_date"] == timedelta(hours=25)
+
+
+def test_instant_does_not_depend_on_the_time_zone() -> None:
+    at = "2026-11-21T10:00:00+07:00"
+    found = PeriodPageQuery().run_validation({"start_date": at, "end_date": at, "timezone": "Asia/Tokyo"})
+    assert (found["start_date"], found["end_date"]) == (FROM.run_validation(at), UNTIL.run_validation(at))
+
+
+@pytest.mark.parametrize(
+    "zone",
+    ["", "Bangkok", "asia/bangkok", "+07:00", "Asia/Bangkok ", "../../etc/passwd", "America", "/", "\0"],
+)
+def test_unknown_time_zone_is_refused(zone: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        PeriodPageQuery().run_validation({"timezone": zone})
+    assert set(refused.value.detail) == {"timezone"}
+
+
+def test_date_that_a_time_zone_moves_out_of_range_is_refused() -> None:
+    with pytest.raises(ValidationError) as refused:
+        PeriodPageQuery().run_validation({"start_date": "0001-01-01", "timezone": "Asia/Bangkok"})
+    assert set(refused.value.detail) == {"start_date"}
