@@ -24,7 +24,7 @@ LATERAL (
     SELECT %(run)s || lpad(n::text, 21, '0'), %(newest)s::timestamptz - n * %(step)s::interval
 ) AS row (tail, at),
 """
-LISTS_WITH_AMOUNTS = {"payments", "transactions", "refunds", "withdrawals"}
+LISTS_WITH_AMOUNTS = {"payments", "transactions", "refunds", "withdrawals", "balance"}
 # Adds the written rows to the counts of their owner and of all merchants, as triggers would.
 COUNTED_WRITE = """
     WITH written AS ({write} RETURNING {kind} AS kind, {amount} AS amount, created_at),

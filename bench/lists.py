@@ -196,6 +196,30 @@ WITHDRAWALS = MeasuredList(
     },
     {"succeeded": 0.948, "failed": 0.05, "processing": 0.002},
 )
+BALANCE_TRANSACTIONS = MeasuredList(
+    "balance",
+    "ledger_balancetransaction",
+    "bal_",
+    "type",
+    f"""
+    INSERT INTO ledger_balancetransaction (id, merchant_id, type, amount, source_id, created_at)
+    SELECT 'bal_' || tail, %(owner)s, type, 150000, 'pay_' || tail, at
+    {ROWS} LATERAL (
+        SELECT CASE WHEN n %% 500 = 0 THEN 'withdrawal_paid' WHEN n %% 20 = 3 THEN 'refund_reserved'
+            WHEN n %% 20 = 2 THEN 'refund_paid' ELSE 'payment' END
+    ) AS kind (type)
+    """,
+    "type = coalesce(%(type)s, type)",
+    {
+        "all": {},
+        "most by type": {"type": "payment"},
+        "few by type": {"type": "withdrawal_paid"},
+        "by dates": {"dates": "middle"},
+        "by type and dates": {"type": "refund_paid", "dates": "middle"},
+    },
+    {"payment": 0.898, "refund_paid": 0.05, "withdrawal_paid": 0.002},
+    path="/Thai/v1/balance/transactions",
+)
 # Lists that only staff read. Each is a statement with the same parameters.
 BANK_TRANSACTIONS = f"""
     INSERT INTO reconciliation_banktransaction
@@ -221,4 +245,4 @@ EXCEPTIONS = f"""
     ) AS kind (reason)
     WHERE n %% 10 = 0
 """
-LISTS = (TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS)
+LISTS = (TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS, BALANCE_TRANSACTIONS)

@@ -18,7 +18,7 @@ from refunds.views import RefundViewSet
 from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
 from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, SandboxPaymentViewSet
 from timeline.views import TimelineViewSet
-from transactions.views import BalanceViewSet, TransactionViewSet
+from transactions.views import BalanceTransactionViewSet, BalanceViewSet, TransactionViewSet
 from transfers.views import BankViewSet
 from webhooks.views import DeliveryViewSet, EventViewSet, WebhookViewSet
 from withdrawals.views import WithdrawalViewSet
@@ -69,6 +69,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("transactions", TransactionViewSet, {"get": "list"}),
     ("transactions/<str:transaction_id>", TransactionViewSet, {"get": "retrieve"}),
     ("balance", BalanceViewSet, {"get": "retrieve"}),
+    ("balance/transactions", BalanceTransactionViewSet, {"get": "list"}),
     ("withdrawals", WithdrawalViewSet, {"get": "list", "post": "create"}),
     ("withdrawals/<str:withdrawal_id>", WithdrawalViewSet, {"get": "retrieve"}),
     ("withdrawals/<str:withdrawal_id>/cancel", WithdrawalViewSet, {"post": "cancel"}),

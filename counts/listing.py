@@ -47,11 +47,16 @@ def response(
     prefetch: Sequence[str | Prefetch[Any]] = (),
 ) -> ApiResponse:
     """The page that a query of the API asks for, with the total. Raises InvalidParameters for the cursor."""
-    everything = criteria.counted.model._default_manager.filter(**criteria.of_owner)
-    cursor = paging.find_cursor(everything, query)
+    cursor = cursor_of(criteria, query)
     found = page(criteria, limit=query["limit"], offset=query["offset"], cursor=cursor)
     prefetch_related_objects(found.rows, *prefetch)
     return paging.page_response([show(row) for row in found.rows], found.total, query, plural)
+
+
+def cursor_of(criteria: ListFilter[Any], query: dict[str, Any]) -> Cursor | None:
+    """The cursor that a query gives. Raises InvalidParameters if the owner's list has no such row."""
+    everything = criteria.counted.model._default_manager.filter(**criteria.of_owner)
+    return paging.find_cursor(everything, query)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,3 +22,21 @@ class JournalType(models.TextChoices):
     WRITTEN_OFF = "written_off"  # write-offs -> bank: it took back money that had already left
     RECOVERED = "recovered"  # bank -> write-offs: the write-off was undone
     CONFIRMED = "confirmed"  # unconfirmed -> available: a bank or a second person confirmed it
+
+
+class BalanceTransactionType(models.TextChoices):
+    """What changes a merchant's balance: the types of journals, with unconfirmed money apart."""
+
+    PAYMENT = "payment"
+    UNCONFIRMED_PAYMENT = "unconfirmed_payment"
+    CONFIRMED = "confirmed"
+    REFUND_RESERVED = "refund_reserved"
+    REFUND_PAID = "refund_paid"
+    REFUND_RELEASED = "refund_released"
+    REFUND_RETURNED = "refund_returned"
+    WITHDRAWAL_RESERVED = "withdrawal_reserved"
+    WITHDRAWAL_PAID = "withdrawal_paid"
+    WITHDRAWAL_RELEASED = "withdrawal_released"
+    WITHDRAWAL_RETURNED = "withdrawal_returned"
+    REVERSAL = "reversal"
+    UNCONFIRMED_REVERSAL = "unconfirmed_reversal"

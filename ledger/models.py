@@ -1,4 +1,7 @@
-"""The double-entry ledger: accounts, journals, their entries, and entries that are still pending."""
+"""The double-entry ledger: accounts, journals, their entries, and entries that are still pending.
+
+`BalanceTransaction` shows a merchant which journals changed its balance.
+"""
 
 from django.db import models
 from django.db.models import F, Q, Value
@@ -6,7 +9,7 @@ from django.db.models.functions import Concat
 
 from core import triggers
 from core.columns import PublicId, PublicIdKey
-from ledger.journal_types import JournalType
+from ledger.journal_types import BalanceTransactionType, JournalType
 from merchants.models import Merchant
 
 CODE_LENGTH = 48  # the longest type, a colon and an id
@@ -158,3 +161,35 @@ class PendingEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.account_id} {self.amount:+}"
+
+
+class BalanceTransaction(models.Model):
+    """A journal that changed a merchant's balance, as the merchant sees it. Append-only.
+
+    The statement that posts the journal writes it. The type tells which balances changed, and the counts of
+    the list (`counts`) hold the sums by type: running balances come from them.
+    """
+
+    id = PublicIdKey()
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    type = models.CharField(max_length=20, choices=BalanceTransactionType.choices)
+    amount = models.BigIntegerField(help_text="Satang that moved, without a sign.")
+    source_id = PublicId(help_text="The payment, refund or withdrawal.")
+    created_at = models.DateTimeField(help_text="The same as of its journal.")
+
+    class Meta:
+        default_permissions = ()
+        triggers = [triggers.append_only("a posting is never changed")]
+        indexes = [
+            models.Index(fields=["merchant", "-created_at", "-id"], name="baltransaction_newest_first"),
+            models.Index(fields=["merchant", "type", "-created_at", "-id"], name="baltransaction_filtered"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(type__in=BalanceTransactionType.values), name="baltransaction_type_known"
+            ),
+            models.CheckConstraint(condition=Q(amount__gt=0), name="baltransaction_amount_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

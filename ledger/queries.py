@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from core import rows
-from ledger import accounts
+from ledger import accounts, balance_transactions
 from ledger.journal_types import JournalType
 from ledger.models import AccountType
 
@@ -33,13 +33,20 @@ line AS (
 journal AS (
     INSERT INTO ledger_journal (type, subject_id, amount, created_at)
     SELECT %s, subject_id, amount, %s FROM unnest(%s::text[], %s::bigint[]) AS total (subject_id, amount)
-    RETURNING id, subject_id, created_at
+    RETURNING id, subject_id, amount, created_at
 ),
 entry AS (
     INSERT INTO ledger_entry (journal_id, account_id, amount, created_at)
     SELECT journal.id, line.account_id, line.amount, journal.created_at
     FROM journal JOIN line USING (subject_id)
     RETURNING id, account_id, amount
+),
+shown AS (
+    INSERT INTO ledger_balancetransaction (id, merchant_id, type, amount, source_id, created_at)
+    SELECT row.id, merchant_id, row.type, journal.amount, source_id, journal.created_at
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
+        AS row (id, subject_id, merchant_id, type, source_id)
+    JOIN journal USING (subject_id)
 ),
 locked AS ({LOCK_ACCOUNTS}),
 updated AS (
@@ -132,8 +139,16 @@ class LockedBalance:
     is_complete: bool = False
 
 
-def post(type: JournalType, lines_by_subject: Mapping[str, Mapping[str, int]], now: datetime) -> None:
+def post(
+    type: JournalType,
+    lines_by_subject: Mapping[str, Mapping[str, int]],
+    now: datetime,
+    *,
+    sources: Mapping[str, str] | None = None,
+) -> None:
     """Write one journal per subject with one statement. Lines map accounts to signed satang.
+
+    sources: what merchants see as the source of the change, by subject, if it is not the subject.
 
     Raises IntegrityError if such a journal was posted before or an account would be overdrawn, and
     AccountNotOpen if money must leave an account that was never opened.
@@ -153,6 +168,7 @@ def post(type: JournalType, lines_by_subject: Mapping[str, Mapping[str, int]], n
         *_account_columns({code for _, code, _ in lines}),
         *columns,
         *journals,
+        *balance_transactions.columns(type, lines_by_subject, sources or {}, now),
         locks,
         immediate,
         immediate,

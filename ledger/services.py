@@ -90,12 +90,12 @@ def credit(credits: Sequence[Credit], *, type: JournalType, source: str, now: da
     post(type, lines, now)
 
 
-def confirm(*, merchant_id: str, subject_id: str, amount: int, now: datetime) -> None:
-    """Make unconfirmed money available. The subject is its bank transaction."""
+def confirm(*, merchant_id: str, subject_id: str, source_id: str, amount: int, now: datetime) -> None:
+    """Make unconfirmed money available. The subject is its bank transaction, the source its payment."""
     unconfirmed = accounts.unconfirmed(merchant_id)
     _lock_funds(unconfirmed, amount)
     lines = {unconfirmed: -amount, accounts.available(merchant_id): amount}
-    post(JournalType.CONFIRMED, {subject_id: lines}, now)
+    post(JournalType.CONFIRMED, {subject_id: lines}, now, sources={subject_id: source_id})
 
 
 def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int, now: datetime) -> None:
@@ -126,9 +126,18 @@ def pay_out(
 
 
 def reverse(
-    *, merchant_id: str, type: JournalType, subject_id: str, amount: int, to: str, now: datetime
+    *,
+    merchant_id: str,
+    type: JournalType,
+    subject_id: str,
+    source_id: str,
+    amount: int,
+    to: str,
+    now: datetime,
 ) -> int:
     """Post that a bank took money back. Returns the part that becomes the merchant's debt.
+
+    The subject is the bank transaction, the source the payment that it took back.
 
     Entries that are pending beyond `MAX_ROLL_UP_STEPS` repay the debt when they are rolled up. `balance`
     shows the net at once.
@@ -140,17 +149,25 @@ def reverse(
         accounts.debt(merchant_id): from_balance - amount,
         to: amount,
     }
-    post(type, {subject_id: lines}, now)
+    post(type, {subject_id: lines}, now, sources={subject_id: source_id})
     return amount - from_balance
 
 
 def reverse_unconfirmed(
-    *, merchant_id: str, type: JournalType, subject_id: str, amount: int, to: str, now: datetime
+    *,
+    merchant_id: str,
+    type: JournalType,
+    subject_id: str,
+    source_id: str,
+    amount: int,
+    to: str,
+    now: datetime,
 ) -> None:
     """Post that a bank took back unconfirmed money. The merchant's other accounts do not change."""
     unconfirmed = accounts.unconfirmed(merchant_id)
     _lock_funds(unconfirmed, amount)
-    post(type, {subject_id: {unconfirmed: -amount, to: amount}}, now)
+    lines = {unconfirmed: -amount, to: amount}
+    post(type, {subject_id: lines}, now, sources={subject_id: source_id})
 
 
 def lock_debt(*, merchant_id: str, now: datetime) -> int:

@@ -88,6 +88,7 @@ SEPARATE_MODELS = {
     "approvals.PayoutPolicy",
     "counts.CountDelta",
     "counts.ListCount",
+    "ledger.BalanceTransaction",
     "ledger.Entry",
     "ledger.Journal",
     "ledger.PendingEntry",

@@ -34,8 +34,8 @@ CREATE = [
 POLL = ["SELECT merchants_apikey merchants_merchant payments_payment", RATE_LIMIT]
 # One statement opens accounts, posts a journal and adds pending entries.
 POSTING = (
-    "INSERT ledger_account ledger_account ledger_journal ledger_entry ledger_account ledger_account"
-    " ledger_pendingentry"
+    "INSERT ledger_account ledger_account ledger_journal ledger_entry ledger_balancetransaction"
+    " ledger_account ledger_account ledger_pendingentry"
 )
 NOTIFICATION = [
     # The first commit stores the report.

@@ -6,6 +6,8 @@ from transactions.errors import TransactionNotFound
 from transactions.serializers import (
     BalanceObject,
     BalanceQuery,
+    BalanceTransactionList,
+    BalanceTransactionQuery,
     TransactionList,
     TransactionObject,
     TransactionQuery,
@@ -18,6 +20,19 @@ TRANSACTION = {
     "status": "succeeded",
     "amount": 150_000,
     "currency": "THB",
+    "created_at": "2026-11-21T03:05:42.310Z",
+}
+BALANCE_TRANSACTION = {
+    "balance_transaction_id": "bal_0oDFPag9MeYQQYpPemtNRiHjFyL",
+    "type": "payment",
+    "amount": 150_000,
+    "balance_after": 420_000,
+    "reserved_amount": 0,
+    "reserved_after": 50_000,
+    "unconfirmed_amount": 0,
+    "unconfirmed_after": 0,
+    "currency": "THB",
+    "source": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "created_at": "2026-11-21T03:05:42.310Z",
 }
 
@@ -51,4 +66,16 @@ balance = Operation(
     "for those in progress.",
     query=BalanceQuery,
     response=Body(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
+)
+
+list_balance_transactions = Operation(
+    name="list_balance_transactions",
+    tag=Tag.TRANSACTIONS,
+    scope=Scope.PAYMENTS_READ,
+    summary="List what changed the balance",
+    description="Every change of the balance, newest first, with the balance after it. The sums of all "
+    "`amount`, `reserved_amount` and `unconfirmed_amount` are the balance. A change that commits late "
+    "appears at its `created_at`, and the balances after it then contain it.",
+    query=BalanceTransactionQuery,
+    response=Body(BalanceTransactionList, page_example("balance_transactions", BALANCE_TRANSACTION)),
 )

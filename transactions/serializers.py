@@ -2,8 +2,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, response_fields
-from core.paging import PeriodPageQuery
+from core import fields, ids, response_fields
+from core.paging import PeriodPageQuery, ZonedQuery
+from ledger.journal_types import BalanceTransactionType
 from transactions.models import TransactionStatus, TransactionType
 
 MOST_HELD = 2**53 - 1
@@ -36,13 +37,59 @@ class TransactionList(response_fields.CursorPage):
     transactions = TransactionObject(many=True)
 
 
-class BalanceQuery(serializers.Serializer[Any]):
+class BalanceTransactionQuery(PeriodPageQuery):
+    """Filters of what changed the balance."""
+
+    type = fields.Choice(BalanceTransactionType.values, required=False, help_text="Only this type.")
+
+
+class BalanceTransactionObject(serializers.Serializer[Any]):
+    """A change of the balance. Each part of the balance has its change and its value afterwards."""
+
+    balance_transaction_id = response_fields.public_id("bal_")
+    type = serializers.ChoiceField(
+        BalanceTransactionType.choices,
+        help_text="`reserved` money is set aside, `released` is available again, `paid` has left. "
+        "`returned`: it came back after it had left. `reversal`: the bank took a payment back. "
+        "`unconfirmed` money is only in a statement file; `confirmed` makes it available.",
+    )
+    amount = response_fields.satang(
+        -response_fields.MAX_SATANG,
+        response_fields.MAX_SATANG,
+        "Satang that `available` changed by, before debts: their sum is `available` less `owed`.",
+    )
+    balance_after = response_fields.satang(
+        -MOST_HELD, MOST_HELD, "`available` less `owed` after this change; negative if money was owed."
+    )
+    reserved_amount = response_fields.satang(
+        -response_fields.MAX_SATANG, response_fields.MAX_SATANG, "Satang that `reserved` changed by."
+    )
+    reserved_after = response_fields.satang(-MOST_HELD, MOST_HELD, "`reserved` after this change.")
+    unconfirmed_amount = response_fields.satang(
+        -response_fields.MAX_SATANG, response_fields.MAX_SATANG, "Satang that `unconfirmed` changed by."
+    )
+    unconfirmed_after = response_fields.satang(-MOST_HELD, MOST_HELD, "`unconfirmed` after this change.")
+    currency = response_fields.currency()
+    source = response_fields.PatternField(  # type: ignore[assignment]
+        {"pattern": f"^(pay|ref|wd)_[0-9A-Za-z]{{{ids.BODY_LENGTH}}}$"},
+        help_text="The payment, refund or withdrawal.",
+    )
+    created_at = response_fields.instant()
+
+
+class BalanceTransactionList(response_fields.CursorPage):
+    """A page of what changed the balance."""
+
+    balance_transactions = BalanceTransactionObject(many=True)
+
+
+class BalanceQuery(ZonedQuery):
     """The instant of the balance."""
 
     at = fields.QueryInstant(
         end=True,
         required=False,
-        help_text="The balance at the end of this date (UTC), or at this instant.",
+        help_text="The balance at the end of this date (of `timezone`), or at this instant.",
     )
 
 

@@ -2,6 +2,8 @@ from typing import Any
 
 from core import money
 from core.clock import iso
+from ledger.balance_transactions import Change, change_of
+from ledger.models import BalanceTransaction
 from ledger.services import Balance
 from transactions.models import Transaction
 
@@ -15,6 +17,23 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
         "amount": transaction.amount,
         "currency": transaction.currency,
         "created_at": iso(transaction.created_at),
+    }
+
+
+def balance_transaction_object(row: BalanceTransaction, after: Change) -> dict[str, Any]:
+    change = change_of(row)
+    return {
+        "balance_transaction_id": row.id,
+        "type": row.type,
+        "amount": change.available,
+        "balance_after": after.available,
+        "reserved_amount": change.reserved,
+        "reserved_after": after.reserved,
+        "unconfirmed_amount": change.unconfirmed,
+        "unconfirmed_after": after.unconfirmed,
+        "currency": money.CURRENCY,
+        "source": row.source_id,
+        "created_at": iso(row.created_at),
     }
 
 

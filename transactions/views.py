@@ -1,19 +1,20 @@
 from rest_framework.request import Request
 
-from core import api
+from core import api, paging
 from core.http import ApiResponse
 from counts import listing
 from counts.lists import period_of
 from ledger import services as ledger
+from ledger.balance_transactions import BALANCE_TRANSACTIONS, balances_after
 from merchants.api import MerchantViewSet, merchant_of
 from transactions import openapi as docs
 from transactions import services
 from transactions.filters import matching
-from transactions.serializers import BalanceQuery, TransactionQuery
-from transactions.shapes import balance_object, transaction_object
+from transactions.serializers import BalanceQuery, BalanceTransactionQuery, TransactionQuery
+from transactions.shapes import balance_object, balance_transaction_object, transaction_object
 
 QUERY = TransactionQuery()
-BALANCE_QUERY = BalanceQuery()
+BALANCE_QUERY, BALANCE_TRANSACTION_QUERY = BalanceQuery(), BalanceTransactionQuery()
 
 
 class TransactionViewSet(MerchantViewSet):
@@ -34,6 +35,20 @@ class TransactionViewSet(MerchantViewSet):
     def retrieve(self, request: Request, transaction_id: str) -> ApiResponse:
         found = services.find(merchant_id=merchant_of(request).id, transaction_id=transaction_id)
         return ApiResponse.of(transaction_object(found))
+
+
+class BalanceTransactionViewSet(MerchantViewSet):
+    """What changed the balance."""
+
+    @docs.list_balance_transactions
+    def list(self, request: Request) -> ApiResponse:
+        query, merchant_id = api.read_query(BALANCE_TRANSACTION_QUERY, request), merchant_of(request).id
+        wanted = BALANCE_TRANSACTIONS.matching(merchant_id, query.get("type"), **period_of(query))
+        cursor = listing.cursor_of(wanted, query)
+        found = listing.page(wanted, limit=query["limit"], offset=query["offset"], cursor=cursor)
+        balances = balances_after(merchant_id, found.rows)
+        shown = [balance_transaction_object(row, balances[row.id]) for row in found.rows]
+        return paging.page_response(shown, found.total, query, "balance_transactions")
 
 
 class BalanceViewSet(MerchantViewSet):

@@ -1,5 +1,6 @@
 """Rules of the audit about the ledger: it is complete and balanced, and no account is overdrawn."""
 
+from ledger.balance_transactions import SIGNS
 from operations.audit.rules import AuditRule
 
 # The balance of each account: the rolled-up balance and its pending entries.
@@ -11,6 +12,9 @@ ACCOUNT_BALANCES = """
         ) AS part GROUP BY id
     ) AS whole USING (id)
 """
+SIGNS_OF_TYPES = ", ".join(
+    f"('{type}', {sign.available}, {sign.reserved}, {sign.unconfirmed})" for type, sign in SIGNS.items()
+)
 RULES = [
     AuditRule(
         "account balances equal the sum of their entries",
@@ -97,5 +101,23 @@ RULES = [
                    'recovered', 'confirmed', 'merged', 'unmerged')
                GROUP BY journal.id
            ) AS posting""",
+    ),
+    AuditRule(
+        "balance transactions match the entries of merchants",
+        """SELECT concat_ws(' ', merchant_id, created_at), concat_ws(' ',
+               coalesce(sum(amount) FILTER (WHERE part IN ('available', 'debt')), 0),
+               coalesce(sum(amount) FILTER (WHERE part = 'reserved'), 0),
+               coalesce(sum(amount) FILTER (WHERE part = 'unconfirmed'), 0))
+           FROM (
+               SELECT split_part(account_id, ':', 1) AS part, split_part(account_id, ':', 2) AS merchant_id,
+                   entry.amount, entry.created_at
+               FROM ledger_entry AS entry JOIN ledger_journal AS journal ON journal.id = journal_id
+               WHERE account_id ~ '^(available|debt|reserved|unconfirmed):' AND type <> 'debt_repaid'
+           ) AS line GROUP BY merchant_id, created_at""",
+        f"""SELECT concat_ws(' ', merchant_id, created_at), concat_ws(' ',
+               sum(amount * available), sum(amount * reserved), sum(amount * unconfirmed))
+           FROM ledger_balancetransaction
+           JOIN (VALUES {SIGNS_OF_TYPES}) AS sign (type, available, reserved, unconfirmed) USING (type)
+           GROUP BY merchant_id, created_at""",  # noqa: S608
     ),
 ]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from counts.lists import CountedList
+from ledger.balance_transactions import BALANCE_TRANSACTIONS
 from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
 from payments.filters import PAYMENTS
 from refunds.filters import REFUNDS
@@ -10,7 +11,15 @@ from transactions.filters import TRANSACTIONS
 from webhooks.filters import DELIVERIES, EVENTS
 from withdrawals.filters import WITHDRAWALS
 
-COUNTED_LISTS: list[CountedList[Any]] = [TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS]
+COUNTED_LISTS: list[CountedList[Any]] = [
+    TRANSACTIONS,
+    PAYMENTS,
+    EVENTS,
+    DELIVERIES,
+    REFUNDS,
+    WITHDRAWALS,
+    BALANCE_TRANSACTIONS,
+]
 COUNTED_ROWS = " UNION ALL ".join(
     f"""SELECT '{counted.name}' AS list, {counted.owner_column} AS owner_id, {counted.kind_sql} AS kind,
             date_trunc('minute', created_at, 'UTC') AS at, {counted.amount_sql} AS amount

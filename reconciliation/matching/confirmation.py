@@ -74,7 +74,13 @@ def _confirm(movement: BankTransaction, now: datetime) -> None:
         return
     left = movement.amount - refunds.reversed_amount(payment)
     if left:
-        ledger.confirm(merchant_id=payment.merchant_id, subject_id=movement.id, amount=left, now=now)
+        ledger.confirm(
+            merchant_id=payment.merchant_id,
+            subject_id=movement.id,
+            source_id=payment.id,
+            amount=left,
+            now=now,
+        )
 
 
 def _already_confirmed(movement: BankTransaction) -> ActionNotAllowed:

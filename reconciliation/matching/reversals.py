@@ -176,6 +176,7 @@ def _debit_merchant(
         merchant_id=payment.merchant_id,
         type=JournalType.REVERSAL,
         subject_id=reversal.id,
+        source_id=payment.id,
         amount=reversal.amount,
         to=route,
         now=now,

@@ -14,6 +14,9 @@ from django.db.models import F, QuerySet
 
 from core import ids
 from counts.lists import CountedList, ListFilter
+from ledger.balance_transactions import BALANCE_TRANSACTIONS
+from ledger.journal_types import BalanceTransactionType
+from ledger.models import BalanceTransaction
 from merchants.models import Merchant
 from payments.filters import PAYMENTS
 from payments.models import Payment, PaymentStatus
@@ -385,6 +388,48 @@ class RefundBuilder(ListBuilder):
         return rows.filter(**given)
 
 
+class BalanceTransactionBuilder(ListBuilder):
+    counted = BALANCE_TRANSACTIONS
+    filters = [{}, *({"type": type} for type in BalanceTransactionType)]
+
+    def write(self, merchant: Merchant, chance: Random, count: int) -> None:
+        made = []
+        for _ in range(count):
+            at = moment(chance)
+            made.append(
+                BalanceTransaction(
+                    id=ids.new("bal_", at),
+                    merchant=merchant,
+                    type=chance.choice(BalanceTransactionType.values),
+                    amount=chance.randint(1, 1_000),
+                    source_id=ids.new("pay_", at),
+                    created_at=at,
+                )
+            )
+        BalanceTransaction.objects.bulk_create(made)
+
+    def move(self, merchant: Merchant, chance: Random, count: int) -> None:
+        """No posting changes."""
+
+    def race(self, merchant: Merchant, chance: Random) -> None:
+        """No posting changes."""
+
+    def wanted(self, merchant: Merchant, given: Given, **period: Any) -> ListFilter[Any]:
+        return BALANCE_TRANSACTIONS.matching(merchant.id, given.get("type"), **period)
+
+    def plain(self, rows: QuerySet[Any], given: Given) -> QuerySet[Any]:
+        return rows.filter(**given)
+
+    def path(self, shop: Shop) -> str:
+        return "/Thai/v1/balance/transactions"
+
+    def page(self, shop: Shop, query: str) -> tuple[list[str], dict[str, Any]]:
+        response = shop.get(f"{self.path(shop)}?{query}")
+        assert response.status_code == 200, response.content
+        found: dict[str, Any] = response.json()
+        return [row["balance_transaction_id"] for row in found["balance_transactions"]], found
+
+
 BUILDERS: list[ListBuilder] = [
     TransactionBuilder(),
     PaymentBuilder(),
@@ -392,6 +437,7 @@ BUILDERS: list[ListBuilder] = [
     DeliveryBuilder(),
     RefundBuilder(),
     WithdrawalBuilder(),
+    BalanceTransactionBuilder(),
 ]
 
 

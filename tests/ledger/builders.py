@@ -44,7 +44,7 @@ class MerchantLedger:
 
     @transaction.atomic
     def reverse(self, amount: int) -> int:
-        return ledger.reverse(**self._fields(JournalType.REVERSAL, amount), to=BANK)
+        return ledger.reverse(**self._fields(JournalType.REVERSAL, amount), source_id="pay_1", to=BANK)
 
     @transaction.atomic
     def hold(self, amount: int) -> None:

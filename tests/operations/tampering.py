@@ -112,6 +112,15 @@ TAMPERINGS = {
             "confirmed",
         )
     ],
+    "balance transactions match the entries of merchants": [
+        "DELETE FROM ledger_balancetransaction WHERE type = 'payment'",
+        "UPDATE ledger_balancetransaction SET amount = amount + 1 WHERE type = 'refund_paid'",
+        "UPDATE ledger_balancetransaction SET type = 'refund_paid' WHERE type = 'refund_reserved'",
+        "UPDATE ledger_balancetransaction SET created_at = now()",
+        """INSERT INTO ledger_balancetransaction (id, merchant_id, type, amount, source_id, created_at)
+           SELECT 'bal_x', merchant_id, type, amount, source_id, created_at
+           FROM ledger_balancetransaction LIMIT 1""",
+    ],
     "each ended payment, and no other, has its transaction": [
         f"DELETE FROM transactions_transaction WHERE payment_id = {PAID}",
         f"DELETE FROM transactions_transaction WHERE payment_id = {FAILED}",

@@ -203,6 +203,31 @@ class ShopView:
         assert found["total"] == len(found[plural])
         return {row[f"{plural[:-1]}_id"]: tuple(row[name] for name in fields) for row in found[plural]}
 
+    def balance_by_transactions(self) -> dict[str, Any]:
+        """Recompute the balance from all pages of balance transactions, and check each row's balance."""
+        rows = self._balance_transactions()
+        sums = {"amount": 0, "reserved_amount": 0, "unconfirmed_amount": 0}
+        for row in reversed(rows):
+            sums = {name: value + row[name] for name, value in sums.items()}
+            after = row["balance_after"], row["reserved_after"], row["unconfirmed_after"]
+            assert after == tuple(sums.values()), row
+        net, reserved, unconfirmed = sums.values()
+        balance = {"available": max(net, 0), "reserved": reserved, "currency": "THB"}
+        balance |= {"unconfirmed": unconfirmed} if unconfirmed else {}
+        return balance | ({"owed": -net} if net < 0 else {})
+
+    def _balance_transactions(self) -> list[dict[str, Any]]:
+        """All of them, newest first, read in pages by cursor."""
+        rows: list[dict[str, Any]] = []
+        page, path = {"total": 1}, "/v1/balance/transactions?limit=30"
+        while len(rows) < page["total"]:
+            page = self._shop.get(
+                f"{path}&after={rows[-1]['balance_transaction_id']}" if rows else path
+            ).json()
+            assert page["balance_transactions"] or not page["total"]
+            rows += page["balance_transactions"]
+        return rows
+
     def history(self) -> Counter[Row]:
         found = self.read("transactions?limit=100")
         rows = [tuple(row[name] for name in ROW) for row in found["transactions"]]

@@ -60,6 +60,7 @@ class PaymentsMachine(RuleBasedStateMachine):
             self.run_background_tasks()
             self.view.forget()
             self.check()
+            assert self.view.balance_by_transactions() == self.model.balance
             by_bank = [
                 order for order in self.model.orders.values() if order.sent_at and not order.is_to_card
             ]

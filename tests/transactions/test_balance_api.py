@@ -62,7 +62,7 @@ def test_balance_shows_reserved_money_and_debt(shop: Shop, noon: datetime) -> No
     MerchantLedger(shop.merchant.id).credit(100)
     ledger.reserve(**posting(shop, JournalType.WITHDRAWAL_RESERVED, 60, noon))
     assert shown(shop) == (40, 60, 0)
-    ledger.reverse(**posting(shop, JournalType.REVERSAL, 100, noon), to=BANK)
+    ledger.reverse(**posting(shop, JournalType.REVERSAL, 100, noon), source_id="pay_1", to=BANK)
     assert shown(shop) == (0, 60, 60)
 
 

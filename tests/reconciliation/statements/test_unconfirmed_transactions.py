@@ -227,7 +227,8 @@ def pay_out(movement: BankTransaction) -> None:
 
 
 def post_confirmation(movement: BankTransaction) -> None:
-    ledger.confirm(merchant_id=movement.merchant_id, subject_id=movement.id, amount=AMOUNT, now=clock.now())
+    names = {"merchant_id": movement.merchant_id, "subject_id": movement.id, "source_id": movement.payment_id}
+    ledger.confirm(**names, amount=AMOUNT, now=clock.now())
 
 
 def say_it_is_confirmed(movement: BankTransaction) -> None:

@@ -1,0 +1,107 @@
+"""Which postings change a merchant's balance, and how. `GET /balance/transactions` lists them.
+
+A balance has three parts: `available` less the debt, `reserved` and `unconfirmed`. The type of a balance
+transaction fixes the signs of its changes. So the sums by type up to a row give the balance after it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from core import ids
+from counts import running_sums
+from counts.lists import CountedList
+from ledger import accounts
+from ledger.journal_types import BalanceTransactionType as Type
+from ledger.journal_types import JournalType
+from ledger.models import AccountType, BalanceTransaction
+
+BALANCE_TRANSACTIONS = CountedList(
+    "balance",
+    BalanceTransaction,
+    kind_columns=("type",),
+    kinds=tuple(Type.values),
+    amount_sql="amount",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Satang by part of the balance. `available` is without the debt and may be negative as a sum."""
+
+    available: int
+    reserved: int = 0
+    unconfirmed: int = 0
+
+    def times(self, amount: int) -> "Change":
+        return Change(self.available * amount, self.reserved * amount, self.unconfirmed * amount)
+
+
+SIGNS: dict[str, Change] = {
+    Type.PAYMENT: Change(1),
+    Type.UNCONFIRMED_PAYMENT: Change(0, unconfirmed=1),
+    Type.CONFIRMED: Change(1, unconfirmed=-1),
+    Type.REFUND_RESERVED: Change(-1, reserved=1),
+    Type.REFUND_PAID: Change(0, reserved=-1),
+    Type.REFUND_RELEASED: Change(1, reserved=-1),
+    Type.REFUND_RETURNED: Change(1),
+    Type.WITHDRAWAL_RESERVED: Change(-1, reserved=1),
+    Type.WITHDRAWAL_PAID: Change(0, reserved=-1),
+    Type.WITHDRAWAL_RELEASED: Change(1, reserved=-1),
+    Type.WITHDRAWAL_RETURNED: Change(1),
+    Type.REVERSAL: Change(-1),
+    Type.UNCONFIRMED_REVERSAL: Change(0, unconfirmed=-1),
+}
+# Where the type differs from that of the journal. A repaid debt changes neither the net nor the rest.
+_OTHER_TYPES = {
+    (JournalType.PAYMENT, True): Type.UNCONFIRMED_PAYMENT,
+    (JournalType.REVERSAL, True): Type.UNCONFIRMED_REVERSAL,
+    (JournalType.ACCEPTED, False): Type.REFUND_RETURNED,
+    (JournalType.DEBT_REPAID, False): None,
+}
+
+
+def change_of(row: BalanceTransaction) -> Change:
+    """What the row changed."""
+    return SIGNS[row.type].times(row.amount)
+
+
+def balances_after(merchant_id: str, rows: Sequence[BalanceTransaction]) -> dict[str, Change]:
+    """The balance after each of the rows of a merchant, by its id, from one snapshot."""
+    weights = {kind: (each.available, each.reserved, each.unconfirmed) for kind, each in SIGNS.items()}
+    found = running_sums.up_to(BALANCE_TRANSACTIONS, merchant_id, rows, weights)
+    return {row_id: Change(*sums) for row_id, sums in found.items()}
+
+
+def columns(
+    type: JournalType,
+    lines_by_subject: Mapping[str, Mapping[str, int]],
+    sources: Mapping[str, str],
+    now: datetime,
+) -> list[list[Any]]:
+    """The new rows of these journals as columns: id, subject, merchant, type, source."""
+    rows = list(_rows(type, lines_by_subject, sources, now))
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], []]
+
+
+def _rows(
+    type: JournalType,
+    lines_by_subject: Mapping[str, Mapping[str, int]],
+    sources: Mapping[str, str],
+    now: datetime,
+) -> Iterator[tuple[str, str, str, str, str]]:
+    for subject_id, amounts in lines_by_subject.items():
+        owned = [code for code, amount in amounts.items() if amount and accounts.merchant_id_of(code)]
+        if not owned:
+            continue
+        is_unconfirmed = all(accounts.type_of(code) == AccountType.UNCONFIRMED for code in owned)
+        if shown := _shown_type(type, is_unconfirmed):
+            owner = str(accounts.merchant_id_of(owned[0]))
+            yield ids.new("bal_", now), subject_id, owner, shown, sources.get(subject_id, subject_id)
+
+
+def _shown_type(type: JournalType, is_unconfirmed: bool) -> Type | None:
+    if (type, is_unconfirmed) in _OTHER_TYPES:
+        return _OTHER_TYPES[type, is_unconfirmed]
+    return Type(type.value) if type.value in Type.values else None
