@@ -47,6 +47,6 @@ FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 POLL = """
 SELECT id, qr_code_id, status, amount, currency, reference, description, metadata, amount_received,
     amount_refunded, failure_code, created_at, updated_at, completed_at, expires_at, authorize_uri,
-    has_exceptions
+    has_exceptions, bank_transaction_id, amount_refunding
 FROM payments_payment WHERE merchant_id = $1 AND id = $2
 """

@@ -27,7 +27,7 @@ THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 
 # path, viewset, method to action
 API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
-    ("qr-codes", qr_codes.QrCodeViewSet, {"post": "create"}),
+    ("qr-codes", qr_codes.QrCodeViewSet, {"get": "list", "post": "create"}),
     ("qr-codes/<str:qr_code_id>", qr_codes.QrCodeViewSet, {"get": "retrieve"}),
     ("qr-codes/<str:qr_code_id>/expire", qr_codes.QrCodeViewSet, {"post": "expire"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),

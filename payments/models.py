@@ -126,6 +126,12 @@ class Payment(StateMachine):
                 name="payment_by_reference",
             ),
             models.Index(fields=["expires_at"], condition=Q(status="pending"), name="payment_next_to_expire"),
+            # A new payment has none, so creating one costs nothing.
+            models.Index(
+                fields=["bank_transaction_id", "merchant"],
+                condition=Q(bank_transaction_id__isnull=False),
+                name="payment_by_bank_transaction",
+            ),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(status__in=PaymentStatus.values), name="payment_status_known"),

@@ -41,12 +41,23 @@ PAYMENT: dict[str, Any] = {
     "expires_at": "2026-11-21T03:19:05.123Z",
     "authorize_uri": None,
     "exceptions": [],
+    "payer": {
+        "name": "SOMCHAI J.",
+        "bank_code": "014",
+        "bank_name": "Siam Commercial Bank",
+        "bank_account": "xxxxxx4567",
+    },
+    "bank_transaction_id": "2026112103054100012345678",
+    "refunds": {"completed": 0, "pending": 0, "remaining": 150_000},
+    "livemode": True,
 }
 PAID_BY_CARD = PAYMENT | {
     "qr_code_id": None,
     "reference": None,
     "description": "Two tickets",
     "expires_at": None,
+    "payer": None,
+    "bank_transaction_id": None,
     "card": {"last4": "4242", "brand": "visa"},
 }
 

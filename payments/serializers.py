@@ -23,6 +23,16 @@ class PaymentQuery(PeriodPageQuery):
         min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
     )
 
+    bank_transaction_id = fields.Text(
+        min_length=1, max_length=64, required=False, help_text="The bank's id of the payer's transfer."
+    )
+    amount = fields.QueryInteger(
+        min_value=1, max_value=response_fields.MAX_SATANG, required=False, help_text="Satang asked for."
+    )
+    metadata = fields.QueryMetadata(
+        required=False, help_text="Values of your metadata, as text: `metadata[table]=4`. At most 5."
+    )
+
 
 class TokenId(fields.Text):
     """A card token. A text that looks like a card number is refused and never repeated."""
@@ -72,6 +82,25 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
     at = response_fields.instant(help_text="When the bank reported it.")
 
 
+class Payer(serializers.Serializer[Any]):
+    """Who paid, as the bank reported it."""
+
+    name = serializers.CharField(max_length=140, allow_null=True)
+    bank_code = serializers.CharField(max_length=3, allow_null=True, help_text="See `GET /banks`.")
+    bank_name = serializers.CharField(max_length=140, allow_null=True)
+    bank_account = serializers.CharField(
+        max_length=64, allow_null=True, help_text="Only the last four digits are readable."
+    )
+
+
+class RefundSummary(serializers.Serializer[Any]):
+    """Satang of the refunds of a payment."""
+
+    completed = response_fields.satang(0, response_fields.MAX_SATANG, "Satang that went back.")
+    pending = response_fields.satang(0, response_fields.MAX_SATANG, "Satang of refunds in progress.")
+    remaining = response_fields.satang(0, response_fields.MAX_SATANG, "Satang that can still be refunded.")
+
+
 class PaymentObject(serializers.Serializer[Any]):
     """A payment by QR code or by card."""
 
@@ -109,12 +138,25 @@ class PaymentObject(serializers.Serializer[Any]):
     exceptions = PaymentExceptionObject(
         many=True, help_text="Money that arrived and did not match, oldest first; usually empty."
     )
+    payer = Payer(allow_null=True, help_text="Null until a bank has reported the payer, and for cards.")
+    bank_transaction_id = response_fields.PatternField(
+        {"pattern": "^.{1,64}$"}, allow_null=True, help_text="The bank's id of the payer's transfer."
+    )
+    refunds = RefundSummary()
+    livemode = serializers.BooleanField(help_text="False for test money.")
 
 
 class PaymentList(response_fields.CursorPage):
     """A page of payments."""
 
     payments = PaymentObject(many=True)
+    searched_to = response_fields.public_id(
+        "pay_",
+        required=False,
+        help_text="Only if a search by `amount` or `metadata` ended before all payments of the period were "
+        "read: continue with this id as `after` (or as `before`). `total` counts what was found from the "
+        "cursor until here.",
+    )
 
 
 class PaymentEventData(serializers.Serializer[Any]):

@@ -1,5 +1,3 @@
-from datetime import datetime
-from functools import partial
 from typing import Any
 
 from rest_framework.request import Request
@@ -12,11 +10,11 @@ from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.authentication import ReadWithKey
-from payments import card_responses, cards
+from payments import card_responses, cards, search
 from payments import openapi as docs
 from payments.errors import PaymentNotFound
 from payments.filters import PAYMENTS
-from payments.models import Payment, PaymentQuerySet
+from payments.models import Payment
 from payments.serializers import PaymentQuery, PaymentRequest
 from payments.shapes import payment_object
 
@@ -37,12 +35,15 @@ class PaymentViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query, now, merchant = api.read_query(QUERY, request), clock.now(), merchant_of(request)
-        show = partial(payment_object, now=now)
-        if "reference" in query or "qr_code_id" in query:
-            # Few payments match, so they are read and not counted.
-            mine = Payment.objects.of(merchant)
-            found = _filtered(mine, query, now).prefetch_related("exceptions")
-            return paging.page(found, query, "payments", show, unfiltered=mine)
+
+        def show(payment: Payment) -> dict[str, Any]:
+            payment.merchant = merchant
+            return payment_object(payment, now)
+
+        if search.is_needed(query):
+            found = search.find(merchant, query, now)
+            payments = found.payments.prefetch_related("exceptions")
+            return paging.page(payments, query, "payments", show, cursor=found.cursor, more=found.more)
         wanted = PAYMENTS.matching(merchant.id, query.get("status"), now=now, **period_of(query))
         return listing.response(wanted, query, "payments", show, prefetch=["exceptions"])
 
@@ -58,13 +59,6 @@ class PaymentViewSet(MerchantViewSet):
     def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
         if self.read[0] is None:
             raise PaymentNotFound(id=payment_id)
-        return ApiResponse.of(payment_object(rows.instance(Payment, self.read), clock.now()))
-
-
-def _filtered(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> PaymentQuerySet:
-    for name in ("reference", "qr_code_id"):
-        if name in query:
-            found = found.filter(**{name: query[name]})
-    if "status" in query:
-        found = found.with_status(query["status"], now)
-    return paging.created_between(found, query)
+        payment = rows.instance(Payment, self.read)
+        payment.merchant = merchant_of(request)
+        return ApiResponse.of(payment_object(payment, clock.now()))

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from core.openapi import Body, Link, Operation, Tag
+from core.openapi import Body, Link, Operation, Tag, page_example
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound
-from qrcodes.serializers import ImageQuery, QrCodeObject, QrCodeRequest
+from qrcodes.serializers import ImageQuery, QrCodeList, QrCodeObject, QrCodeQuery, QrCodeRequest
 
 _GIVEN = {"amount": 150_000, "currency": "THB", "reference": "INV-2026-0042", "metadata": {"table": 4}}
 QR_CODE = _GIVEN | {
@@ -41,6 +41,15 @@ create = Operation(
             has_one_path=True,
         ),
     ),
+)
+list_ = Operation(
+    name="list_qr_codes",
+    tag=Tag.QR_CODES,
+    scope=Scope.PAYMENTS_READ,
+    summary="List QR codes",
+    description="Newest first. Each has the status of its payment.",
+    query=QrCodeQuery,
+    response=Body(QrCodeList, page_example("qr_codes", QR_CODE)),
 )
 retrieve = Operation(
     name="get_qr_code",

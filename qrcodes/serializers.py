@@ -3,6 +3,7 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields, money, response_fields
+from core.paging import PeriodPageQuery
 from payments.models import PaymentStatus
 
 DEFAULT_EXPIRY = 15
@@ -38,6 +39,15 @@ class QrCodeRequest(fields.Body):
     )
 
 
+class QrCodeQuery(PeriodPageQuery):
+    """Filters of the list of QR codes."""
+
+    status = fields.Choice(PaymentStatus.values, required=False, help_text="Only codes with this status now.")
+    reference = fields.Text(
+        min_length=1, max_length=35, required=False, help_text="The merchant's reference."
+    )
+
+
 class ImageQuery(serializers.Serializer[Any]):
     """Parameters of the picture, for the API document. The view reads them itself."""
 
@@ -62,6 +72,18 @@ class QrCodeObject(serializers.Serializer[Any]):
     client_bank_name = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
     client_bank_account = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
     metadata = response_fields.metadata(required=False)
+
+
+class QrCodeList(response_fields.CursorPage):
+    """A page of QR codes."""
+
+    qr_codes = QrCodeObject(many=True)
+    searched_to = response_fields.public_id(
+        "pay_",
+        required=False,
+        help_text="Only if older payments of the period, by card too, were not read: continue with "
+        "this id as `after` (or as `before`). `total` counts from the cursor until here.",
+    )
 
 
 QR_CODE_REQUEST = QrCodeRequest()

@@ -2,26 +2,29 @@
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
-from core import api, clock, http
+from core import api, clock, http, paging
 from core.api import get_or_head_only
 from core.http import ApiResponse
 from idempotency.services import InsertJob, Job
 from idempotency.views import idempotent, idempotent_insert
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.authentication import ReadWithKey
-from payments.models import PaymentStatus
+from payments import search
+from payments.models import Payment, PaymentStatus
 from qrcodes import images, services
 from qrcodes import openapi as docs
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
-from qrcodes.serializers import IMAGE_FORMATS, QR_CODE_REQUEST
+from qrcodes.serializers import IMAGE_FORMATS, QR_CODE_REQUEST, QrCodeQuery
 from qrcodes.shapes import qr_code_object
 from webhooks import events
 from webhooks.delivery import wakeup
 
+QUERY = QrCodeQuery()
 PNG, SVG = "png", "svg"
 MEDIA_TYPES = {PNG: "image/png", SVG: "image/svg+xml"}
 DRAW: dict[str, Callable[[str], bytes]] = {PNG: images.png, SVG: images.svg}
@@ -47,6 +50,17 @@ class QrCodeViewSet(MerchantViewSet):
         new = services.generate(merchant=merchant_of(request), subscriptions=subscriptions, now=now, **fields)
         wake = wakeup.wake if events.has_deliveries(new.event_rows) else None
         return InsertJob(ApiResponse.of(qr_code_object(new.qr_code, now)), new.rows, wake)
+
+    @docs.list_
+    def list(self, request: Request) -> ApiResponse:
+        query, now = api.read_query(QUERY, request), clock.now()
+        found = search.find(merchant_of(request), query | {"has_qr_code": True}, now, shown_id="qr_code_id")
+
+        def show(payment: Payment) -> dict[str, Any]:
+            return qr_code_object(payment.qr_code, now)
+
+        payments = found.payments.select_related("qr_code")
+        return paging.page(payments, query, "qr_codes", show, cursor=found.cursor, more=found.more)
 
     @docs.retrieve
     def retrieve(self, request: Request, qr_code_id: str) -> ApiResponse:

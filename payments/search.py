@@ -1,0 +1,77 @@
+"""Find payments by what the merchant, the payer or the bank knows.
+
+`SELECTIVE` parameters have an index each, and few payments match one. The others look at the newest payments
+of the period or after the cursor, `SEARCHED` at most, so that no search reads a whole history.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Func, Q, TextField, Value
+
+from core import paging
+from core.paging import Cursor
+from merchants.models import Merchant
+from payments.models import Payment, PaymentQuerySet
+
+SEARCHED = 10_000
+SELECTIVE = ("reference", "qr_code_id", "bank_transaction_id")
+SCANNED: dict[str, Callable[[Any], Q]] = {
+    "amount": lambda amount: Q(amount=amount),
+    "has_qr_code": lambda has: Q(qr_code_id__isnull=not has),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The payments that match, the cursor of the query, and what the response says about the search."""
+
+    payments: PaymentQuerySet
+    cursor: Cursor | None
+    more: dict[str, str] = field(default_factory=dict)
+
+
+def is_needed(query: dict[str, Any]) -> bool:
+    """Whether the query has more than the counted list of payments can filter by."""
+    return any(name in query for name in (*SELECTIVE, *SCANNED, "metadata"))
+
+
+def find(merchant: Merchant, query: dict[str, Any], now: datetime, *, shown_id: str = "pk") -> Search:
+    """Raises InvalidParameters if the cursor is unknown. `shown_id`: the column with the ids of the list.
+
+    If older payments were not searched, `more` has the id of the last one that was, as `searched_to`. As a
+    cursor it continues the search, also in a list with other ids.
+    """
+    mine = Payment.objects.of(merchant)
+    is_payment = any(query.get(name, "").startswith("pay_") for name in paging.CURSORS)
+    cursor = paging.find_cursor(mine, query, column="pk" if is_payment else shown_id)
+    found, more = paging.created_between(mine, query), dict[str, str]()
+    if not any(name in query for name in SELECTIVE):
+        found, more = _newest(found, cursor)
+    return Search(_matching(found, query, now), cursor, more)
+
+
+def _newest(within: PaymentQuerySet, cursor: Cursor | None) -> tuple[PaymentQuerySet, dict[str, str]]:
+    """The first `SEARCHED` rows in the direction of the query, and what the response says about it."""
+    listed = within.order_by(*paging.NEWEST_FIRST) if cursor is None else cursor.restrict(within)
+    ends = list(listed.values_list("created_at", "pk")[SEARCHED - 1 : SEARCHED + 1])
+    if len(ends) < 2:
+        return listed, {}
+    (_, searched_to), (created_at, beyond) = ends
+    is_older = cursor is None or not cursor.is_before
+    return Cursor(created_at, beyond, is_before=is_older).restrict(listed), {"searched_to": searched_to}
+
+
+def _matching(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> PaymentQuerySet:
+    for name in SELECTIVE:
+        if name in query:
+            found = found.filter(**{name: query[name]})
+    for name, condition in SCANNED.items():
+        if name in query:
+            found = found.filter(condition(query[name]))
+    for number, (key, value) in enumerate(query.get("metadata", {}).items()):
+        stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())
+        found = found.alias(**{f"metadata{number}": stored}).filter(**{f"metadata{number}": value})
+    return found.with_status(query["status"], now) if "status" in query else found
