@@ -16,6 +16,7 @@ from merchants.errors import (
     AuthenticationFailed,
     InsufficientScope,
     RateLimitExceeded,
+    TooManyExports,
     TooManyRefusedKeys,
 )
 from payments.errors import CardDeclined
@@ -66,6 +67,10 @@ HEADERS: Json = {
         "description": "`true` when this is the stored answer of an earlier request.",
         "schema": {"type": "string", "enum": ["true"]},
     },
+    "Link": {
+        "description": 'Only of a CSV file: the URL of the next one, with `rel="next"`.',
+        "schema": {"type": "string"},
+    },
     "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}},
     "RateLimit-Limit": {"description": "Requests at once.", "schema": {"type": "integer", "minimum": 1}},
@@ -89,6 +94,7 @@ def errors_of(operation: Operation, *, is_merchant_api: bool, method: str) -> li
         found += JSON_ERRORS if sends else []
         found += IDEMPOTENCY_ERRORS if method == "POST" else []
         found += [errors.InvalidParameters] if operation.query else []
+        found += [TooManyExports] if operation.is_list else []
     return list(dict.fromkeys(found))
 
 

@@ -12,7 +12,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentRegistry
 
 from apidocs import components, error_responses, webhook_messages
-from core.http import JSON
+from core.http import CSV, JSON
 from core.openapi import TAGS, Body, Link, Operation, operation_of
 from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
@@ -21,6 +21,10 @@ Json = dict[str, Any]
 METHODS = ("post", "get", "patch", "delete")  # the framework has them in a set without order
 # Paths with the country are the main ones; the other forms have suffixed operation ids.
 SUFFIXES = [("/v1/", "_v1"), ("/Thai/v1/", ""), ("/Thai/", "_unversioned"), ("/", "")]
+AS_CSV = (
+    "With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its "
+    '`Link` header (`rel="next"`) has the URL of the next one.'
+)
 
 
 def _security(operation: Operation) -> list[Json]:
@@ -56,7 +60,8 @@ class OperationSchema(AutoSchema):
 
     def _description(self, operation: Operation) -> str:
         scope = f" The key needs the scope `{operation.scope.value}`." if operation.scope else ""
-        return f"{operation.description}{scope}"
+        as_csv = f" {AS_CSV}" if operation.is_list else ""
+        return f"{operation.description}{as_csv}{scope}"
 
     def _path_parameters(self) -> list[Json]:
         return [
@@ -70,6 +75,7 @@ class OperationSchema(AutoSchema):
         fields = self._map_serializer(operation.query(), "request")["properties"]  # type: ignore[no-untyped-call]
         return [
             {"name": name, "in": "query", "description": schema.pop("description", ""), "schema": schema}
+            | ({"style": "deepObject", "explode": True} if schema.get("type") == "object" else {})
             for name, schema in fields.items()
         ]
 
@@ -96,7 +102,11 @@ class OperationSchema(AutoSchema):
             found[str(status)] = self._answer(status, _merge_contents(_media_types(contents), errors))
         body = operation.response
         if body is not None:
-            found["200"] = self._answer(200, self._content(body, "response"), operation.links)
+            found["200"] = self._answer(
+                200, self._content(body, "response", is_list=operation.is_list), operation.links
+            )
+            if operation.is_list:
+                found["200"]["headers"] |= error_responses.headers(["Link"])
         elif not operation.responses:
             found["204"] = self._answer(204, {})
         return dict(sorted(found.items()))
@@ -120,9 +130,10 @@ class OperationSchema(AutoSchema):
             operation["parameters"] = {link.parameter: f"$response.body#/{link.parameter}"}
         return operation if link.body is None else operation | {"requestBody": dict(link.body)}
 
-    def _content(self, body: Body, direction: str) -> Json:
+    def _content(self, body: Body, direction: str, *, is_list: bool = False) -> Json:
         reference = self.resolve_serializer(body.serializer, direction).ref  # type: ignore[arg-type]
-        return {JSON: {"schema": reference, "example": body.example}}
+        as_csv = {CSV: {"schema": {"type": "string"}}} if is_list else {}
+        return {JSON: {"schema": reference, "example": body.example}, **as_csv}
 
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]

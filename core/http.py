@@ -12,6 +12,7 @@ from core.errors import ApiError
 from core.logs import redact
 
 JSON = "application/json"
+CSV = "text/csv"
 MAX_BODY = 65_536  # bytes of a request
 
 

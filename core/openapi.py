@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from rest_framework import serializers
 
+from core import response_fields
 from core.errors import ApiError
 from core.scopes import Scope
 
@@ -91,6 +92,11 @@ class Operation:
     errors: tuple[type[ApiError], ...] = ()
     links: tuple[Link, ...] = ()
     responses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the response is a page of a list, which is also available as CSV."""
+        return self.response is not None and issubclass(self.response.serializer, response_fields.Page)
 
     def __call__(self, handler: Handler) -> Handler:
         handler.operation = self  # type: ignore[attr-defined]

@@ -37,14 +37,18 @@ def currency() -> serializers.ChoiceField:
     return serializers.ChoiceField([money.CURRENCY])
 
 
+class Satang(serializers.IntegerField):
+    """An amount. CSV files also show it in baht."""
+
+
 def satang(
     low: int = money.MIN_AMOUNT,
     high: int = money.MAX_AMOUNT,
     help_text: str = "Satang.",
     *,
     allow_null: bool = False,
-) -> serializers.IntegerField:
-    return serializers.IntegerField(min_value=low, max_value=high, help_text=help_text, allow_null=allow_null)
+) -> Satang:
+    return Satang(min_value=low, max_value=high, help_text=help_text, allow_null=allow_null)
 
 
 def metadata(**kwargs: Any) -> serializers.DictField:

@@ -1,14 +1,15 @@
 """The base of all resources that need a merchant's key."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rest_framework.request import Request
 
 from core import http
 from core.api import ApiViewSet
-from core.openapi import operation_of
-from merchants import key_rate_limit
+from core.openapi import Operation, operation_of
+from merchants import csv_lists, key_rate_limit
 from merchants.authentication import NOTHING_ELSE, BearerKeyAuthentication, ReadWithKey, merchant_of
 from merchants.errors import InsufficientScope
 from merchants.models import ApiKey
@@ -24,6 +25,7 @@ class MerchantViewSet(ApiViewSet):
     # What an action reads by the same query as the key. It finds the values in `self.read`.
     reads_with_key: Mapping[str, ReadWithKey] = {}
     read: Sequence[Any]
+    get: Any
     _authentication, _throttle = BearerKeyAuthentication(), key_rate_limit.KeyRateThrottle()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -31,19 +33,24 @@ class MerchantViewSet(ApiViewSet):
         found = self._authentication.authenticate_and_read(request, other, kwargs)
         request.user, request.auth, self.read = found  # type: ignore[assignment]
         self._throttle.allow_request(request, self)
-        self._check_scope(request)
+        operation = self._check_scope(request)
+        if operation is not None and csv_lists.is_wanted(request, operation):
+            self.get = partial(
+                csv_lists.respond, self.get, operation=operation, merchant_id=merchant_of(request).id
+            )
 
-    def _check_scope(self, request: Request) -> None:
-        """Raises InsufficientScope, and RuntimeError for an operation that declares no scope."""
+    def _check_scope(self, request: Request) -> Operation | None:
+        """Return the operation. Raises InsufficientScope, and RuntimeError for one that declares no scope."""
         handler = getattr(self, self.action or "", None)
         if handler is None:  # the path has no such method: 405 follows
-            return
+            return None
         operation = operation_of(handler)
         if operation is None or operation.scope is None:
             raise RuntimeError(f"{self.action} of {type(self).__name__} declares no scope")
         key: ApiKey = request.auth  # type: ignore[assignment]
         if operation.scope not in key.scopes:
             raise InsufficientScope(scope=operation.scope.value)
+        return operation
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)

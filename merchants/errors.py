@@ -21,6 +21,11 @@ class TooManyRefusedKeys(RateLimitError):
     message = "Too many requests without a valid key from this address. Try again in {retry_after} s."
 
 
+class TooManyExports(RateLimitError):
+    code = "too_many_exports"
+    message = "A CSV file of this merchant is being written. Try again in a second."
+
+
 class BankNotConfigured(StateError):
     code = "bank_not_configured"
     message = "This merchant has no bank configured yet."

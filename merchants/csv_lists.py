@@ -1,0 +1,197 @@
+"""Lists as CSV, for `Accept: text/csv`.
+
+The list is read page by page, as its JSON is, so filters and rows are the same. A file ends after `MAX_ROWS`
+rows, `MAX_BYTES` or `MAX_SECONDS`; its `Link` header then has the URL of the next one. So a file is small
+enough to be sent from memory: a slow reader holds no thread, transaction or connection.
+"""
+
+import csv
+import io
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import orjson
+from django.conf import settings
+from django.http import HttpResponse, QueryDict
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from core import http, money, paging, response_fields
+from core.bulkhead import Bulkhead, BulkheadFull
+from core.csv_cells import escape_cell
+from core.http import ApiResponse
+from core.openapi import Operation
+from merchants.errors import TooManyExports
+
+CSV = http.CSV
+MAX_ROWS = 5_000
+MAX_BYTES = 1_000_000  # as long as the longest page in JSON
+MAX_SECONDS = 2.0
+# Files that a process writes at once, and those of one merchant.
+MAX_FILES, MAX_FILES_OF_MERCHANT = 2, 1
+RETRY_SECONDS = 1
+_files = Bulkhead()
+ReadPage = Callable[..., ApiResponse]
+
+
+def is_wanted(request: Request, operation: Operation) -> bool:
+    """Whether a request asks for a list as CSV."""
+    if not operation.is_list:
+        return False
+    accepted = request.META.get("HTTP_ACCEPT", "").lower().split(",")
+    return any(each.partition(";")[0].strip() == CSV for each in accepted)
+
+
+def respond(
+    read_page: ReadPage, request: Request, operation: Operation, merchant_id: str, **arguments: Any
+) -> HttpResponse:
+    """The list as a file. Raises TooManyExports, and what `read_page` raises."""
+    columns = Columns.of(operation)
+    try:
+        with _files.hold(merchant_id, total=MAX_FILES, share=MAX_FILES_OF_MERCHANT):
+            reader = ListReader(read_page, request, arguments, columns)
+            text = _write(columns, reader)
+    except BulkheadFull:
+        raise TooManyExports(retry_after=RETRY_SECONDS) from None
+    headers = {"Content-Disposition": f'attachment; filename="{columns.plural}.csv"', "Vary": "Accept"}
+    if reader.next_query is not None:
+        url = f"{settings.BASE_URL}{request.path}?{reader.next_query.urlencode()}"
+        headers["Link"] = f'<{url}>; rel="next"'
+    return HttpResponse(text, content_type=f"{CSV}; charset=utf-8", headers=headers)
+
+
+def _write(columns: "Columns", reader: "ListReader") -> bytes:
+    text, until = io.StringIO(newline=""), time.monotonic() + MAX_SECONDS
+    writer = csv.writer(text)
+    writer.writerow(columns.names)
+    rows = 0
+    for page in reader.pages():
+        writer.writerows(columns.cells(row) for row in page)
+        rows += len(page)
+        if rows >= MAX_ROWS or text.tell() >= MAX_BYTES or time.monotonic() > until:
+            break
+    return text.getvalue().encode()
+
+
+@dataclass
+class ListReader:
+    """Reads a list in pages. `next_query`: the query of the page after the last one, if there may be one."""
+
+    read_page: ReadPage
+    request: Request
+    arguments: dict[str, Any]
+    columns: "Columns"
+    next_query: QueryDict | None = field(default=None, init=False)
+
+    def pages(self) -> Iterator[list[dict[str, Any]]]:
+        """A query with `limit` or `before` asks for one page; else all pages follow each other."""
+        asked = self.request.query_params
+        is_one_page = "limit" in asked or "before" in asked
+        query: QueryDict | None = asked.copy()
+        while query is not None:
+            page = self._read(query)
+            self.next_query = None if "before" in asked else self._after(query, page)
+            yield page[self.columns.plural]
+            query = None if is_one_page else self.next_query
+
+    def _read(self, query: QueryDict) -> dict[str, Any]:
+        sized = query.copy()
+        sized.setdefault("limit", str(paging.MAX_LIMIT))
+        self.request._request.GET = sized  # type: ignore[assignment]
+        found: dict[str, Any] = orjson.loads(self.read_page(self.request, **self.arguments).body)
+        return found
+
+    def _after(self, query: QueryDict, page: dict[str, Any]) -> QueryDict | None:
+        """The query of the next page, or None if this one is the last."""
+        rows, following = page[self.columns.plural], query.copy()
+        is_full = len(rows) == page.get("limit")
+        cursor = (
+            rows[-1][self.columns.id_name] if is_full and self.columns.id_name else page.get("searched_to")
+        )
+        if cursor:
+            following.pop("offset", None)
+            following["after"] = cursor
+        elif is_full:
+            following["offset"] = str(page["offset"] + len(rows))
+        else:
+            return None
+        return following
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a list: the fields of its rows, `payer.name` for nested ones, and baht for satang."""
+
+    plural: str
+    row: serializers.Serializer[Any]
+    has_cursor: bool
+
+    @classmethod
+    def of(cls, operation: Operation) -> "Columns":
+        """Those of an operation that is a list."""
+        assert operation.response is not None
+        page = operation.response.serializer()
+        plural, rows = next(
+            (name, each) for name, each in page.fields.items() if isinstance(each, serializers.ListSerializer)
+        )
+        return cls(
+            str(plural),
+            cast(serializers.Serializer[Any], rows.child),
+            isinstance(page, response_fields.CursorPage),
+        )
+
+    @cached_property
+    def id_name(self) -> str | None:
+        """The field that a cursor names, if the list has cursors."""
+        return (
+            next(name for name in map(str, self.row.fields) if name.endswith("_id"))
+            if self.has_cursor
+            else None
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self._plan]
+
+    def cells(self, row: dict[str, Any]) -> list[Any]:
+        return [convert(_value(row, path)) for _, path, convert in self._plan]
+
+    @cached_property
+    def _plan(self) -> list[tuple[str, tuple[str, ...], Callable[[Any], Any]]]:
+        """For each column its name, the path of its value in a row, and the function that makes the cell."""
+        plan: list[tuple[str, tuple[str, ...], Callable[[Any], Any]]] = []
+        for path, each in _leaves(self.row):
+            plan.append((".".join(path), path, _cell))
+            if isinstance(each, response_fields.Satang):
+                plan.append((".".join(path) + "_baht", path, _baht))
+        return plan
+
+
+def _leaves(row: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, each in row.fields.items():
+        if isinstance(each, serializers.Serializer):
+            yield from (((name, *path), leaf) for path, leaf in _leaves(each))
+        else:
+            yield (name,), each
+
+
+def _value(row: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        row = row.get(name) if row is not None else None
+    return row
+
+
+def _cell(value: Any) -> Any:
+    """Numbers stay numbers; objects and lists are JSON; a spreadsheet must not run a text as a formula."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        return orjson.dumps(value).decode()
+    return escape_cell(value) if isinstance(value, str) else value
+
+
+def _baht(value: int | None) -> str | None:
+    return None if value is None else money.baht(value)
