@@ -32,6 +32,8 @@ BEAT_SCHEDULE = [
     # Balances and totals are exact without these two, but slower.
     ("roll up ledger", "ledger.roll_up_due", 5.0, "default"),
     ("roll up counts", "counts.roll_up", 5.0, "default"),
+    # Who reads the feed numbers the events of its merchant. This is for the others.
+    ("number events", "webhooks.number_events", 5.0, "default"),
     # Pages never wait for the chain.
     ("chain audit records", "audit_trail.chain_waiting", 2.0, "default"),
     # Shows /readyz that each queue is served.

@@ -38,6 +38,12 @@ def page(
     return ListPage(listed, found[0][0])
 
 
+def read(criteria: ListFilter[M], query: dict[str, Any]) -> ListPage[M]:
+    """The rows that a query of the API asks for, with the total. Raises InvalidParameters for the cursor."""
+    cursor = cursor_of(criteria, query)
+    return page(criteria, limit=query["limit"], offset=query["offset"], cursor=cursor)
+
+
 def response(
     criteria: ListFilter[M],
     query: dict[str, Any],
@@ -47,8 +53,7 @@ def response(
     prefetch: Sequence[str | Prefetch[Any]] = (),
 ) -> ApiResponse:
     """The page that a query of the API asks for, with the total. Raises InvalidParameters for the cursor."""
-    cursor = cursor_of(criteria, query)
-    found = page(criteria, limit=query["limit"], offset=query["offset"], cursor=cursor)
+    found = read(criteria, query)
     prefetch_related_objects(found.rows, *prefetch)
     return paging.page_response([show(row) for row in found.rows], found.total, query, plural)
 

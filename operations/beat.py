@@ -28,7 +28,7 @@ from reconciliation.models import BankTransaction
 from reconciliation.statements import import_jobs
 from transfers.models import OPEN_STATES as OPEN_TRANSFER_STATES
 from transfers.models import Transfer
-from webhooks.models import UNFINISHED_STATES, Delivery
+from webhooks.models import UNFINISHED_STATES, Delivery, UnnumberedEvent
 
 log = logging.getLogger("beat")
 RECORD_EVERY = timedelta(seconds=5)
@@ -60,6 +60,7 @@ CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     "reconciliation.import_statements": lambda now: [import_jobs.QUEUE.open_jobs()],
     "reconciliation.apply_unapplied": lambda now: [BankTransaction.objects.not_matched()],
     "payments.expire_due": lambda now: [Payment.objects.overdue(now)],
+    "webhooks.number_events": lambda now: [UnnumberedEvent.objects.all()],
     "audit_trail.chain_waiting": lambda now: [UnchainedRecord.objects.all()],
     "ledger.roll_up_due": lambda now: [PendingEntry.objects.all()],
     "counts.roll_up": lambda now: [CountDelta.objects.all()],

@@ -81,6 +81,8 @@ UNORDERED_MODELS = {
     "webhooks.EndpointAction",
     "webhooks.EndpointHealth",
     "webhooks.Event",
+    "webhooks.EventSequence",
+    "webhooks.UnnumberedEvent",
 }
 # No transaction locks rows of these together with rows of a table in LOCK_ORDER.
 SEPARATE_MODELS = {

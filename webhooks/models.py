@@ -1,4 +1,4 @@
-"""Endpoints, events, deliveries and delivery attempts. PostgreSQL is the queue."""
+"""Endpoints, events, their feed, deliveries and delivery attempts. PostgreSQL is the queue."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -247,6 +247,44 @@ class Event(CausedRow):
 
     def __str__(self) -> str:
         return f"{self.type} {self.id}"
+
+
+class UnnumberedEvent(models.Model):
+    """An event without a sequence. A trigger adds it in the commit of the event.
+
+    The key is the order of the inserts. A trigger numbers each row that is deleted (`webhooks/sql/feed.sql`).
+    """
+
+    # Without foreign keys: each check would lock the row of the event, which costs more than the rest.
+    merchant_id = PublicId()
+    event_id = PublicId()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(fields=["merchant_id", "id"], name="unnumbered_of_merchant")]
+        triggers = [triggers.no_truncate("unnumbered events wait for their sequence")]
+
+    def __str__(self) -> str:
+        return str(self.event_id)
+
+
+class EventSequence(models.Model):
+    """The place of an event in the feed of its merchant: 1, 2, 3 and so on, in the order of numbering."""
+
+    event_id = PublicIdKey()
+    merchant_id = PublicId()
+    sequence = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["merchant_id", "sequence"], name="eventsequence_once"),
+            models.CheckConstraint(condition=Q(sequence__gte=1), name="eventsequence_positive"),
+        ]
+        triggers = [triggers.append_only("the sequence of an event never changes")]
+
+    def __str__(self) -> str:
+        return f"{self.merchant_id} {self.sequence}"
 
 
 class DeliveryState(models.TextChoices):

@@ -139,6 +139,7 @@ EVENT: dict[str, Any] = {
     "event_id": "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4",
     "data": {"payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt", "status": "succeeded", "amount": 150_000},
     "timestamp": "2026-11-21T03:05:42.310Z",
+    "sequence": 1042,
 }
 MANUAL_DELIVERY = {
     "delivery_id": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
@@ -176,7 +177,9 @@ list_events = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.PAYMENTS_READ,
     summary="List events",
-    description="All events, newest first, also those without a delivery.",
+    description="All events, newest first, also those without a delivery. With `after_sequence` it is a "
+    "feed: the events in the order of `sequence`, without gaps. A reader that asks again with the last "
+    "`sequence` of each page gets every event once.",
     query=EventQuery,
     response=Body(EventList, page_example("events", EVENT)),
 )
@@ -185,7 +188,7 @@ get_event = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve an event",
-    description="Exactly the body of its message.",
+    description="The body of its message, and its `sequence`.",
     response=Body(EventObject, EVENT),
     errors=(EventNotFound,),
 )

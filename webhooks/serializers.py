@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from core import fields, response_fields
+from core import fields, paging, response_fields
 from core.paging import PeriodPageQuery
 from webhooks.filters import EVENT_TYPES, SHOWN_STATES
 from webhooks.http.url_check import MAX_URL_LENGTH
@@ -22,6 +22,7 @@ from webhooks.shapes import MAX_RESPONSE_LENGTH
 
 MIN_SECRET_LENGTH, MAX_SECRET_LENGTH = 16, 255
 MAX_EVENTS = 100
+MAX_SEQUENCE = 10**15
 
 
 @extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH, "pattern": "^https://"})
@@ -138,6 +139,21 @@ class EventQuery(PeriodPageQuery):
     """Filters of the list of events."""
 
     event = fields.Choice(EVENT_TYPES, required=False, help_text="Only events of this type.")
+    after_sequence = fields.QueryInteger(
+        min_value=0,
+        max_value=MAX_SEQUENCE,
+        required=False,
+        help_text="The feed: the events with a higher `sequence`, the lowest first. 0 begins with the first "
+        "event. Only with `limit`.",
+    )
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse filters and positions of the other order beside `after_sequence`."""
+        names = set(map(str, self.fields)) - {"after_sequence", "limit"}
+        others = sorted(names.intersection(data))
+        if "after_sequence" in data and others:
+            raise serializers.ValidationError({others[0]: ["Must be absent with after_sequence."]})
+        return super().to_internal_value(data)
 
 
 class DeliveryQuery(PeriodPageQuery):
@@ -154,7 +170,7 @@ class ReplayRequest(serializers.Serializer[Any]):
 
 
 class EventObject(serializers.Serializer[Any]):
-    """An event as it was sent."""
+    """An event as it was sent, and its place in the feed."""
 
     event = serializers.ChoiceField(EVENT_TYPES)
     event_id = response_fields.public_id("evt_")
@@ -162,11 +178,27 @@ class EventObject(serializers.Serializer[Any]):
         help_text="As in the message of this type."
     )
     timestamp = response_fields.instant()
+    sequence = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_SEQUENCE,
+        allow_null=True,
+        help_text="The place in the feed: 1, 2, 3 and so on, without gaps. It never changes. Null only while "
+        "many older events wait for theirs. Messages do not have it.",
+    )
 
 
 class EventList(response_fields.CursorPage):
     """A page of events."""
 
+    total = serializers.IntegerField(
+        min_value=0, help_text="The number of all results; with `after_sequence`, of those that follow it."
+    )
+    offset = serializers.IntegerField(
+        min_value=0,
+        max_value=paging.MAX_OFFSET,
+        required=False,
+        help_text="Absent with `after`, `before` or `after_sequence`.",
+    )
     events = EventObject(many=True)
 
 

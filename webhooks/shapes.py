@@ -12,7 +12,6 @@ from webhooks.models import (
     DeliveryState,
     Endpoint,
     EndpointHealth,
-    Event,
 )
 
 MAX_RESPONSE_LENGTH = 500
@@ -71,7 +70,7 @@ def _attempt(attempt: DeliveryAttempt) -> dict[str, Any]:
     }
 
 
-def event_object(event: Event) -> dict[str, Any]:
-    """The event as it was sent."""
-    body: dict[str, Any] = orjson.loads(bytes(event.body))
-    return body
+def event_object(body: bytes, sequence: int | None) -> dict[str, Any]:
+    """The event as it was sent, and its place in the feed."""
+    event: dict[str, Any] = orjson.loads(body)
+    return event | {"sequence": sequence}

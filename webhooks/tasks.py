@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from webhooks import endpoints
+from webhooks import endpoints, feed
 from webhooks.delivery import attempt_log, dispatcher, queue
 
 
@@ -23,3 +23,8 @@ def run_due() -> None:
 @shared_task(name="webhooks.delete_old_attempts")
 def delete_old_attempts() -> None:
     attempt_log.delete_old_attempts(now=clock.now())
+
+
+@shared_task(name="webhooks.number_events")
+def number_events() -> None:
+    feed.number_all()

@@ -8,7 +8,7 @@ from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from webhooks import endpoints, events, redelivery
+from webhooks import endpoints, events, feed, redelivery
 from webhooks import openapi as docs
 from webhooks.filters import EVENTS, matching_deliveries
 from webhooks.models import DeliveryAttempt, Endpoint
@@ -88,14 +88,27 @@ ATTEMPTS = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("id"))
 class EventViewSet(MerchantViewSet):
     @docs.list_events
     def list(self, request: Request) -> ApiResponse:
-        query = api.read_query(EVENT_QUERY, request)
-        wanted = EVENTS.matching(merchant_of(request).id, query.get("event"), **period_of(query))
-        return listing.response(wanted, query, "events", event_object)
+        query, merchant_id = api.read_query(EVENT_QUERY, request), merchant_of(request).id
+        if "after_sequence" in query:
+            return _feed_page(merchant_id, query["after_sequence"], query["limit"])
+        wanted = EVENTS.matching(merchant_id, query.get("event"), **period_of(query))
+        found = listing.read(wanted, query)
+        sequences = feed.sequences(merchant_id, [event.id for event in found.rows])
+        shown = [event_object(bytes(event.body), sequences.get(event.id)) for event in found.rows]
+        return paging.page_response(shown, found.total, query, "events")
 
     @docs.get_event
     def retrieve(self, request: Request, event_id: str) -> ApiResponse:
-        event = events.find(merchant=merchant_of(request), event_id=event_id)
-        return ApiResponse(200, bytes(event.body))
+        merchant = merchant_of(request)
+        event = events.find(merchant=merchant, event_id=event_id)
+        sequences = feed.sequences(merchant.id, [event.id])
+        return ApiResponse.of(event_object(bytes(event.body), sequences.get(event.id)))
+
+
+def _feed_page(merchant_id: str, after_sequence: int, limit: int) -> ApiResponse:
+    page = feed.page(merchant_id, after_sequence=after_sequence, limit=limit)
+    shown = [event_object(body, sequence) for sequence, body in page.events]
+    return ApiResponse.of({"events": shown, "total": page.total, "limit": limit})
 
 
 class DeliveryViewSet(MerchantViewSet):

@@ -128,6 +128,19 @@ RULES = [
         "SELECT id, event_type FROM webhooks_delivery WHERE false",
     ),
     AuditRule(
+        "each event is once in the feed of its merchant, or waits for its sequence",
+        "SELECT id, merchant_id FROM webhooks_event",
+        """SELECT event_id, string_agg(merchant_id, ' ') FROM (
+               SELECT event_id, merchant_id FROM webhooks_eventsequence
+               UNION ALL SELECT event_id, merchant_id FROM webhooks_unnumberedevent
+           ) AS placed GROUP BY event_id""",
+    ),
+    AuditRule(
+        "the sequences of a merchant have no gaps",
+        "SELECT merchant_id, count(*)::text FROM webhooks_eventsequence GROUP BY merchant_id",
+        "SELECT merchant_id, max(sequence)::text FROM webhooks_eventsequence GROUP BY merchant_id",
+    ),
+    AuditRule(
         "list counts match the rows",
         f"""WITH minute AS (
                SELECT list, owner_id, kind, at, count(*) AS rows, sum(amount) AS amount

@@ -166,7 +166,7 @@ def test_documented_webhook_commands_run_without_error(
         "WEBHOOK_SECRET": NEW,
     }
     commands = [code for code in blocks("sh") if "curl" in code]
-    assert sum(code.count("curl ") for code in commands) == 16
+    assert sum(code.count("curl ") for code in commands) == 17
     done = subprocess.run(
         ["sh", "-eux"],
         input="\n".join(commands),

@@ -179,6 +179,16 @@ TAMPERINGS = {
            SELECT 'dlv_x', id, 'webhook.ping', 'wh_x', 'pending', 0, 0, now(), now()
            FROM webhooks_event LIMIT 1""",
     ],
+    "each event is once in the feed of its merchant, or waits for its sequence": [
+        "DELETE FROM webhooks_unnumberedevent",
+        "INSERT INTO webhooks_unnumberedevent (merchant_id, event_id) VALUES ('mch_x', 'evt_x')",
+        """INSERT INTO webhooks_eventsequence (event_id, merchant_id, sequence)
+           VALUES ('evt_x', 'mch_x', 1)""",
+    ],
+    "the sequences of a merchant have no gaps": [
+        """INSERT INTO webhooks_eventsequence (event_id, merchant_id, sequence)
+           VALUES ('evt_x', 'mch_x', 2)""",
+    ],
     "list counts match the rows": [
         "DELETE FROM counts_countdelta",
         """INSERT INTO counts_listcount (list, owner_id, kind, bucket, starts_at, count)

@@ -20,7 +20,12 @@ from tests.withdrawals.builders import fund, withdrawn
 
 ALWAYS = {entry["task"] for entry in app.conf.beat_schedule.values()} - beat.CHECKS.keys()
 # Each new row gives these work.
-BOOKKEEPING = {"counts.roll_up", "ledger.roll_up_due", "audit_trail.chain_waiting"}
+BOOKKEEPING = {
+    "counts.roll_up",
+    "ledger.roll_up_due",
+    "audit_trail.chain_waiting",
+    "webhooks.number_events",
+}
 
 
 class Scheduler(beat.Scheduler):

@@ -11,13 +11,15 @@ from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, claim, make_endpoint
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
 
-def test_event_is_returned_as_sent(shop: Shop, other_shop: Shop, receiver: Receiver) -> None:
+def test_event_is_returned_as_sent_with_its_sequence(
+    shop: Shop, other_shop: Shop, receiver: Receiver
+) -> None:
     make_endpoint(shop, receiver.url())
     publish(shop, note="ส้มตำ")
     drain()
     (sent,) = receiver.requests
     path = f"/Thai/v1/events/{sent.json['event_id']}"
-    assert shop.get(path).content == sent.body
+    assert shop.get(path).content == sent.body[:-1] + b',"sequence":1}'
     assert error_code(other_shop.get(path)) == (404, "event_not_found")
     assert error_code(shop.get("/v1/events/evt_x")) == (404, "event_not_found")
 

@@ -224,5 +224,5 @@ class Migration(migrations.Migration):
             model_name='delivery',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_id__isnull', False), ('lease_until__isnull', False), ('state', 'leased')), models.Q(models.Q(('state', 'leased'), _negated=True), ('lease_id__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='delivery_lease_iff_leased'),
         ),
-        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
+        migrations.RunSQL((SQL / "rules.sql").read_text()),
     ]

@@ -1,0 +1,161 @@
+"""The feed of a merchant's events: a sequence without gaps, which no reader skips or repeats.
+
+Events get their sequence after the commit: when somebody reads, and by a task. So the statement that writes
+an event never waits for another one of its merchant, and a transaction that commits late gets a later
+sequence. Why: docs/decisions/55-event-feed.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import OperationalError, transaction
+from psycopg.errors import LockNotAvailable
+
+from core import rows
+from core.deadlines import Deadline
+
+# Events of one merchant that one commit numbers. A page of the feed has at most 100.
+BATCH = 200
+MERCHANTS = 20
+# A task ends after 4 s, before the next one starts.
+NUMBER_SECONDS = 4.0
+# So long a reader waits for another one that numbers, then it answers with what has a sequence.
+READER_WAIT_MS = 500
+
+LOCK = """
+SELECT set_config('lock_timeout', %s, true), pg_advisory_xact_lock(hashtextextended('feed ' || %s, 0))
+"""
+# The next merchants with unnumbered events, and whether their lock is ours. Each step of the recursion is one
+# look into the index, however many events wait.
+LOCK_NEXT = """
+WITH RECURSIVE waiting (merchant_id, place) AS (
+    SELECT min(merchant_id), 1 FROM webhooks_unnumberedevent WHERE merchant_id > %s
+    UNION ALL
+    SELECT (
+        SELECT min(other.merchant_id) FROM webhooks_unnumberedevent AS other
+        WHERE other.merchant_id > waiting.merchant_id
+    ), place + 1
+    FROM waiting WHERE merchant_id IS NOT NULL AND place < %s
+)
+SELECT merchant_id, pg_try_advisory_xact_lock(hashtextextended('feed ' || merchant_id, 0))
+FROM waiting WHERE merchant_id IS NOT NULL
+"""
+# A trigger numbers the rows that are deleted. Each batch of a run begins after the one before: deleted rows
+# stay in the index until vacuum. Rows that commit later with a lower id wait for the next run.
+NUMBER = """
+WITH numbered AS (
+    DELETE FROM webhooks_unnumberedevent WHERE id = ANY(ARRAY(
+        SELECT oldest.id FROM unnest(%s::text[], %s::bigint[]) AS merchant (id, after), LATERAL (
+            SELECT waiting.id FROM webhooks_unnumberedevent AS waiting
+            WHERE waiting.merchant_id = merchant.id AND waiting.id > merchant.after
+            ORDER BY waiting.id LIMIT %s
+        ) AS oldest
+    ))
+    RETURNING merchant_id, id
+)
+SELECT merchant_id, count(*), max(id) FROM numbered GROUP BY merchant_id
+"""
+IS_WAITING = "EXISTS (SELECT FROM webhooks_unnumberedevent WHERE merchant_id = %(merchant_id)s)"
+# One row at least: the newest sequence, and whether events wait for theirs.
+PAGE = f"""
+SELECT newest.sequence, newest.is_waiting, page.sequence, event.body
+FROM (
+    SELECT coalesce(max(sequence), 0) AS sequence, {IS_WAITING} AS is_waiting
+    FROM webhooks_eventsequence WHERE merchant_id = %(merchant_id)s
+) AS newest
+LEFT JOIN (
+    SELECT sequence, event_id FROM webhooks_eventsequence
+    WHERE merchant_id = %(merchant_id)s AND sequence > %(after)s ORDER BY sequence LIMIT %(limit)s
+) AS page ON true
+LEFT JOIN webhooks_event AS event ON event.id = page.event_id
+ORDER BY page.sequence
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """Sequences and bodies of events, the lowest first. `total`: how many events follow `after_sequence`."""
+
+    events: list[tuple[int, bytes]]
+    total: int
+
+
+def page(merchant_id: str, *, after_sequence: int, limit: int) -> FeedPage:
+    """Up to `limit` events of the merchant after a sequence. First numbers events that wait, if needed."""
+    found, is_waiting = _read(merchant_id, after_sequence, limit)
+    if is_waiting and len(found.events) < limit:
+        number(merchant_id)
+        found, _ = _read(merchant_id, after_sequence, limit)
+    return found
+
+
+def sequences(merchant_id: str, event_ids: Sequence[str]) -> dict[str, int]:
+    """The sequences of events of the merchant. Missing: more than a batch of older events wait for theirs."""
+    found = _sequences(event_ids)
+    if len(found) < len(event_ids):
+        number(merchant_id)
+        found = _sequences(event_ids)
+    return found
+
+
+def number(merchant_id: str) -> int:
+    """Number up to BATCH waiting events of the merchant. Returns how many: 0 if the lock is busy."""
+    try:
+        with transaction.atomic():
+            rows.run(LOCK, [str(READER_WAIT_MS), merchant_id])
+            return _number({}, [merchant_id])
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            return 0
+        raise
+
+
+def number_all() -> int:
+    """Number waiting events of all merchants until none wait or a deadline. Returns how many.
+
+    Skips merchants for which another process numbers. In each round a merchant gets one batch.
+    """
+    total, deadline = 0, Deadline.after(NUMBER_SECONDS)
+    done: dict[str, int] = {}
+    while count := _number_round(done, deadline):
+        total += count
+    return total
+
+
+def _number_round(done: dict[str, int], deadline: Deadline) -> int:
+    """Number a batch of each merchant. `done`: the newest id that this run numbered, by merchant."""
+    count, last = 0, ""
+    while not deadline.is_past:
+        with transaction.atomic():
+            found = rows.run(LOCK_NEXT, [last, MERCHANTS]).fetchall()
+            locked = [merchant_id for merchant_id, is_locked in found if is_locked]
+            count += _number(done, locked)
+        if len(found) < MERCHANTS:
+            break
+        last = found[-1][0]
+    return count
+
+
+def _number(done: dict[str, int], merchant_ids: Sequence[str]) -> int:
+    """Number a batch of each merchant after its id in `done`. The caller holds their locks."""
+    after = [done.get(merchant_id, 0) for merchant_id in merchant_ids]
+    count = 0
+    for merchant_id, numbered, newest_id in rows.run(NUMBER, [list(merchant_ids), after, BATCH]).fetchall():
+        done[merchant_id] = newest_id
+        count += numbered
+    return count
+
+
+def _read(merchant_id: str, after: int, limit: int) -> tuple[FeedPage, bool]:
+    """A page of numbered events, and whether others wait."""
+    found = rows.run(PAGE, {"merchant_id": merchant_id, "after": after, "limit": limit}).fetchall()
+    newest, is_waiting = found[0][:2]
+    events = [(sequence, bytes(body)) for *_, sequence, body in found if sequence is not None]
+    return FeedPage(events, max(0, newest - after)), is_waiting
+
+
+def _sequences(event_ids: Sequence[str]) -> dict[str, int]:
+    found = rows.run(
+        "SELECT event_id, sequence FROM webhooks_eventsequence WHERE event_id = ANY(%s)", [list(event_ids)]
+    )
+    return dict(found.fetchall())
