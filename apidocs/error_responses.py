@@ -19,7 +19,6 @@ from merchants.errors import (
     TooManyExports,
     TooManyRefusedKeys,
 )
-from payments.errors import CardDeclined
 
 Json = dict[str, Any]
 ErrorType = type[ApiError]
@@ -30,7 +29,7 @@ BODY_ERRORS: list[ErrorType] = [errors.RequestTooLarge, errors.RequestTimeout, e
 JSON_ERRORS: list[ErrorType] = [errors.InvalidRequest]
 IDEMPOTENCY_ERRORS: list[ErrorType] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
 # Codes of no operation: methods without a description, and commands.
-CODES_OF_NO_OPERATION = {"method_not_allowed", "invalid_host"}
+CODES_OF_NO_OPERATION = {"method_not_allowed"}
 CODES_OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 # Example values for the placeholders of messages.
 SAMPLE_VALUES = {
@@ -82,6 +81,27 @@ HEADERS: Json = {
 }
 
 
+ERROR: Json = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "type"],
+            "properties": {
+                "code": {"type": "string", "description": "For programs: one code for each condition."},
+                "message": {"type": "string", "description": "For people; may change."},
+                "type": {"type": "string", "enum": sorted({each.type for each in CATALOGUE.values()})},
+                "param": {"type": "string", "description": "The field at fault."},
+                "payment_id": response_fields.id_schema("pay_")
+                | {"description": "The payment that failed, if a card was declined."},
+                "request_id": {"type": "string", "description": "Of a 5xx: names the request in our logs."},
+            },
+        }
+    },
+}
+
+
 def errors_of(operation: Operation, *, is_merchant_api: bool, method: str) -> list[ErrorType]:
     """The errors of an operation: its own, those of its fields, and those of its kind."""
     found = [*ALWAYS_POSSIBLE, *operation.errors]
@@ -95,6 +115,8 @@ def errors_of(operation: Operation, *, is_merchant_api: bool, method: str) -> li
         found += IDEMPOTENCY_ERRORS if method == "POST" else []
         found += [errors.InvalidParameters] if operation.query else []
         found += [TooManyExports] if operation.is_list else []
+    else:
+        found += [errors.InvalidHost]
     return list(dict.fromkeys(found))
 
 
@@ -135,46 +157,33 @@ def _shared_response(
         else f"{_pascal(name)}{status}"
     )
     component = ResolvedComponent(
-        name=title, type=ResolvedComponent.RESPONSE, schema=response(status, errors), object=title
+        name=title, type=ResolvedComponent.RESPONSE, schema=response(status, errors, registry), object=title
     )
     registry.register_on_missing(component)
     reference: Json = component.ref
     return reference
 
 
-def response(status: int, errors: Sequence[ErrorType]) -> Json:
+def response(status: int, errors: Sequence[ErrorType], registry: ComponentRegistry) -> Json:
     names = ["X-Request-Id", *(["Retry-After"] if status in RETRY_AFTER_STATUSES else [])]
     return {
         "description": phrase(status),
         "headers": headers([*names, *(["WWW-Authenticate"] if status == 401 else [])]),
-        "content": {JSON: {"schema": _envelope(errors), "examples": {k.code: _example(k) for k in errors}}},
+        "content": {
+            JSON: {
+                "schema": error_schema(registry),
+                "examples": {error_type.code: _example(error_type) for error_type in errors},
+            }
+        },
     }
 
 
-def _envelope(errors: Sequence[ErrorType]) -> Json:
-    error: Json = {
-        "code": {"type": "string", "enum": [error_type.code for error_type in errors]},
-        "message": {"type": "string", "description": "For people; may change."},
-        "type": {"type": "string", "enum": sorted({error_type.type for error_type in errors})},
-    }
-    if errors[0].status >= 500:
-        optional: Json = {"request_id": {"type": "string"}}
-    else:
-        optional = {"param": {"type": "string", "description": "The field at fault."}}
-    if CardDeclined in errors:
-        optional["payment_id"] = response_fields.id_schema("pay_") | {
-            "description": "The payment that failed."
-        }
-    return _closed({"error": _closed(error, optional)})
-
-
-def _closed(properties: Json, optional: Json | None = None) -> Json:
-    return {
-        "type": "object",
-        "required": list(properties),
-        "properties": properties | (optional or {}),
-        "additionalProperties": False,
-    }
+def error_schema(registry: ComponentRegistry) -> Json:
+    """A reference to the schema that all errors share."""
+    component = ResolvedComponent(name="Error", type=ResolvedComponent.SCHEMA, schema=ERROR, object="Error")
+    registry.register_on_missing(component)
+    reference: Json = component.ref
+    return reference
 
 
 def _example(error_type: ErrorType) -> Json:

@@ -19,18 +19,22 @@ from merchants.errors import AuthenticationFailed
 
 Json = dict[str, Any]
 METHODS = ("post", "get", "patch", "delete")  # the framework has them in a set without order
-# Paths with the country are the main ones; the other forms have suffixed operation ids.
-SUFFIXES = [("/v1/", "_v1"), ("/Thai/v1/", ""), ("/Thai/", "_unversioned"), ("/", "")]
 AS_CSV = (
     "With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its "
     '`Link` header (`rel="next"`) has the URL of the next one.'
 )
+COUNTRY = "/Thai"
+# Each operation is described once. The paths of the merchant API work below both servers.
+SERVERS: list[Json] = [
+    {"url": "/", "description": "This service"},
+    {"url": COUNTRY, "description": "The same with the country in the path: /Thai/v1/..."},
+]
 
 
 def _security(operation: Operation) -> list[Json]:
-    """A key with its scope, the optional monitoring token, or nothing."""
+    """A key, the optional monitoring token, or nothing."""
     if operation.scope:
-        return [{"secretKey": [operation.scope.value]}]
+        return [{"secretKey": []}]
     return [{}, {"monitoringToken": []}] if AuthenticationFailed in operation.errors else []
 
 
@@ -47,13 +51,14 @@ class OperationSchema(AutoSchema):
             return None
         self.is_merchant_api = isinstance(self.view, MerchantViewSet)
         operation = {
-            "operationId": message.name + _operation_suffix(path),
+            "operationId": message.name,
             "summary": message.summary,
             "description": self._description(message),
             "tags": [message.tag.value],
             "parameters": [*self._path_parameters(), *self._query(message), *self._headers()],
             "requestBody": self._body(message),
             "security": _security(message),
+            "x-scope": message.scope.value if message.scope else None,
             "responses": self._responses(message),
         }
         return {name: value for name, value in operation.items() if value is not None}
@@ -95,10 +100,13 @@ class OperationSchema(AutoSchema):
         kinds = error_responses.errors_of(
             operation, is_merchant_api=self.is_merchant_api, method=str(self.method)
         )
-        found = error_responses.responses(operation.name, kinds, self.registry)
+        by_status = error_responses.by_status(kinds)
+        alone = [each for each in kinds if each.status not in operation.responses]
+        found = error_responses.responses(operation.name, alone, self.registry)
         for status, contents in operation.responses.items():
-            same_status = error_responses.by_status(kinds).get(status)
-            errors = error_responses.response(status, same_status)["content"] if same_status else {}
+            errors: Json = {}
+            if status in by_status:
+                errors = error_responses.response(status, by_status[status], self.registry)["content"]
             found[str(status)] = self._answer(status, _merge_contents(_media_types(contents), errors))
         body = operation.response
         if body is not None:
@@ -124,8 +132,7 @@ class OperationSchema(AutoSchema):
         return error_responses.headers([*error_responses.common_headers(self.is_merchant_api), *replayed])
 
     def _link(self, link: Link) -> Json:
-        form = "" if link.has_one_path else _operation_suffix(self.path).replace("_unversioned", "")
-        operation: Json = {"operationId": link.operation + form}
+        operation: Json = {"operationId": link.operation}
         if link.parameter:
             operation["parameters"] = {link.parameter: f"$response.body#/{link.parameter}"}
         return operation if link.body is None else operation | {"requestBody": dict(link.body)}
@@ -141,10 +148,6 @@ class OperationSchema(AutoSchema):
             schema.pop("x-spec-enum-id", None)  # for a hook that names enums, which we do not use
         return schema
 
-    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Json:
-        schema: Json = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
-        return schema | {"additionalProperties": False} if direction == "response" else schema
-
 
 class ApiSchemaGenerator(SchemaGenerator):
     """Adds plain views (images, health, documents) and the webhooks."""
@@ -154,7 +157,8 @@ class ApiSchemaGenerator(SchemaGenerator):
         for path, view in _plain_views():
             schema = self._schema_for(view)
             paths[path] = {"get": schema.get_operation(path, "", "", "GET", self.registry)}
-        paths = {path: {m: methods[m] for m in METHODS if m in methods} for path, methods in paths.items()}
+        self.has_both_forms = {path for path in paths if f"{COUNTRY}{path}" in paths}
+        paths = dict(_described_once(paths))
         self.messages = webhook_messages.describe(self._schema_for(None))
         return paths
 
@@ -162,7 +166,12 @@ class ApiSchemaGenerator(SchemaGenerator):
         schema: Json = super().get_schema(request, public)  # type: ignore[no-untyped-call]
         schema["components"] |= components.COMPONENTS
         tags = [{"name": tag.value, "description": text} for tag, text in TAGS.items()]
-        return schema | {"tags": tags, "webhooks": self.messages}
+        paths = {path: self._with_servers(path, item) for path, item in schema["paths"].items()}
+        return schema | {"servers": SERVERS, "paths": paths, "tags": tags, "webhooks": self.messages}
+
+    def _with_servers(self, path: str, item: Json) -> Json:
+        """Paths that have no form with the country work below the first server only."""
+        return item if path in self.has_both_forms else {"servers": SERVERS[:1], **item}
 
     def _schema_for(self, handler: Any) -> OperationSchema:
         """The schema writer of an operation that is not a method of a viewset."""
@@ -171,6 +180,13 @@ class ApiSchemaGenerator(SchemaGenerator):
         schema.view = view
         schema.registry = self.registry
         return schema
+
+
+def _described_once(paths: Json) -> Iterator[tuple[str, Json]]:
+    """The paths without the country, with their methods in order."""
+    for path, methods in paths.items():
+        if not path.startswith(f"{COUNTRY}/"):
+            yield path, {method: methods[method] for method in METHODS if method in methods}
 
 
 def _plain_views() -> Iterator[tuple[str, Any]]:
@@ -190,7 +206,3 @@ def _merge_contents(own: Json, errors: Json) -> Json:
         schemas = [own[media_type]["schema"], errors[media_type]["schema"]]
         both[media_type] = errors[media_type] | {"schema": {"oneOf": schemas}}
     return both
-
-
-def _operation_suffix(path: str) -> str:
-    return next(suffix for start, suffix in SUFFIXES if path.startswith(start))

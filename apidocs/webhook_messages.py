@@ -122,12 +122,13 @@ def _message(schema: AutoSchema, error_type: str, summary: str, data: Serializer
             "data": schema.resolve_serializer(data, "response").ref,
             "timestamp": {"type": "string", **response_fields.INSTANT_SCHEMA},
         },
-        "additionalProperties": False,
     }
     operation = {
         "operationId": "on_" + error_type.replace(".", "_"),
         "summary": summary,
         "tags": [Tag.WEBHOOKS.value],
+        # The receiver verifies the signature.
+        "security": [],
         "parameters": [_header(*header) for header in SIGNATURE_HEADERS],
         "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": message}}},
         "responses": RESPONSES,

@@ -229,7 +229,10 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Thai QR Payments",
     "VERSION": VERSION,
     "DESCRIPTION": "Accept payments by Thai QR code. Amounts are integer satang: 150000 is 1,500.00 THB. "
-    "Every path answers as /Thai/v1/... and as /v1/...",
+    "Every path answers as /v1/... and as /Thai/v1/...",
+    "CONTACT": {"name": "The operator of this service"},
+    # The project grants no licence yet.
+    "LICENSE": {"name": "Proprietary", "identifier": "LicenseRef-Proprietary"},
     "OAS_VERSION": "3.1.0",
     "DEFAULT_GENERATOR_CLASS": "apidocs.generator.ApiSchemaGenerator",
     "POSTPROCESSING_HOOKS": [],

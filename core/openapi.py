@@ -57,7 +57,7 @@ def page_example(rows_name: str, row: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An operation that can follow. The link has the same path form, unless the operation has only one.
+    """An operation that can follow.
 
     parameter: a parameter of the path; its value is the field of this name in the response.
     body: the next body; its values are runtime expressions on this response.
@@ -66,7 +66,6 @@ class Link:
     operation: str
     parameter: str = ""
     body: Mapping[str, str] | None = None
-    has_one_path: bool = False
 
 
 @dataclass(frozen=True, slots=True)

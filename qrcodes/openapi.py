@@ -35,11 +35,7 @@ create = Operation(
         Link("get_qr_code", "qr_code_id"),
         Link("expire_qr_code", "qr_code_id"),
         Link("get_qr_code_image", "qr_code_id"),
-        Link(
-            "pay_at_sandbox_bank",
-            body={"qr_data": "$response.body#/qr_data", "scenario": "paid"},
-            has_one_path=True,
-        ),
+        Link("pay_at_sandbox_bank", body={"qr_data": "$response.body#/qr_data", "scenario": "paid"}),
     ),
 )
 list_ = Operation(

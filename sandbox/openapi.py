@@ -51,13 +51,8 @@ create = Operation(
 )
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": list(properties),
-        "properties": properties,
-        "additionalProperties": False,
-    }
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": list(properties), "properties": properties}
 
 
 _FILE = {200: {"text/plain": {"type": "string"}, "text/csv": {"type": "string"}}}
@@ -84,7 +79,7 @@ _ORDER: dict[str, Any] = {
     "status": {"type": "string", "enum": SandboxOrderStatus.values},
     "reason": {"type": "string", "description": "Why it failed or was returned, otherwise empty."},
 }
-_STANDING = {"application/json": _closed(_ORDER)}
+_STANDING = {"application/json": _object(_ORDER)}
 order = Operation(
     name="order_from_sandbox_bank",
     tag=Tag.BANKS,
@@ -126,7 +121,7 @@ _ENTRY: dict[str, Any] = {
     "payer_account": _TEXT,
     "slip_reference": {"type": "string", "description": "The id on the payer's slip, empty without a slip."},
 }
-_FOUND = _closed({"transactions": {"type": "array", "maxItems": MAX_ENTRIES, "items": _closed(_ENTRY)}})
+_FOUND = _object({"transactions": {"type": "array", "maxItems": MAX_ENTRIES, "items": _object(_ENTRY)}})
 
 transactions = Operation(
     name="list_sandbox_bank_transactions",
