@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
 from bench import peer_sql
-from core import clock, ids, thaiqr, vault
+from core import clock, ids, money, thaiqr, vault
 from core.rate_limits import SCRIPT
 from merchants import secret_keys
 
@@ -191,6 +191,7 @@ def _event(event_id: str, payment_id: str, code_id: str, requested: QrCodeReques
         "payment_id": payment_id,
         "status": "pending",
         "amount": requested.amount,
+        "amount_display": money.display(requested.amount),
         "currency": "THB",
         "qr_code_id": code_id,
         "reference": requested.reference,
@@ -214,6 +215,7 @@ def _code_object(
             "qr_data": payload,
             "qr_image_url": f"{BASE_URL}/Thai/qr-codes/{code_id}/image",
             "amount": requested.amount,
+            "amount_display": money.display(requested.amount),
             "currency": "THB",
             "expires_at": clock.iso(expires_at),
             "payment_id": payment_id,
@@ -231,6 +233,7 @@ def _payment_object(payment: Any, now: datetime) -> dict[str, Any]:
         "qr_code_id": payment["qr_code_id"],
         "status": "expired" if is_over else payment["status"],
         "amount": payment["amount"],
+        "amount_display": money.display(payment["amount"]),
         "currency": payment["currency"],
         "reference": payment["reference"],
         "description": payment["description"],

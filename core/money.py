@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 CURRENCY = "THB"
 MIN_AMOUNT = 100
@@ -35,6 +36,7 @@ def satang(text: str) -> int:
     return int(whole) * 100 + int(rest or 0)
 
 
+@lru_cache(maxsize=1024)  # an answer and its event show the same amount
 def display(satang: int) -> str:
     """An amount as people read it: 150000 satang is "1,500.00 THB"."""
     whole, rest = divmod(abs(satang), 100)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from core import thaibanks, vault
+from core import money, thaibanks, vault
 from core.clock import iso, iso_or_none
 from merchants.models import Mode
 from payments.models import Payment, PaymentException, PaymentStatus
@@ -21,6 +21,7 @@ def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
         "qr_code_id": payment.qr_code_id,
         "status": payment.status_at(now),
         "amount": payment.amount,
+        "amount_display": money.display(payment.amount),
         "currency": payment.currency,
         "reference": payment.reference,
         "description": payment.description,
@@ -53,6 +54,7 @@ def event_data(payment: Payment) -> dict[str, Any]:
         "payment_id": payment.id,
         "status": payment.status,
         "amount": payment.amount,
+        "amount_display": money.display(payment.amount),
         "currency": payment.currency,
         "qr_code_id": payment.qr_code_id,
         "reference": payment.reference,

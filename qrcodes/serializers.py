@@ -63,6 +63,7 @@ class QrCodeObject(serializers.Serializer[Any]):
         {"format": "uri"}, help_text="A picture of the code, PNG or (with ?format=svg) SVG."
     )
     amount = response_fields.satang()
+    amount_display = response_fields.amount_display()
     currency = response_fields.currency()
     expires_at = response_fields.instant()
     payment_id = response_fields.public_id("pay_")

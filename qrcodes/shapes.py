@@ -3,7 +3,7 @@ from typing import Any
 
 from django.conf import settings
 
-from core import vault
+from core import money, vault
 from core.clock import iso
 from payments.models import Payment
 from qrcodes.models import QrCode
@@ -17,6 +17,7 @@ def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
         "qr_data": qr_code.qr_data,
         "qr_image_url": f"{settings.BASE_URL}/Thai/qr-codes/{qr_code.id}/image",
         "amount": payment.amount,
+        "amount_display": money.display(payment.amount),
         "currency": payment.currency,
         "expires_at": iso(payment.expires_at),  # type: ignore[arg-type]
         "payment_id": payment.id,

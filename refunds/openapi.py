@@ -23,6 +23,7 @@ _GIVEN = {
     "metadata": {"table": 4},
 }
 REFUND = _GIVEN | {
+    "amount_display": "500.00 THB",
     "refund_id": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
     "transaction_id": "txn_0oDFPh8sRkQxZv6bNf4gUyMwJe7",
     "currency": "THB",

@@ -50,6 +50,7 @@ class RefundObject(serializers.Serializer[Any]):
     payment_id = response_fields.public_id("pay_")
     transaction_id = response_fields.public_id("txn_", help_text="Its transaction in the history.")
     amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang, positive.")
+    amount_display = response_fields.amount_display()
     currency = response_fields.currency()
     status = serializers.ChoiceField(RefundStatus.choices)
     pending_reason = serializers.ChoiceField(

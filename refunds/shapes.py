@@ -1,5 +1,6 @@
 from typing import Any
 
+from core import money
 from core.clock import iso, iso_or_none
 from refunds.models import Refund
 
@@ -11,6 +12,7 @@ def refund_object(refund: Refund) -> dict[str, Any]:
         "payment_id": refund.payment_id,
         "transaction_id": refund.transaction_id,
         "amount": refund.amount,
+        "amount_display": money.display(refund.amount),
         "currency": refund.currency,
         "status": refund.status,
         "pending_reason": refund.pending_reason,

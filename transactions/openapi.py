@@ -19,6 +19,7 @@ TRANSACTION = {
     "type": "payment",
     "status": "succeeded",
     "amount": 150_000,
+    "amount_display": "1,500.00 THB",
     "currency": "THB",
     "created_at": "2026-11-21T03:05:42.310Z",
 }

@@ -27,6 +27,7 @@ class TransactionObject(serializers.Serializer[Any]):
     amount = response_fields.satang(
         -response_fields.MAX_SATANG, response_fields.MAX_SATANG, "Satang; negative for refunds."
     )
+    amount_display = response_fields.amount_display()
     currency = response_fields.currency()
     created_at = response_fields.instant()
 
@@ -114,4 +115,5 @@ class BalanceObject(serializers.Serializer[Any]):
         help_text="Satang that only a statement file reports. They become available when the bank or a "
         "second person confirms them. Absent if there are none.",
     )
+    amount_display = response_fields.amount_display()
     currency = response_fields.currency()

@@ -15,6 +15,7 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
         "type": transaction.type,
         "status": transaction.status,
         "amount": transaction.amount,
+        "amount_display": money.display(transaction.amount),
         "currency": transaction.currency,
         "created_at": iso(transaction.created_at),
     }

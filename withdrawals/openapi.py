@@ -24,6 +24,7 @@ _GIVEN: dict[str, Any] = {
     "metadata": {"week": 47},
 }
 WITHDRAWAL = _GIVEN | {
+    "amount_display": "1,500.00 THB",
     "withdrawal_id": "wd_0oDFPXrTS4spMBBZozkykNHKN2t",
     "status": "pending",
     "awaiting_approval": False,

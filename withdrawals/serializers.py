@@ -49,6 +49,7 @@ class WithdrawalObject(serializers.Serializer[Any]):
         help_text="`negative_balance`: a bank reversed money, and nothing is sent until the debt is paid.",
     )
     amount = response_fields.satang()
+    amount_display = response_fields.amount_display()
     currency = response_fields.currency()
     bank_code = response_fields.PatternField({"pattern": "^[0-9]{3}$"}, help_text="The bank's 3-digit code.")
     bank_name = serializers.CharField(max_length=100)

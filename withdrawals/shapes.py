@@ -1,6 +1,6 @@
 from typing import Any
 
-from core import thaibanks
+from core import money, thaibanks
 from core.clock import iso, iso_or_none
 from withdrawals.models import Withdrawal, WithdrawalPendingReason
 
@@ -14,6 +14,7 @@ def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> dict[
         "awaiting_approval": withdrawal.awaiting_approval,
         "pending_reason": WithdrawalPendingReason.NEGATIVE_BALANCE if is_held else None,
         "amount": withdrawal.amount,
+        "amount_display": money.display(withdrawal.amount),
         "currency": withdrawal.currency,
         "bank_code": withdrawal.bank_code,
         "bank_name": withdrawal.bank_code if bank is None else bank.name,

@@ -13,7 +13,7 @@ KEYS_OF_THE_INTERFACE = {
 }
 FURTHER_KEYS = {
     *("metadata", "amount_received", "amount_refunded", "failure_code", "expires_at", "authorize_uri"),
-    *("exceptions", "payer", "bank_transaction_id", "refunds", "livemode"),
+    *("exceptions", "payer", "bank_transaction_id", "refunds", "livemode", "amount_display"),
 }
 
 

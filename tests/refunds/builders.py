@@ -18,9 +18,9 @@ from transfers import services as transfers
 REFUNDS = "/v1/refunds"
 PAYEE = {"bank_code": "KBANK", "bank_account": "4051234567", "account_name": "สมหญิง ใจดี"}
 OBJECT = {
-    "refund_id", "payment_id", "transaction_id", "amount", "currency", "status", "pending_reason",
-    "awaiting_approval", "reason", "note", "failure_code", "metadata", "created_at", "updated_at",
-    "completed_at",
+    "refund_id", "payment_id", "transaction_id", "amount", "amount_display", "currency", "status",
+    "pending_reason", "awaiting_approval", "reason", "note", "failure_code", "metadata", "created_at",
+    "updated_at", "completed_at",
 }  # fmt: skip
 NOBODY = Payer()
 """The payer that a bank reports if it does not know who paid."""

@@ -12,7 +12,16 @@ from transactions import services
 from transactions.models import Transaction, TransactionStatus
 
 PATH = "/Thai/v1/transactions"
-KEYS = {"transaction_id", "payment_id", "type", "status", "amount", "currency", "created_at"}
+KEYS = {
+    "transaction_id",
+    "payment_id",
+    "type",
+    "status",
+    "amount",
+    "amount_display",
+    "currency",
+    "created_at",
+}
 
 
 def ids_of(shop: Shop, query: str) -> set[str]:
