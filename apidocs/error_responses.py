@@ -35,6 +35,7 @@ CODES_OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 SAMPLE_VALUES = {
     "status": "expired",
     "left": "500.00 THB",
+    "seconds_left": "3600",
     "whole": "1,500.00 THB",
     "method": "PUT",
     "retry_after": "1",
@@ -46,6 +47,7 @@ SAMPLE_VALUES = {
 }
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+    "reference_in_use": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "qr_code_not_found": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "exception_not_found": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
     "refund_not_found": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
@@ -69,6 +71,14 @@ HEADERS: Json = {
     "Link": {
         "description": 'Only of a CSV file: the URL of the next one, with `rel="next"`.',
         "schema": {"type": "string"},
+    },
+    "Warning-Amount": {
+        "description": "The amount is 100 times the merchant's usual amount, or a hundredth: perhaps it is "
+        "in baht instead of satang. Only on requests that create a payment; not on stored answers.",
+        "schema": {
+            "type": "string",
+            "examples": ["15000000 satang is 150,000.00 THB, 100 times more than usual (1,500.00 THB)"],
+        },
     },
     "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}},

@@ -115,6 +115,7 @@ class OperationSchema(AutoSchema):
             )
             if operation.is_list:
                 found["200"]["headers"] |= error_responses.headers(["Link"])
+            found["200"]["headers"] |= error_responses.headers(operation.headers)
         elif not operation.responses:
             found["204"] = self._answer(204, {})
         return dict(sorted(found.items()))

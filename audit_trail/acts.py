@@ -34,6 +34,7 @@ class Act(models.TextChoices):
     MERCHANT_RENAMED = "merchant_renamed", _("Renamed the merchant")
     BANK_CONNECTED = "bank_connected", _("Connected the bank")
     LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")
+    OPEN_REFERENCES_CHANGED = "open_references_changed", _("Changed how many open codes a reference can have")
     KEY_ISSUED = "key_issued", _("Issued a key")
     KEY_ROLLED = "key_rolled", _("Rolled the key")
     KEY_REVOKED = "key_revoked", _("Revoked the key")

@@ -38,6 +38,7 @@ BEAT_SCHEDULE = [
     ("chain audit records", "audit_trail.chain_waiting", 2.0, "default"),
     # Shows /readyz that each queue is served.
     *((f"heartbeat {queue}", f"operations.heartbeat_{queue}", 10.0, queue) for queue in settings.QUEUES),
+    ("update usual amounts", "payments.update_usual_amounts", 3600.0, "default"),
     ("import statements", "reconciliation.import_statements", 1.0, "default"),
     ("write exports", "console.run_exports", 15.0, "default"),
     ("delete old exports", "console.delete_old_exports", 3600.0, "default"),

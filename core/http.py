@@ -25,8 +25,8 @@ class ApiResponse:
     headers: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Any, status: int = 200) -> "ApiResponse":
-        return cls(status, orjson.dumps(data))
+    def of(cls, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> "ApiResponse":
+        return cls(status, orjson.dumps(data), headers or {})
 
 
 def to_django(response: ApiResponse) -> HttpResponse:

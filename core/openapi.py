@@ -76,6 +76,7 @@ class Operation:
     response: the body of the 200; None means 204.
     errors: those of this operation; common errors and `invalid_<field>` are added.
     request_contents, responses: bodies without a serializer, by (status and) media type.
+    headers: headers that the 200 can have, beside those of every response.
     scope: what a merchant's key needs; every operation of the merchant API has one.
     """
 
@@ -91,6 +92,7 @@ class Operation:
     errors: tuple[type[ApiError], ...] = ()
     links: tuple[Link, ...] = ()
     responses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    headers: tuple[str, ...] = ()
 
     @property
     def is_list(self) -> bool:

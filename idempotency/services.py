@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from django.db import DatabaseError, OperationalError, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, transaction
 from django.db.models import Model
 
 from core import clock, due_work, rows
@@ -27,7 +27,7 @@ from idempotency.keys import KeyedRequest
 from idempotency.models import IN_PROGRESS, REFUSED, IdempotencyKey
 
 NO_ANSWER = {IN_PROGRESS, REFUSED}
-DEADLOCK, SERIALIZATION, LOCK_TIMEOUT = "40P01", "40001", "55P03"
+DEADLOCK, SERIALIZATION, LOCK_TIMEOUT, UNIQUE_VIOLATION = "40P01", "40001", "55P03", "23505"
 MAX_TRIES = 3
 # How long a duplicate of a request with an outside call waits, and how often it checks.
 WAIT_SECONDS = 5.0
@@ -43,11 +43,16 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class InsertJob:
-    """A job that only inserts rows: one statement, then `on_commit`."""
+    """A job that only inserts rows: one statement, then `on_commit`.
+
+    on_conflict: called if a unique index refuses the rows. It raises a refusal, or removes the row that is in
+    the way; then the rows are inserted again.
+    """
 
     answer: ApiResponse
     rows: Sequence[Model]
     on_commit: Callable[[], None] | None = None
+    on_conflict: Callable[[IntegrityError], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ def find_answer(keyed_request: KeyedRequest) -> ApiResponse | None:
 def run_without_key(job: Job) -> ApiResponse:
     """Run the job in its one or two commits."""
     if isinstance(job, InsertJob):
-        return _insert(job)
+        return _without_conflicts(job, lambda: _insert(job))
     if isinstance(job, TwoPhaseJob):
         with ExitStack() as held:
             job.admit(held)
@@ -104,7 +109,7 @@ def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
     if isinstance(job, TwoPhaseJob):
         return _run_two_phases(keyed_request, job)
     if isinstance(job, InsertJob):
-        return _with_retries(partial(_insert_with_key, keyed_request, job))
+        return _insert_once(keyed_request, job)
     return _work_with_key(keyed_request, job)
 
 
@@ -133,6 +138,18 @@ def _with_retries(work: Callable[[], T]) -> T:
     raise ServiceUnavailable(retry_after=1)
 
 
+def _without_conflicts(job: InsertJob, insert: Callable[[], ApiResponse]) -> ApiResponse:
+    """Insert, again after `on_conflict` made room. Raises what it raises, and ServiceUnavailable."""
+    for _ in range(MAX_TRIES):
+        try:
+            return insert()
+        except IntegrityError as error:
+            if job.on_conflict is None or _sqlstate(error) != UNIQUE_VIOLATION:
+                raise
+            job.on_conflict(error)
+    raise ServiceUnavailable(retry_after=1)
+
+
 def _in_one_commit(work: Callable[[], T]) -> T:
     with transaction.atomic():
         return work()
@@ -143,6 +160,17 @@ def _insert_with_key(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse
         return _answer_after_commit(job)
     # Another request has the key, or its row has expired.
     return find_answer(keyed_request) or _work_with_key(keyed_request, lambda: _insert(job))
+
+
+def _insert_once(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse:
+    """Insert with the key. A refusal of `on_conflict` that keeps the key stores it, as that of other jobs."""
+    insert = partial(_insert_with_key, keyed_request, job)
+    try:
+        return _with_retries(lambda: _without_conflicts(job, insert))
+    except ApiError as refusal:
+        if not refusal.keeps_key:
+            raise
+        return refuse(keyed_request, refusal)
 
 
 def _insert(job: InsertJob) -> ApiResponse:

@@ -20,7 +20,16 @@ from merchants.models import ApiKey, BankConnection
 class MerchantAdmin(ActingAdmin):
     """`console` registers a subclass whose page shows all of a merchant."""
 
-    list_display = ["id", "name", "mode", "bank", "biller_id", "late_money", "created_at"]
+    list_display = [
+        "id",
+        "name",
+        "mode",
+        "bank",
+        "biller_id",
+        "late_money",
+        "refuses_open_reference",
+        "created_at",
+    ]
     list_filter = ["mode", "bank", "late_money"]
     search_fields = ["=id", "name", "=biller_id"]
     sortable_by = ("name", "created_at")

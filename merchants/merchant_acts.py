@@ -100,6 +100,32 @@ NEW_MERCHANT_ACTS = (
         is_recorded_by_service=True,
     ),
 )
+
+
+def _explain_refuse_references(merchant: Merchant) -> str:
+    return _("From now on, a QR code is refused if another open code has its reference.")
+
+
+def _refuse_references(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    services.refuse_open_references(merchant.pk, True)
+
+
+def _allows_references(merchant: Merchant, now: datetime) -> bool:
+    return not merchant.refuses_open_reference
+
+
+def _explain_allow_references(merchant: Merchant) -> str:
+    return _("From now on, several open QR codes can have the same reference.")
+
+
+def _allow_references(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    services.refuse_open_references(merchant.pk, False)
+
+
+def _refuses_references(merchant: Merchant, now: datetime) -> bool:
+    return merchant.refuses_open_reference
+
+
 MERCHANT_ACTS = (
     ObjectAct(
         slug="issue-key",
@@ -141,6 +167,26 @@ MERCHANT_ACTS = (
         run=_rename,
         is_possible=_always,
         form=NameForm,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="refuse-open-references",
+        label=gettext_lazy("Refuse a second open code of a reference"),
+        act=Act.OPEN_REFERENCES_CHANGED,
+        permission="merchants.set_open_references",
+        explain=_explain_refuse_references,
+        run=_refuse_references,
+        is_possible=_allows_references,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="allow-open-references",
+        label=gettext_lazy("Allow several open codes of a reference"),
+        act=Act.OPEN_REFERENCES_CHANGED,
+        permission="merchants.set_open_references",
+        explain=_explain_allow_references,
+        run=_allow_references,
+        is_possible=_refuses_references,
         is_recorded_by_service=True,
     ),
 )

@@ -49,6 +49,17 @@ class Merchant(models.Model):
         verbose_name="paid after expiry",
         help_text="Whether a payment after the expiry of its code succeeds.",
     )
+    refuses_open_reference = models.BooleanField(
+        default=False,
+        db_default=False,
+        verbose_name="one open code per reference",
+        help_text="Refuse a QR code whose reference another open code has.",
+    )
+    usual_amount = models.BigIntegerField(
+        null=True,
+        editable=False,
+        help_text="Satang: the median of the latest payments; empty before the first 20.",
+    )
     created_at = models.DateTimeField()
 
     class Meta:
@@ -57,6 +68,7 @@ class Merchant(models.Model):
             ("rename_merchant", "Can rename merchants"),
             ("set_late_money", "Can decide what happens to payments after expiry"),
             ("connect_bank", "Can connect merchants to their banks"),
+            ("set_open_references", "Can decide whether a reference has one open code"),
         ]
         constraints = [
             models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="merchant_mode_known"),

@@ -141,6 +141,12 @@ def set_late_money_policy(*, merchant_id: str, late_money: LateMoneyPolicy) -> N
         Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
 
 
+def refuse_open_references(merchant_id: str, is_on: bool) -> None:
+    """Set whether a reference can have one open code only. It applies to codes that are made from now on."""
+    with recorded(Act.OPEN_REFERENCES_CHANGED, Merchant.objects.get(pk=merchant_id)):
+        Merchant.objects.filter(pk=merchant_id).update(refuses_open_reference=is_on)
+
+
 def find_merchant(merchant_id: str) -> Merchant:
     """Raises MerchantNotFound."""
     merchant = Merchant.objects.filter(pk=merchant_id).first()

@@ -14,7 +14,7 @@ from core.http import ApiResponse, error_response
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.services import TwoPhaseJob
 from ledger.errors import InsufficientFunds
-from payments import cards
+from payments import cards, usual_amounts
 from payments.cards import Purchase
 from payments.errors import CardDeclined, ExpiredCard, InvalidTokenId, ProcessingError, TokenAlreadyUsed
 from payments.models import Payment, PaymentStatus
@@ -35,11 +35,12 @@ PAGE_POLICY = (
 def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhaseJob[ChargeResult]:
     """Return the request as two commits with the call between them."""
     payment_id = purchase.payment.id
+    headers = usual_amounts.warning_headers(purchase.payment.merchant, purchase.payment.amount)
 
     def finish(result: ChargeResult) -> ApiResponse:
         at = now()
         payment = cards.complete(payment_id, result, now=at)
-        return error_response(_refusal(result)) if payment is None else answer(payment, at)
+        return error_response(_refusal(result)) if payment is None else answer(payment, at, headers)
 
     return TwoPhaseJob(
         subject_id=payment_id,
@@ -52,10 +53,10 @@ def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhaseJob[ChargeRe
     )
 
 
-def answer(payment: Payment, now: datetime) -> ApiResponse:
+def answer(payment: Payment, now: datetime, headers: dict[str, str] | None = None) -> ApiResponse:
     """Return the payment, or a 402 with its id if it failed."""
     if payment.status != PaymentStatus.FAILED:
-        return ApiResponse.of(payment_object(payment, now))
+        return ApiResponse.of(payment_object(payment, now), headers=headers)
     declined = DECLINES[str(payment.failure_code)]()
     declined.extra["payment_id"] = payment.id
     return error_response(declined)

@@ -24,6 +24,7 @@ class PaymentStatus(models.TextChoices):
     REFUNDED = "refunded"  # all of it went back to the payer
 
 
+OPEN_REFERENCE = "payment_open_reference_unique"
 RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
 
 
@@ -89,6 +90,11 @@ class Payment(StateMachine):
     has_exceptions = models.BooleanField(
         default=False, db_default=False, help_text="Money arrived that did not match: see `exceptions`."
     )
+    holds_reference = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="While it is pending, no other such payment of the merchant has its reference.",
+    )
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
@@ -113,7 +119,15 @@ class Payment(StateMachine):
             ),
             triggers.ReadOnly(
                 "what was asked for never changes",
-                fields=["id", "merchant", "amount", "currency", "created_at", "qr_code_id"],
+                fields=[
+                    "id",
+                    "merchant",
+                    "amount",
+                    "currency",
+                    "created_at",
+                    "qr_code_id",
+                    "holds_reference",
+                ],
             ),
             triggers.Transitions(),
         ]
@@ -134,6 +148,11 @@ class Payment(StateMachine):
             ),
         ]
         constraints = [
+            models.UniqueConstraint(
+                fields=["merchant", "reference"],
+                condition=Q(holds_reference=True, status="pending"),
+                name=OPEN_REFERENCE,
+            ),
             models.CheckConstraint(condition=Q(status__in=PaymentStatus.values), name="payment_status_known"),
             models.CheckConstraint(
                 condition=Q(amount__gte=1, amount__lte=200_000_000), name="payment_amount_in_range"

@@ -6,6 +6,7 @@ from core.openapi import Body, Operation, Tag, page_example
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
+from payments import usual_amounts
 from payments.errors import (
     AcquirerUnavailable,
     CardDeclined,
@@ -27,6 +28,7 @@ PAYMENT: dict[str, Any] = {
     "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "status": "succeeded",
     "amount": 150_000,
+    "amount_display": "1,500.00 THB",
     "currency": "THB",
     "reference": "INV-2026-0042",
     "description": None,
@@ -95,6 +97,7 @@ create = Operation(
         TooManyCardPayments,
         AcquirerUnavailable,
     ),
+    headers=(usual_amounts.HEADER,),
 )
 list_ = Operation(
     name="list_payments",

@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from payments import card_inquiries, expiry_sweep
+from payments import card_inquiries, expiry_sweep, usual_amounts
 
 
 @shared_task(name="payments.expire_due")
@@ -12,3 +12,8 @@ def expire_due() -> None:
 @shared_task(name="payments.inquire_due")
 def inquire_due() -> None:
     card_inquiries.inquire_due(now=clock.now)
+
+
+@shared_task(name="payments.update_usual_amounts")
+def update_usual_amounts() -> None:
+    usual_amounts.update(now=clock.now())

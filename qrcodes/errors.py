@@ -11,6 +11,11 @@ class QrCodeNotExpirable(StateError):
     message = "This QR code is {status}; only a pending QR code can be expired."
 
 
+class ReferenceInUse(StateError):
+    code = "reference_in_use"
+    message = "QR code {id} has this reference and is open. Show it again, or expire it first."
+
+
 class QrCodeGone(NotFound):
     status = 410
     code = "qr_code_gone"

@@ -5,11 +5,13 @@ from typing import Any
 from core.openapi import Body, Link, Operation, Tag, page_example
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
-from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound
+from payments import usual_amounts
+from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
 from qrcodes.serializers import ImageQuery, QrCodeList, QrCodeObject, QrCodeQuery, QrCodeRequest
 
 _GIVEN = {"amount": 150_000, "currency": "THB", "reference": "INV-2026-0042", "metadata": {"table": 4}}
 QR_CODE = _GIVEN | {
+    "amount_display": "1,500.00 THB",
     "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "qr_data": "00020101021230630016A000000677010112011509940001580400102207K2M9QX4T1B8V5N3C6ZD"
     "530376454071500.005802TH63044AFB",
@@ -26,10 +28,12 @@ create = Operation(
     scope=Scope.PAYMENTS_WRITE,
     summary="Generate a QR code",
     description="Creates a QR code and a pending payment of the same amount and reference. The response "
-    "omits optional fields without a value.",
+    "omits optional fields without a value. The header `Warning-Amount` says that the amount is 100 times "
+    "the merchant's usual one, or a hundredth of it: the unit may be wrong.",
     body=Body(QrCodeRequest, _GIVEN | {"expiry_minutes": 15}),
     response=Body(QrCodeObject, QR_CODE),
-    errors=(BankNotConfigured,),
+    errors=(BankNotConfigured, ReferenceInUse),
+    headers=(usual_amounts.HEADER,),
     links=(
         Link("get_payment", "payment_id"),
         Link("get_qr_code", "qr_code_id"),

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Model
 
 from core import ids, references, request_context, rows, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
-from payments.models import Payment, PaymentStatus
+from payments.models import OPEN_REFERENCE, Payment, PaymentStatus
 from payments.shapes import event_data
-from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound
+from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
 from qrcodes.models import QrCode
 from webhooks import events
 from webhooks.events import Subscription
@@ -57,6 +57,7 @@ def generate(
         amount=amount,
         created_at=now,
         expires_at=now + timedelta(minutes=expiry_minutes),
+        holds_reference=merchant.refuses_open_reference and "reference" in fields,
         **fields,
     )
     qr_code = _code(qr_code_id, merchant, payment)
@@ -96,6 +97,23 @@ def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
     codes = QrCode.objects.all() if merchant is None else QrCode.objects.of(merchant)
     found = codes.select_related("payment").filter(pk=qr_code_id)
     return ids.find(qr_code_id, "qr_", found.first, QrCodeNotFound)
+
+
+@transaction.atomic
+def free_reference(new: NewQrCode, refused: IntegrityError, *, now: datetime) -> None:
+    """Store the expiry of an overdue code that has the reference of `new`, which the database refused.
+
+    Raises ReferenceInUse if the other code is open, and the refusal itself if it has another reason.
+    """
+    if OPEN_REFERENCE not in str(refused):
+        raise refused
+    holders = Payment.objects.of(new.payment.merchant).filter(
+        reference=new.payment.reference, holds_reference=True, status=PaymentStatus.PENDING
+    )
+    for holder in holders.select_for_update(no_key=True):
+        if holder.status_at(now) == PaymentStatus.PENDING:
+            raise ReferenceInUse(param="reference", id=holder.qr_code_id)
+        payments.expire([holder], now=now)
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
@@ -14,7 +15,7 @@ from idempotency.services import InsertJob, Job
 from idempotency.views import idempotent, idempotent_insert
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.authentication import ReadWithKey
-from payments import search
+from payments import search, usual_amounts
 from payments.models import Payment, PaymentStatus
 from qrcodes import images, services
 from qrcodes import openapi as docs
@@ -49,7 +50,9 @@ class QrCodeViewSet(MerchantViewSet):
         subscriptions = self.read[0] or []
         new = services.generate(merchant=merchant_of(request), subscriptions=subscriptions, now=now, **fields)
         wake = wakeup.wake if events.has_deliveries(new.event_rows) else None
-        return InsertJob(ApiResponse.of(qr_code_object(new.qr_code, now)), new.rows, wake)
+        warning = usual_amounts.warning_headers(new.payment.merchant, new.payment.amount)
+        answer = ApiResponse.of(qr_code_object(new.qr_code, now), headers=warning)
+        return InsertJob(answer, new.rows, wake, partial(services.free_reference, new, now=now))
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:

@@ -1,0 +1,22 @@
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from merchants import services
+from merchants.errors import MerchantNotFound
+
+
+class Command(BaseCommand):
+    help = "Whether a reference of a merchant can have one open QR code, or several."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("open_codes", choices=["one", "several"], help="Open codes of one reference.")
+        parser.add_argument("merchant_id")
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        try:
+            merchant = services.find_merchant(options["merchant_id"])
+        except MerchantNotFound as error:
+            raise CommandError(error.text) from None
+        services.refuse_open_references(merchant.id, options["open_codes"] == "one")
+        return f"Open QR codes of one reference of {merchant.id}: {options['open_codes']}."
