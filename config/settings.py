@@ -140,6 +140,7 @@ INSTALLED_APPS = [
     "console.apps.ConsoleApp",
     "operations",
     "apidocs",
+    "testclock",
     "sandbox",
     "timeline",
     "reconciliation",

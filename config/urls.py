@@ -17,6 +17,7 @@ from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
 from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
 from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, SandboxPaymentViewSet
+from testclock.views import ClockViewSet
 from timeline.views import TimelineViewSet
 from transactions.views import BalanceTransactionViewSet, BalanceViewSet, TransactionViewSet
 from transfers.views import BankViewSet
@@ -97,6 +98,10 @@ urlpatterns = [
     ),
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
     path("sandbox/v1/statements/<str:date>", OwnStatementViewSet.as_view({"get": "retrieve"})),
+    path(
+        "sandbox/v1/clock",
+        ClockViewSet.as_view({"get": "retrieve", "post": "advance", "delete": "reset"}),
+    ),
     path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),
     path("sandbox/bank/v1/orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank/v1/transactions", EntriesViewSet.as_view({"get": "list"})),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -123,6 +123,21 @@ def expire(payments: Sequence[Payment], *, now: datetime) -> None:
     ]
     transition_all(changes, PaymentStatus.EXPIRED)
     _publish_expiry(payments, now)
+
+
+def bring_expiry_forward(payments: Sequence[Payment], *, span: timedelta, now: datetime) -> int:
+    """Let pending payments expire `span` earlier, but not before `now`. Expires those that are due then.
+
+    For test merchants (`testclock`). Returns how many expired.
+    """
+    for payment in payments:
+        if payment.expires_at is not None:
+            payment.expires_at, payment.updated_at = max(payment.expires_at - span, now), now
+    due = [payment for payment in payments if payment.status_at(now) == PaymentStatus.EXPIRED]
+    expire(due, now=now)
+    later = [payment for payment in payments if payment.status == PaymentStatus.PENDING]
+    rows.update_rows(later, ["expires_at", "updated_at"])
+    return len(due)
 
 
 def expire_overdue(*, now: datetime, since: datetime, limit: int) -> list[Payment]:

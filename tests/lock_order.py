@@ -27,6 +27,7 @@ BANK_TRANSACTION_LOCK = "advisory lock of a bank transaction"
 APPROVAL_LIMITS_LOCK = "advisory lock of a merchant's approval limits"
 LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "idempotency_idempotencykey": (),
+    "testclock_merchantclock": (),
     BANK_TRANSACTION_LOCK: (),
     "payments_payment": (),
     "payments_cardcharge": ("payments_payment",),

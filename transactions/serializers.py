@@ -115,5 +115,4 @@ class BalanceObject(serializers.Serializer[Any]):
         help_text="Satang that only a statement file reports. They become available when the bank or a "
         "second person confirms them. Absent if there are none.",
     )
-    amount_display = response_fields.amount_display()
     currency = response_fields.currency()

@@ -61,7 +61,10 @@ MAY_CHANGE_NOTHING = {
 }
 TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
-MERCHANT_SLUGS = ("issue-key", "accept-late-money", "review-late-money", "rename")
+MERCHANT_SLUGS = (
+    *("issue-key", "accept-late-money", "review-late-money", "rename"),
+    *("refuse-open-references", "allow-open-references"),
+)
 # Pages besides those that Django gives each model, and the permission of each.
 PAGE_PERMISSIONS = {
     "approvals_approval_decide": "approvals.decide_approval",

@@ -1,0 +1,69 @@
+"""`/sandbox/v1/clock`: a test merchant advances its time."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from core import api, clock, rate_limits
+from core.http import ApiResponse
+from core.rate_limits import RateLimit
+from idempotency.services import Job
+from idempotency.views import idempotent
+from merchants.api import MerchantViewSet, merchant_of
+from merchants.errors import RateLimitExceeded
+from merchants.models import Merchant
+from sandbox.views import check_enabled, check_test_key
+from testclock import openapi as docs
+from testclock import services
+from testclock.errors import InvalidAdvanceSeconds
+from testclock.serializers import ADVANCE_REQUEST
+from testclock.shapes import clock_object
+
+# Of one merchant: an advance can lock thousands of its rows.
+RATE = RateLimit(per_second=1, burst=10)
+
+
+class ClockViewSet(MerchantViewSet):
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        check_enabled()
+        super().initial(request, *args, **kwargs)
+        if self.action is not None:
+            check_test_key(request)
+
+    @docs.advance
+    @idempotent
+    def advance(self, request: Request) -> Job:
+        seconds = _seconds(api.read_body(ADVANCE_REQUEST, request))
+        merchant, now = merchant_of(request), clock.now()
+        _check_rate(merchant)
+
+        def work() -> ApiResponse:
+            row, moved = services.advance(merchant=merchant, seconds=seconds, now=now)
+            return ApiResponse.of(clock_object(row) | {"moved": moved})
+
+        return work
+
+    @docs.retrieve
+    def retrieve(self, request: Request) -> ApiResponse:
+        return ApiResponse.of(clock_object(services.find(merchant_of(request))))
+
+    @docs.reset
+    def reset(self, request: Request) -> HttpResponse:
+        services.reset(merchant=merchant_of(request))
+        return HttpResponse(status=204)
+
+
+def _seconds(fields: dict[str, int]) -> int:
+    """Raises InvalidAdvanceSeconds unless exactly one field is given."""
+    if len(fields) != 1:
+        raise InvalidAdvanceSeconds(param="advance_seconds")
+    return fields.get("advance_seconds", 60 * fields.get("advance_minutes", 0))
+
+
+def _check_rate(merchant: Merchant) -> None:
+    """Raises RateLimitExceeded. Without Redis nothing is limited."""
+    limit = rate_limits.consume(f"test-clock:{merchant.id}", RATE)
+    if limit is not None and not limit.allowed:
+        message = f"The clock was advanced too often. Try again in {limit.retry_after} s."
+        raise RateLimitExceeded(message, retry_after=limit.retry_after)
