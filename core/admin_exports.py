@@ -90,7 +90,7 @@ class ExportPages(admin.ModelAdmin[Any]):
             except TooMuch as refusal:
                 return self._offer(request, file_type, str(refusal))
             except AlreadyRunning:
-                return _refused(request, 429, _("Your last export still runs. Wait until it has ended."))
+                return busy(request)
             return answer(file, file_type, self.export_name(file_type))
 
     def export_rows(self, request: HttpRequest) -> QuerySet[Any]:
@@ -126,7 +126,7 @@ class ExportPages(admin.ModelAdmin[Any]):
         columns = columns_of(self)
         header = [name for column in columns for name in column.headers]
         with transaction.atomic():
-            _only_one(request.user.get_username())
+            only_one(request.user.get_username())
             count = spreadsheets.write(file, file_type, header, cells(_bounded(found), columns))
             details = {"list": self.opts.label_lower, "file": file_type.name, "rows": count}
             staff_acts.recorder().exported(
@@ -143,7 +143,11 @@ class ExportPages(admin.ModelAdmin[Any]):
 def answer(file: IO[bytes], file_type: FileType, name: str) -> HttpResponse:
     """A file as a download."""
     file.seek(0)
-    response = HttpResponse(file.read(), content_type=file_type.content_type)
+    return download(file.read(), file_type.content_type, name)
+
+
+def download(content: bytes, content_type: str, name: str) -> HttpResponse:
+    response = HttpResponse(content, content_type=content_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
@@ -152,13 +156,20 @@ class AlreadyRunning(Exception):
     """The person has an export that runs."""
 
 
-def _only_one(user: str) -> None:
+def only_one(user: str) -> None:
     """Hold the lock of a person's export until the commit, in all processes. Raises AlreadyRunning."""
     (is_free,) = rows.run(
         "SELECT pg_try_advisory_xact_lock(hashtextextended('export:' || %s, 0))", [user]
     ).fetchone()
     if not is_free:
         raise AlreadyRunning
+
+
+def busy(request: HttpRequest) -> HttpResponse:
+    """The page for a person who has an export that runs."""
+    message = _("Your last export still runs. Wait until it has ended.")
+    context = {"title": _("Not now"), "message": message, "minutes": 0}
+    return render(request, "admin/refused.html", context, status=429)
 
 
 def _bounded(found: QuerySet[Any]) -> Iterator[Any]:
@@ -251,8 +262,3 @@ def _cell(value: Any) -> Cell:
     if value is None or isinstance(value, int | date):
         return value
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _refused(request: HttpRequest, status: int, message: str) -> HttpResponse:
-    context = {"title": _("Not now"), "message": message, "minutes": 0}
-    return render(request, "admin/refused.html", context, status=status)

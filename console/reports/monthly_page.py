@@ -1,25 +1,29 @@
 """The page *Monthly report*, and its files."""
 
 import tempfile
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from console.reports import monthly
 from console.reports.monthly import MerchantMonth, Month
-from core import clock, ids, spreadsheets, staff_acts
-from core.admin_exports import PERMISSION, answer
+from core import admin_exports, clock, ids, spreadsheets, staff_acts
+from core.admin_exports import PERMISSION
 from core.postgres.sessions import limit_statements
+from core.spreadsheets import FileType
 from merchants.models import Merchant
 
 # A month of a large merchant is a million entries.
 STATEMENT_SECONDS = 25
 OFFERED_MERCHANTS = 500
+PDF = "pdf"
 
 
 def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
@@ -40,7 +44,7 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         with limit_statements(connection, STATEMENT_SECONDS):
             context["reports"] = monthly.read(month, merchant_id)
         if (name := request.GET.get("file")) is not None:
-            return _file(name, month, merchant_id, context["reports"])
+            return _answer(request, name, month, context["reports"])
     context |= site.each_context(request) | {
         "title": _("Monthly report"),
         "month": month,
@@ -54,13 +58,43 @@ def _is_known(merchant_id: str) -> bool:
     return ids.looks_right(merchant_id, "") and Merchant.objects.filter(pk=merchant_id).exists()
 
 
-def _file(name: str, month: Month, merchant_id: str, reports: list[MerchantMonth]) -> HttpResponse:
-    file_type = spreadsheets.FILE_TYPES.get(name)
-    if file_type is None:
+def _answer(request: HttpRequest, name: str, month: Month, reports: list[MerchantMonth]) -> HttpResponse:
+    """The file, or the page that says why there is none. Raises Http404."""
+    if name not in (PDF, *spreadsheets.FILE_TYPES):
         raise Http404
-    with tempfile.TemporaryFile() as file, transaction.atomic():
+    make = _pdf if name == PDF else partial(_spreadsheet, spreadsheets.FILE_TYPES[name])
+    try:
+        with transaction.atomic():
+            admin_exports.only_one(request.user.get_username())
+            content_type, content, count = make(month, reports)
+            merchant_id = request.GET.get("merchant", "")
+            details = {"month": str(month), "merchant": merchant_id, "file": name, "rows": count}
+            staff_acts.recorder().exported("ledger.entry", details)
+    except admin_exports.AlreadyRunning:
+        return admin_exports.busy(request)
+    except admin_exports.TooMuch as refusal:
+        context = {"title": _("The file is large"), "message": str(refusal), "minutes": 0}
+        return render(request, "admin/refused.html", context, status=422)
+    return admin_exports.download(content, content_type, f"monthly-report-{month}.{name}")
+
+
+def _spreadsheet(file_type: FileType, month: Month, reports: list[MerchantMonth]) -> tuple[str, bytes, int]:
+    with tempfile.TemporaryFile() as file:
         header = [str(label) for label in monthly.HEADER]
         count = spreadsheets.write(file, file_type, header, monthly.table(month, reports))
-        details = {"month": str(month), "merchant": merchant_id, "file": file_type.name, "rows": count}
-        staff_acts.recorder().exported("ledger.entry", details)
-        return answer(file, file_type, f"monthly-report-{month}.{file_type.name}")
+        file.seek(0)
+        return file_type.content_type, file.read(), count
+
+
+def _pdf(month: Month, reports: list[MerchantMonth]) -> tuple[str, bytes, int]:
+    """Raises TooMuch."""
+    # Only here, because the library of documents is large.
+    from console.reports import monthly_document
+    from core import pdf
+
+    try:
+        content = monthly_document.write(month, reports, clock.now())
+    except pdf.TooManyRows:
+        message = _("The report is too long to print. Choose a merchant, or download CSV or Excel.")
+        raise admin_exports.TooMuch(message) from None
+    return pdf.CONTENT_TYPE, content, sum(len(report.lines) + 3 for report in reports)

@@ -1,0 +1,68 @@
+"""The monthly report to print, for the accountant."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from console.reports.monthly import MerchantMonth, Month
+from core import clock, money
+from core.pdf import ROW, Column, Document
+
+TIME_FORM = "%Y-%m-%d %H:%M:%S"
+
+
+def write(month: Month, reports: Sequence[MerchantMonth], now: datetime) -> bytes:
+    """The report as PDF, in the language of the reader. `now` matters only for a month that goes on.
+
+    Raises pdf.TooManyRows.
+    """
+    has_ended = month.end <= now
+    title = _("Monthly report %(month)s") % {"month": month}
+    document = Document(title, at=month.end if has_ended else now, language=get_language() or "en")
+    document.facts(_facts(month, reports))
+    if not has_ended:
+        at = now.astimezone(clock.BANGKOK).strftime(TIME_FORM)
+        document.line(_("The month has not ended. The figures are of %(time)s.") % {"time": at}, bold=True)
+    for report in reports:
+        _add(document, report)
+    return document.content()
+
+
+def _facts(month: Month, reports: Sequence[MerchantMonth]) -> list[tuple[str, str]]:
+    last = month.end - timedelta(seconds=1)
+    merchants = [str(len(reports))] if len(reports) != 1 else []
+    return [
+        (_("Period (Bangkok)"), f"{month.start.strftime(TIME_FORM)} – {last.strftime(TIME_FORM)}"),
+        (_("Currency"), money.CURRENCY),
+        *((_("Merchants"), text) for text in merchants),
+    ]
+
+
+def _add(document: Document, report: MerchantMonth) -> None:
+    merchant = report.merchant
+    rows = [
+        (_("Opening balance"), "", "", _baht(report.opening)),
+        *((line.label, line.counterpart, f"{line.count:,}", _baht(line.amount)) for line in report.lines),
+        (_("Closing balance"), "", "", _baht(report.closing)),
+    ]
+    # A short table stays on one page with its merchant.
+    document.heading(merchant.name, room=min(len(rows) + 4, 20) * ROW)
+    document.line(f"{merchant.pk} ({merchant.get_mode_display()})", small=True)
+    document.table(_columns(), rows, has_sum=True)
+    agrees = _("Agrees with the ledger") if report.agrees else _("DOES NOT AGREE with the ledger")
+    document.line(agrees, small=report.agrees, bold=not report.agrees)
+
+
+def _columns() -> list[Column]:
+    return [
+        Column(_("Line"), 0.42),
+        Column(_("Bank"), 0.25),
+        Column(_("Count"), 0.13, is_number=True),
+        Column(_("Amount (THB)"), 0.2, is_number=True),
+    ]
+
+
+def _baht(satang: int) -> str:
+    return f"{money.decimal(satang):,}"
