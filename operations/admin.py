@@ -4,11 +4,13 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
+from core import admin_exports
 from core.admin import ReadOnlyAdmin
 from operations.models import DailyClose, Heartbeat
 
@@ -26,23 +28,50 @@ class DailyCloseAdmin(ReadOnlyAdmin):
     fields = ["day", "number", "hash", "previous_hash", "signature", "public_key", "file", "body"]
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.download_view)
         urls: list[URLPattern] = super().get_urls()
-        return [path("<str:object_id>/download/", view, name="operations_dailyclose_download"), *urls]
+        json_file = self.admin_site.admin_view(self.download_view)
+        print_file = self.admin_site.admin_view(self.print_view)
+        return [
+            path("<str:object_id>/download/", json_file, name="operations_dailyclose_download"),
+            path("<str:object_id>/print/", print_file, name="operations_dailyclose_print"),
+            *urls,
+        ]
 
     def download_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The signed text and its signature. `daily_close --check` verifies this file."""
+        close = self._close(request, object_id)
+        given = {"body": close.body, "signature": close.signature, "public_key": close.public_key}
+        content = json.dumps(given).encode()
+        return admin_exports.download(content, "application/json", f"daily-close-{close.day}.json")
+
+    def print_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The close as PDF. It shows how the signed file is verified."""
+        # Only here, because the library of documents is large.
+        from core import pdf
+        from operations.daily_close import document
+
+        close = self._close(request, object_id)
+        try:
+            with transaction.atomic():
+                admin_exports.only_one(request.user.get_username())
+                content = document.write(close)
+        except admin_exports.AlreadyRunning:
+            return admin_exports.busy(request)
+        return admin_exports.download(content, pdf.CONTENT_TYPE, f"daily-close-{close.day}.pdf")
+
+    def _close(self, request: HttpRequest, object_id: str) -> DailyClose:
+        """Raises PermissionDenied and Http404."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        close = self.get_object(request, unquote(object_id))
+        close: DailyClose | None = self.get_object(request, unquote(object_id))
         if close is None:
             raise Http404
-        given = {"body": close.body, "signature": close.signature, "public_key": close.public_key}
-        response = HttpResponse(json.dumps(given), content_type="application/json")
-        response.headers["Content-Disposition"] = f'attachment; filename="daily-close-{close.day}.json"'
-        return response
+        return close
 
     @admin.display(description=_("signed file"))
     def file(self, close: Any) -> str:
-        url = reverse("admin:operations_dailyclose_download", args=[close.pk])
-        return format_html('<a href="{}">{}</a>', url, _("Download"))
+        return format_html(
+            '<a href="{}">JSON</a> <a href="{}">PDF</a>',
+            reverse("admin:operations_dailyclose_download", args=[close.pk]),
+            reverse("admin:operations_dailyclose_print", args=[close.pk]),
+        )

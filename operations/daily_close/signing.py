@@ -1,6 +1,7 @@
 """Ed25519 signatures (RFC 8032) of daily closes, with the key of the setting CLOSE_SIGNING_KEY."""
 
 import base64
+import hashlib
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -19,6 +20,12 @@ def sign(text: str) -> str:
 def public_key() -> str:
     """The public key of the setting, as 32 bytes in base64. Raises NoSigningKey."""
     return base64.b64encode(_key().public_key().public_bytes_raw()).decode()
+
+
+def fingerprint(public_key: str) -> str:
+    """A short name of a public key that people compare, in the form of OpenSSH: "SHA256:..."."""
+    digest = hashlib.sha256(base64.b64decode(public_key)).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
 def is_valid(text: str, signature: str, public_key: str) -> bool:

@@ -7,17 +7,21 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pypdfium2
 import pytest
 import time_machine
+import zxingcpp
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
+from pypdf import PdfReader
 from pytest_django import Settings
 
 from audit_trail import chain
 from core import clock
-from operations.daily_close import closing, signing, totals
+from operations.daily_close import closing, document, signing, totals
 from operations.daily_close.closing import NotClosable
 from operations.daily_close.signing import NoSigningKey
 from operations.models import DailyClose
@@ -210,6 +214,65 @@ def test_downloaded_file_is_verified_with_the_public_key(
             run("--check", str(file), "--key", key)
     with pytest.raises(CommandError, match="--key"):
         run("--check", str(file))
+
+
+def printed(close: DailyClose, **headers: str) -> str:
+    auditor = staff_client(f"auditor {uuid4()}", "view_dailyclose")
+    answer = auditor.get(f"{LIST}{close.pk}/print/", **headers)  # type: ignore[arg-type]
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="daily-close-{close.day}.pdf"'
+    assert answer.content == document.write(close) or headers
+    return "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(answer.content)).pages)
+
+
+def test_print_has_the_totals_of_the_signed_text(busy_shop: Shop, day: date, noon: datetime) -> None:
+    made = closing.close(day, now=noon + timedelta(days=1))
+    text, body = printed(made), body_of(made)
+    for name, table in (("merchant", "merchants"), ("account", "banks"), ("account", "accounts")):
+        for each in body[table]:
+            amounts = [f"{each[key] / 100:,.2f}" for key in ("opening", "incoming", "outgoing", "closing")]
+            assert " ".join([each[name], *amounts]) in text
+    assert f"{day} 00:00:00 – {day} 23:59:59" in text
+    assert "ยอดยกมา" in printed(made, HTTP_ACCEPT_LANGUAGE="th")
+
+
+def test_print_has_what_proves_the_signed_text(
+    busy_shop: Shop, day: date, noon: datetime, tmp_path: Path
+) -> None:
+    closing.close(day, now=noon + timedelta(days=2))
+    made = closing.close(day + timedelta(days=1), now=noon + timedelta(days=2))
+    text, file = "".join(printed(made).split()), tmp_path / "close.json"
+    fingerprint = signing.fingerprint(signing.public_key())
+    body = body_of(made)
+    for proof in (made.hash, made.signature, fingerprint, body["ledger"]["hash"], made.previous_hash):
+        assert proof in text
+    assert body["audit_trail"]["hash"] in text
+    file.write_bytes(staff_client("malee", "view_dailyclose").get(f"{LIST}{made.pk}/download/").content)
+    checked = run("--check", str(file), "--key", signing.public_key())
+    assert made.hash in checked
+    assert fingerprint in checked
+
+
+def test_qr_code_of_a_print_has_hash_signature_and_fingerprint(
+    busy_shop: Shop, day: date, noon: datetime
+) -> None:
+    made = closing.close(day, now=noon + timedelta(days=1))
+    pages = pypdfium2.PdfDocument(document.write(made))
+    [code] = [
+        code for page in pages for code in zxingcpp.read_barcodes(page.render(scale=3).to_pil().convert("L"))
+    ]
+    fingerprint = signing.fingerprint(made.public_key)
+    assert code.text == f"daily-close {day} 1 {made.hash} {made.signature} {fingerprint}"
+
+
+def test_long_tables_of_a_print_are_left_to_the_file(
+    busy_shop: Shop, day: date, noon: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = closing.close(day, now=noon + timedelta(days=1))
+    monkeypatch.setattr(document, "MAX_ROWS", document.SUMS + 2)
+    text = printed(made)
+    assert "bank:sandbox" in text
+    assert f"available:{busy_shop.merchant.id}" not in text
+    assert f"{len(body_of(made)['accounts'])} rows are too many to print." in text
 
 
 def test_download_needs_the_permission(shop: Shop, day: date, noon: datetime) -> None:

@@ -56,4 +56,7 @@ def _check(path: str, key: str | None) -> str:
         raise CommandError(f"{path} is not a file of a daily close.") from None
     if not signing.is_valid(body, signature, key):
         raise CommandError(f"{path} was changed, or is signed with another key.")
-    return f"{day}: the signature is right. The hash is {closing.hash_of(body)}."
+    return (
+        f"{day}: the signature is right. The hash is {closing.hash_of(body)}. "
+        f"The fingerprint of the key is {signing.fingerprint(key)}."
+    )

@@ -1,0 +1,111 @@
+"""A close to print: the totals of its signed text, and what proves that text."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from core import clock, money
+from core.pdf import MAX_ROWS, Column, Document
+from operations.daily_close import signing
+from operations.daily_close.totals import bounds
+from operations.models import DailyClose
+
+TIME_FORM = "%Y-%m-%d %H:%M:%S"
+AMOUNTS = ("opening", "incoming", "outgoing", "closing")
+QR_SIDE = 45.0
+# Each table has a row with the sum.
+SUMS = 3
+Sums = list[dict[str, Any]]
+
+
+def write(close: DailyClose) -> bytes:
+    """The close as PDF, in the language of the reader. It shows what the signed text says, and no more."""
+    body = orjson.loads(close.body)
+    title = _("Daily close %(day)s") % {"day": close.day}
+    document = Document(title, at=bounds(close.day)[1], language=get_language() or "en")
+    document.facts(_facts(close, body))
+    left = MAX_ROWS - SUMS
+    for heading, name, found in _tables(body):
+        document.heading(heading, room=30)
+        if len(found) <= left:
+            left -= len(found)
+            document.table(_columns(name), _rows(name, found), has_sum=True)
+        else:
+            document.table(_columns(name), [_sum(found)], has_sum=True)
+            count = {"count": f"{len(found):,}"}
+            document.line(_("%(count)s rows are too many to print. The signed file has them.") % count)
+    _add_proof(document, close, body)
+    return document.content()
+
+
+def _facts(close: DailyClose, body: dict[str, Any]) -> list[tuple[str, str]]:
+    first, after = bounds(close.day)
+    start, end = (_bangkok(at) for at in (first, after - timedelta(seconds=1)))
+    return [
+        (_("Number"), str(close.number)),
+        (_("Period (Bangkok)"), f"{start} – {end}"),
+        (_("Currency"), body["currency"]),
+        (_("Ledger entries"), f"{body['ledger']['entries']:,}"),
+    ]
+
+
+def _bangkok(at: datetime) -> str:
+    return at.astimezone(clock.BANGKOK).strftime(TIME_FORM)
+
+
+def _tables(body: dict[str, Any]) -> Iterator[tuple[str, str, Sums]]:
+    """Heading, name of the key of a row, and rows."""
+    yield _("Merchants"), "merchant", body["merchants"]
+    yield _("Banks and acquirers"), "account", body["banks"]
+    yield _("Ledger accounts"), "account", body["accounts"]
+
+
+def _columns(name: str) -> list[Column]:
+    first = _("Merchant") if name == "merchant" else _("Account")
+    labels = (_("Opening"), _("In"), _("Out"), _("Closing"))
+    return [Column(first, 0.4), *(Column(label, 0.15, is_number=True) for label in labels)]
+
+
+def _rows(name: str, found: Sums) -> Iterator[list[str]]:
+    for each in found:
+        yield [each[name], *(_baht(each[amount]) for amount in AMOUNTS)]
+    yield _sum(found)
+
+
+def _sum(found: Sums) -> list[str]:
+    return [_("Sum"), *(_baht(sum(each[amount] for each in found)) for amount in AMOUNTS)]
+
+
+def _baht(satang: int) -> str:
+    return f"{money.decimal(satang):,}"
+
+
+def _add_proof(document: Document, close: DailyClose, body: dict[str, Any]) -> None:
+    document.heading(_("Proof"), room=QR_SIDE + 40)
+    trail, previous = body["audit_trail"], body["previous"]
+    fingerprint = signing.fingerprint(close.public_key)
+    document.facts(
+        [
+            (_("SHA-256 of the signed text"), close.hash),
+            (_("Signature (Ed25519)"), close.signature),
+            (_("Fingerprint of the key"), fingerprint),
+            (_("Hash of the ledger entries"), body["ledger"]["hash"]),
+            (_("Newest link of the audit trail"), f"{trail['number']} {trail['hash']}" if trail else "-"),
+            (_("Close before"), f"{previous['number']} {previous['hash']}" if previous else "-"),
+            (_("Closed at (UTC)"), body["closed_at"]),
+        ]
+    )
+    document.line(
+        _(
+            "The signature is of the text in the JSON file, from which this page was made. Verify that file "
+            "with manage.py daily_close --check, and compare the hash and the fingerprint. The QR code has "
+            "both and the signature."
+        ),
+        small=True,
+    )
+    proof = f"daily-close {close.day} {close.number} {close.hash} {close.signature} {fingerprint}"
+    document.qr_code(proof, side=QR_SIDE)
