@@ -62,16 +62,13 @@ MAY_CHANGE_NOTHING = {
 }
 TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
-<<<<<<< HEAD
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename"),
     *("refuse-open-references", "allow-open-references"),
-=======
-MERCHANT_SLUGS = ("issue-key", "accept-late-money", "review-late-money", "rename")
+)
 EMPTY_CLOSE = json.dumps(
     {"currency": "THB", "closed_at": "", "ledger": {"entries": 0, "hash": ""}, "audit_trail": None}
     | {"previous": None, "merchants": [], "banks": [], "accounts": []}
->>>>>>> 216b750 (operations: Print the daily close as PDF)
 )
 # Pages besides those that Django gives each model, and the permission of each.
 PAGE_PERMISSIONS = {
