@@ -44,6 +44,11 @@ SAMPLE_VALUES = {
     "scope": "withdrawals:write",
     "why": "it is accepted",
     "usable_at": "2026-11-22T03:04:05.123Z",
+    "param": "limit",
+    "rule": "must be an integer from 1 to 100",
+    "received": '"101"',
+    "fields": "url, events, status",
+    "reason": "the body is not JSON at character 17",
 }
 SAMPLE_IDS = {
     "payment_not_found": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
@@ -80,6 +85,11 @@ HEADERS: Json = {
             "examples": ["15000000 satang is 150,000.00 THB, 100 times more than usual (1,500.00 THB)"],
         },
     },
+    "Ignored-Parameters": {
+        "description": "Unknown fields of the body and query parameters, which are ignored: a list of "
+        'strings (RFC 9651) with the nearest known name, such as `"refernce";did-you-mean="reference"`.',
+        "schema": {"type": "string", "maxLength": 4000},
+    },
     "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"schema": {"type": "string", "const": "Bearer"}},
     "RateLimit-Limit": {"description": "Requests at once.", "schema": {"type": "integer", "minimum": 1}},
@@ -103,6 +113,10 @@ ERROR: Json = {
                 "message": {"type": "string", "description": "For people; may change."},
                 "type": {"type": "string", "enum": sorted({each.type for each in CATALOGUE.values()})},
                 "param": {"type": "string", "description": "The field at fault."},
+                "detail": {
+                    "type": "string",
+                    "description": "The rule that it breaks, for people.",
+                },
                 "payment_id": response_fields.id_schema("pay_")
                 | {"description": "The payment that failed, if a card was declined."},
                 "request_id": {"type": "string", "description": "Of a 5xx: names the request in our logs."},
@@ -147,7 +161,7 @@ def by_status(errors: Iterable[ErrorType]) -> dict[int, list[ErrorType]]:
 
 def common_headers(is_merchant_api: bool) -> list[str]:
     limits = [name for name in HEADERS if name.startswith("RateLimit-")]
-    return ["X-Request-Id", *(limits if is_merchant_api else [])]
+    return ["X-Request-Id", *(["Ignored-Parameters", *limits] if is_merchant_api else [])]
 
 
 def headers(names: Iterable[str]) -> Json:

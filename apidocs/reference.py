@@ -8,20 +8,27 @@ from django.conf import settings
 
 from apidocs.error_responses import CODES_OF_COMMANDS
 from apidocs.generator import ApiSchemaGenerator
-from core.errors import CATALOGUE
+from core.errors import CATALOGUE, MESSAGES
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 HEADING = """\
 # Errors
 
 Written by `manage.py write_reference` from the catalogue in the code; `/openapi.json` says which operation
-answers which. Every error looks like this; `param` names the field at fault, where there is one, and
-`request_id` comes with every 5xx:
+answers which. Every error looks like this:
 
 ```json
 {"error": {"code": "invalid_amount", "message": "Amount must be between 1 and 2000000 THB",
-           "type": "validation_error", "param": "amount"}}
+           "type": "validation_error", "param": "amount",
+           "detail": "is out of range: 100 to 200000000 satang; received 99"}}
 ```
+
+- `param` names the field or the query parameter at fault, where there is one.
+- `detail` says which rule the field breaks. Compare `code`, and show `message` and `detail` to people.
+- `request_id` comes with every 5xx.
+- `{received}` is the value as JSON, or its kind and length if it is long or may be personal: names, account
+  numbers, references and secrets are not repeated.
+- A code with several rows has a message for each case.
 
 | Status | Code | Type | Message |
 |---|---|---|---|
@@ -36,11 +43,12 @@ def document() -> dict[str, Any]:
 
 def error_table() -> str:
     """The catalogue as Markdown, by status and code."""
-    errors = sorted(CATALOGUE.values(), key=lambda error_type: (error_type.status, error_type.code))
+    codes = sorted(CATALOGUE, key=lambda code: (CATALOGUE[code].status, code))
     rows = [
-        f"| {error_type.status} | `{error_type.code}` | `{error_type.type}` | {error_type.message} |\n"
-        for error_type in errors
-        if error_type.code not in CODES_OF_COMMANDS
+        f"| {error_type.status} | `{code}` | `{error_type.type}` | {error_type.message} |\n"
+        for code in codes
+        if code not in CODES_OF_COMMANDS
+        for error_type in MESSAGES[code]
     ]
     return HEADING + "".join(rows)
 

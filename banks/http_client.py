@@ -17,7 +17,7 @@ from urllib3.exceptions import NewConnectionError
 
 from core import strict_json
 from core.deadlines import Deadline, Watchdog
-from core.errors import InvalidRequest
+from core.strict_json import JsonRefused
 
 MAX_RESPONSE_BYTES = 1_048_576
 
@@ -78,7 +78,7 @@ def request(
             return Response(response.status_code, strict_json.loads(body), body)
         except RequestException as error:
             raise NotSent() if _was_never_sent(error) else NoResponse() from None
-        except InvalidRequest:
+        except JsonRefused:
             raise NoResponse() from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from core import clock, money, strict_json
 from core.clock import BANGKOK
-from core.errors import InvalidRequest
+from core.strict_json import JsonRefused
 
 # The bank's clock may differ from ours by this much: money paid after midnight may be booked a day before.
 CLOCK_TOLERANCE = timedelta(minutes=5)
@@ -30,7 +30,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     try:
         strict_json.loads(body)
         data: dict[str, Any] = json.loads(body, parse_float=Decimal)
-    except InvalidRequest as error:
+    except JsonRefused as error:
         raise ValueError(str(error)) from None
     except InvalidOperation:
         raise ValueError("a number is out of range") from None

@@ -94,7 +94,7 @@ class WsgiAdapter:
                 await _send(send, error_and_close(errors.ServiceUnavailable(retry_after=2)))
                 return
             except IncompleteBody:
-                await _send(send, error_and_close(errors.InvalidRequest("The request body broke off.")))
+                await _send(send, error_and_close(errors.InvalidRequest(reason="its body broke off")))
                 return
         try:
             await self.console_limit.acquire(environ, response_future)

@@ -74,7 +74,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
-                self._refuse(errors.InvalidRequest("The head of the request is larger than 64 kB."))
+                self._refuse(errors.InvalidRequest(reason="its head is larger than 64 kB"))
             elif not was_in_head and self._is_idle:
                 self._wait()
 
@@ -102,7 +102,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._wait()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(errors.InvalidRequest("The request is not valid HTTP."))
+        self._refuse(errors.MalformedRequest())
 
     @property
     def _is_idle(self) -> bool:

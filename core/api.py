@@ -7,7 +7,7 @@ import io
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from types import MappingProxyType
 from typing import IO, Any
@@ -28,7 +28,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from core import errors, http, strict_json
+from core import errors, fields, http, received, strict_json
 from core.logs import LogRateLimit, redact
 from core.middleware import request_id_of
 
@@ -46,7 +46,10 @@ class StrictJsonParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> dict[str, Any]:
-        return strict_json.loads(stream.read())
+        try:
+            return strict_json.loads_body(stream.read())
+        except strict_json.JsonRefused as refusal:
+            raise errors.InvalidRequest(reason=refusal) from None
 
 
 class JsonNegotiation(BaseContentNegotiation):
@@ -77,7 +80,8 @@ class JsonRequest(Request):
         if body:
             parser = self.negotiator.select_parser(self, self.parsers)
             if parser is None:
-                raise exceptions.UnsupportedMediaType(self.content_type)
+                given = received.describe(self.content_type, is_shown=True)
+                raise errors.UnsupportedMediaType(received=given)
             self._data = self._full_data = parser.parse(io.BytesIO(body))
 
 
@@ -142,11 +146,10 @@ def error_response(error: Exception, request: HttpRequest | Request) -> HttpResp
 
 
 _FRAMEWORK_ERRORS: list[tuple[tuple[type[Exception], ...], type[errors.ApiError]]] = [
-    ((exceptions.UnsupportedMediaType,), errors.UnsupportedMediaType),
     ((Http404, exceptions.NotFound), errors.PathNotFound),
     ((RequestDataTooBig,), errors.RequestTooLarge),
-    ((TooManyFieldsSent,), errors.InvalidParameters),
-    ((BadRequest, SuspiciousOperation, exceptions.ParseError), errors.InvalidRequest),
+    ((TooManyFieldsSent,), errors.TooManyParameters),
+    ((BadRequest, SuspiciousOperation), errors.MalformedRequest),
 ]
 
 
@@ -170,47 +173,34 @@ def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict
     try:
         return dict(serializer.run_validation(request.data))
     except exceptions.ValidationError as error:
-        name, location, reason = _first_error(error)
-        error_type = errors.CATALOGUE[f"invalid_{name}"]
-        is_fixed = name in FIXED_MESSAGES - getattr(serializer, "says_why", set())
-        raise error_type(None if is_fixed else f"{location}: {reason}", param=name) from None
+        fault = fields.first_fault(error, serializer, request.data)
+        raise _invalid_field(errors.CATALOGUE[f"invalid_{fault.name}"], fault) from None
+
+
+def _invalid_field(error_type: type[errors.ApiError], fault: fields.Fault) -> errors.ApiError:
+    """The error of a field. The detail has the received value if the message has no place for it."""
+    detail = fault.reason
+    if "{received}" not in error_type.message and fault.received != received.NOTHING:
+        detail = f"{detail}; received {fault.received}"
+    return error_type(param=fault.name, detail=detail, received=fault.received)
 
 
 def read_query(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
     """The validated query parameters, or 400 `invalid_parameters`; unknown parameters are ignored."""
     query = request.query_params
+    given = {name: query[name] for name in query}
     try:
         for name in query:
             field = name.partition("[")[0]
             values = query.getlist(name)
-            if field in serializer.fields and (len(values) > 1 or "\x00" in "".join((name, *values))):
-                raise exceptions.ValidationError({field: ["Give this parameter once."]})
-        return dict(serializer.run_validation(_plain(query)))
+            if field in serializer.fields and len(values) > 1:
+                raise exceptions.ValidationError({field: ["must be given once"]})
+            if field in serializer.fields and "\x00" in "".join((name, *values)):
+                raise exceptions.ValidationError({field: ["must not contain U+0000"]})
+        return dict(serializer.run_validation(given))
     except exceptions.ValidationError as error:
-        name, location, reason = _first_error(error)
-        raise errors.InvalidParameters(f"{location}: {reason}", param=name) from None
-
-
-# Fields whose error has one fixed message, as the interface description has it. A serializer with other rules
-# names the field in `says_why`, and then the message has the reason.
-FIXED_MESSAGES = {"amount", "url"}
-
-
-def _plain(query: Any) -> dict[str, str]:
-    return {name: query[name] for name in query}
-
-
-def _first_error(error: exceptions.ValidationError) -> tuple[str, str, str]:
-    """The field, the path of the fault in it (`destination.bank_account`), and the reason."""
-    detail = error.detail
-    if not isinstance(detail, Mapping):
-        raise errors.InvalidRequest() from None
-    name, reason = next(iter(detail.items()))
-    location = str(name)
-    while isinstance(reason, Mapping):
-        inner, reason = next(iter(reason.items()))
-        location = f"{location}.{inner}" if isinstance(inner, str) else location
-    return str(name), location, str(reason[0] if isinstance(reason, list) else reason)
+        fault = fields.first_fault(error, serializer, given)
+        raise errors.InvalidParameters(param=fault.name, rule=fault.reason, received=fault.received) from None
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -225,7 +215,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
         log.warning("%s: %s (%d more)", type(exception).__name__, reason, suppressed)
     if isinstance(exception, DisallowedHost):
         return error_response(errors.InvalidHost(), request)
-    return error_response(errors.InvalidRequest("The request is not valid."), request)
+    return error_response(errors.MalformedRequest(), request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

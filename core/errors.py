@@ -4,13 +4,19 @@ from typing import ClassVar
 
 from django.utils.translation import gettext
 
+from core import received
+
 CATALOGUE: dict[str, type["ApiError"]] = {}
+"""The class of each code."""
+MESSAGES: dict[str, list[type["ApiError"]]] = {}
+"""The classes of each code: its own, and a subclass without a code for each other message of it."""
 
 
 class ApiError(Exception):
     """A refusal that the caller can act on; `core.api` alone turns it into HTTP.
 
-    `message` may hold `{placeholders}` filled from keyword arguments; `param` names the field at fault.
+    `message` may hold `{placeholders}` filled from keyword arguments; `param` names the field at fault, and
+    `detail` the rule that it breaks.
     """
 
     status: ClassVar[int] = 400
@@ -23,18 +29,21 @@ class ApiError(Exception):
     def __init_subclass__(cls) -> None:
         if "code" in cls.__dict__:
             CATALOGUE[cls.code] = cls
+        if hasattr(cls, "code"):
+            MESSAGES.setdefault(cls.code, []).append(cls)
 
     def __init__(
         self,
-        message: str | None = None,
         *,
         param: str | None = None,
+        detail: str | None = None,
         retry_after: int | None = None,
         **context: object,
     ) -> None:
-        self.text = message if message is not None else self.message.format(**context)
-        self._context = context if message is None else None
+        self.context = {"param": param, "retry_after": retry_after, "received": received.NOTHING} | context
+        self.text = self.message.format(**self.context)
         self.param = param
+        self.detail = detail
         self.retry_after = retry_after
         self.extra: dict[str, object] = {}
         super().__init__(self.text)
@@ -42,7 +51,7 @@ class ApiError(Exception):
     @property
     def translated(self) -> str:
         """The text in the language of the reader, for the console. Answers of the API are English."""
-        return self.text if self._context is None else gettext(self.message).format(**self._context)
+        return gettext(self.message).format(**self.context)
 
 
 class Invalid(ApiError):
@@ -102,12 +111,25 @@ class Busy(Fault):
 
 class InvalidRequest(Invalid):
     code = "invalid_request"
-    message = "The request body is not valid JSON."
+    message = "The request is not valid: {reason}."
+
+
+class MalformedRequest(InvalidRequest):
+    message = "The request is malformed."
 
 
 class InvalidParameters(Invalid):
     code = "invalid_parameters"
-    message = "A query parameter is not valid."
+    message = "{param} {rule}. Received: {received}."
+
+
+class TooManyParameters(InvalidParameters):
+    message = "The query has too many parameters."
+
+
+class FieldNotChangeable(Invalid):
+    code = "field_not_changeable"
+    message = "{param} cannot be changed. Only these fields can: {fields}."
 
 
 class InvalidHost(Invalid):
@@ -118,7 +140,7 @@ class InvalidHost(Invalid):
 class UnsupportedMediaType(Invalid):
     status = 415
     code = "unsupported_media_type"
-    message = "Send the body as application/json."
+    message = "The body must be application/json in UTF-8, without Content-Encoding. Received: {received}."
 
 
 class RequestTooLarge(Invalid):
@@ -155,6 +177,7 @@ class ServiceUnavailable(Fault):
     message = "The service cannot answer right now. Try again shortly."
 
 
-def invalid_field(name: str, message: str) -> type[Invalid]:
-    """Declare `invalid_<name>`, the code for a wrong field of that name on any endpoint."""
+def invalid_field(name: str, rule: str) -> type[Invalid]:
+    """Declare `invalid_<name>`, the code for a field of that name that is not `rule`, on any endpoint."""
+    message = f"{name} must be {rule}. Received: {{received}}."
     return type(f"Invalid_{name}", (Invalid,), {"code": f"invalid_{name}", "message": message})

@@ -56,6 +56,8 @@ def error_response(error: ApiError, request_id: str = "") -> ApiResponse:
     detail: dict[str, object] = {"code": error.code, "message": redact(error.text), "type": error.type}
     if error.param is not None:
         detail["param"] = error.param
+    if error.detail is not None:
+        detail["detail"] = redact(error.detail)
     if error.status >= 500:
         detail["request_id"] = request_id
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}

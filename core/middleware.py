@@ -23,6 +23,7 @@ from core import (
     errors,
     http,
     personal_data,
+    received,
     request_context,
     security_log,
     uploads,
@@ -30,7 +31,6 @@ from core import (
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-COMPRESSED = "Send the body as it is, without Content-Encoding."
 _DENIED_STATUSES = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
 # Admin pages have no inline scripts; some elements have inline styles.
@@ -92,7 +92,8 @@ def _body_error(request: HttpRequest) -> HttpResponse | None:
         return http.to_django(http.error_response(errors.RequestTooLarge()))
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ("", "identity") and length != "0":
-        return http.to_django(http.error_response(errors.UnsupportedMediaType(COMPRESSED)))
+        shown = received.describe(encoding, is_shown=True)
+        return http.to_django(http.error_response(errors.UnsupportedMediaType(received=shown)))
     return None
 
 

@@ -93,6 +93,13 @@ class Operation:
     links: tuple[Link, ...] = ()
     responses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
+    body_fields: frozenset[str] = field(init=False)
+    query_fields: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        body = self.body.serializer if self.body else None
+        object.__setattr__(self, "body_fields", _names(body))
+        object.__setattr__(self, "query_fields", _names(self.query))
 
     @property
     def is_list(self) -> bool:
@@ -107,3 +114,7 @@ class Operation:
 def operation_of(handler: object) -> Operation | None:
     found: Operation | None = getattr(handler, "operation", None)
     return found
+
+
+def _names(serializer: SerializerType | None) -> frozenset[str]:
+    return frozenset() if serializer is None else frozenset(serializer().fields)

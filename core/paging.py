@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
-from core import errors, fields
+from core import errors, fields, received
 from core.http import ApiResponse
 
 DEFAULT_LIMIT = 20
@@ -52,9 +52,9 @@ class CursorPageQuery(PageQuery):
         """Refuse a cursor beside an offset, and two cursors."""
         given = [name for name in CURSORS if name in data]
         if given and "offset" in data:
-            raise serializers.ValidationError({"offset": [f"Must be absent with {given[0]}."]})
+            raise serializers.ValidationError({"offset": [f"must be absent with {given[0]}"]})
         if len(given) > 1:
-            raise serializers.ValidationError({"before": ["Must be absent with after."]})
+            raise serializers.ValidationError({"before": ["must be absent with after"]})
         return dict(super().to_internal_value(data))
 
 
@@ -80,7 +80,7 @@ def _in_zone(name: str, midnight: datetime, zone: ZoneInfo) -> datetime:
     try:
         return midnight.replace(tzinfo=zone).astimezone(UTC)
     except OverflowError:
-        raise serializers.ValidationError({name: ["This date is out of range."]}) from None
+        raise serializers.ValidationError({name: ["is out of range"]}) from None
 
 
 class PeriodPageQuery(ZonedQuery, CursorPageQuery):
@@ -97,7 +97,7 @@ class PeriodPageQuery(ZonedQuery, CursorPageQuery):
         """Refuse a `start_date` after the `end_date` (both bounds as QueryInstant made them)."""
         start, end = attrs.get("start_date"), attrs.get("end_date")
         if start is not None and end is not None and start >= end:
-            raise serializers.ValidationError({"start_date": ["Must not be after end_date."]})
+            raise serializers.ValidationError({"start_date": ["must not be after end_date"]})
         return attrs
 
 
@@ -130,7 +130,11 @@ def find_cursor(rows: QuerySet[Any], query: dict[str, Any], *, column: str = "pk
         return None
     found = rows.filter(**{column: query[name]}).values_list("created_at", "pk").first()
     if found is None:
-        raise errors.InvalidParameters(f"{name}: This list has no such id.", param=name)
+        raise errors.InvalidParameters(
+            param=name,
+            rule="must be an id of this list",
+            received=received.describe(query[name], is_shown=True),
+        )
     created_at, row_id = found
     return Cursor(created_at, row_id, is_before=name == "before")
 

@@ -13,4 +13,4 @@ class IdempotencyKeyInProgress(IdempotencyError):
 
 class InvalidIdempotencyKey(Invalid):
     code = "invalid_idempotency_key"
-    message = "The idempotency key has 1 to 255 printable characters and is given once."
+    message = "Idempotency-Key must be 1 to 255 printable characters. Received: {received}."

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
+from core.strict_json import OtherNumber
 from idempotency.errors import IdempotencyKeyReused
 
 
@@ -19,7 +20,9 @@ class Fingerprint:
     @classmethod
     def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
         """The fingerprint of method, operation (the same for all path forms) and body by value."""
-        return cls(orjson.dumps([method, operation, body], option=orjson.OPT_SORT_KEYS))
+        return cls(
+            orjson.dumps([method, operation, body], default=_number_object, option=orjson.OPT_SORT_KEYS)
+        )
 
     @property
     def digest(self) -> bytes:
@@ -38,3 +41,7 @@ class Fingerprint:
 
     def _hmac(self, key: str) -> bytes:
         return hmac.digest(key.encode(), self.request, "sha256")
+
+
+def _number_object(number: OtherNumber) -> dict[str, str]:
+    return {"number": number.text}

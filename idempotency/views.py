@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import clock
+from core import clock, received
 from core.errors import ApiError
 from core.http import ApiResponse
 from idempotency import services
@@ -87,7 +87,7 @@ def read_key(request: Request) -> str | None:
         # WSGI decodes headers as latin-1. The length is counted in UTF-8 characters.
         key: str = raw.encode("latin-1").decode("utf-8")
     except UnicodeError:
-        raise InvalidIdempotencyKey() from None
+        raise InvalidIdempotencyKey(received="bytes that are not UTF-8") from None
     if not key.strip() or len(key) > MAX_KEY_LENGTH or any(unicodedata.category(c) == "Cc" for c in key):
-        raise InvalidIdempotencyKey()
+        raise InvalidIdempotencyKey(received=received.describe(key, is_shown=False))
     return key

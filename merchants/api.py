@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import http
+from core import http, ignored_parameters
 from core.api import ApiViewSet
 from core.openapi import Operation, operation_of
 from merchants import csv_lists, key_rate_limit
@@ -54,7 +54,24 @@ class MerchantViewSet(ApiViewSet):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
+        self._name_ignored_parameters(request, response)
         room = getattr(request._request, "rate_room", None)
         if room is not None:
             http.set_headers(response, key_rate_limit.headers(room))
         return response
+
+    def _name_ignored_parameters(self, request: Any, response: Any) -> None:
+        """Add the header `Ignored-Parameters` if the request has unknown fields or query parameters."""
+        operation = operation_of(getattr(self, self.action or "", None))
+        if operation is None:
+            return
+        body = request._full_data if type(request._full_data) is dict else {}
+        fields = operation.body_fields
+        if body.keys() <= fields and not request.META.get("QUERY_STRING"):
+            return
+        parameters = operation.query_fields
+        ignored = [name for name in body if name not in fields]
+        ignored += [name for name in request.query_params if name.partition("[")[0] not in parameters]
+        if ignored:
+            named = ignored_parameters.header(ignored, fields | parameters)
+            http.set_headers(response, {ignored_parameters.HEADER: named})

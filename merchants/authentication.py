@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from core import client_addresses, clock, request_context, rows, security_log
 from core.security_log import SecurityEvent
 from merchants import secret_keys
-from merchants.errors import AuthenticationFailed, InsufficientScope
+from merchants.errors import AddressNotAllowed, AuthenticationFailed
 from merchants.models import MAX_SEEN_NETWORKS, ApiKey, Merchant
 from merchants.refused_keys import refused_keys
 
@@ -64,7 +64,7 @@ class BearerKeyAuthentication(BaseAuthentication):
         except AuthenticationFailed:
             refused_keys.count(network, digest)
             raise
-        except InsufficientScope:
+        except AddressNotAllowed:
             refused_keys.count(network, None)  # the key is valid in another network
             raise
         request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
@@ -77,7 +77,7 @@ class BearerKeyAuthentication(BaseAuthentication):
 def find_key(
     digest: bytes | None, now: datetime, other: ReadWithKey, arguments: Mapping[str, Any]
 ) -> tuple[Merchant, ApiKey, Sequence[Any]]:
-    """The merchant, the key and other columns, by one query. Raises AuthenticationFailed, InsufficientScope.
+    """The merchant, the key and other columns, by one query. Raises AuthenticationFailed, AddressNotAllowed.
 
     digest: the hash of the secret, or None if the header has no key.
     """
@@ -91,7 +91,7 @@ def find_key(
     if not key.is_usable(now):
         raise AuthenticationFailed()
     if key.networks and not client_addresses.is_among(request_context.current().address, key.networks):
-        raise InsufficientScope("This key may not be used from this address.")
+        raise AddressNotAllowed()
     refused_keys.remember_valid(bytes(key.digest))
     _record_use(key, now)
     return rows.instance(Merchant, found[_KEY_COLUMNS:_ALL_COLUMNS]), key, found[_ALL_COLUMNS:]

@@ -11,6 +11,10 @@ class InsufficientScope(NotPermitted):
     message = "This key does not have the scope {scope}."
 
 
+class AddressNotAllowed(InsufficientScope):
+    message = "This key may not be used from this address."
+
+
 class RateLimitExceeded(RateLimitError):
     code = "rate_limit_exceeded"
     message = "Too many requests with this key. Try again in {retry_after} s."

@@ -116,6 +116,5 @@ class KeyRateThrottle(BaseThrottle):
         room = take(request.auth.id)  # type: ignore[union-attr]
         request._request.rate_room = room  # type: ignore[attr-defined]
         if room is not None and not room.allowed:
-            wait = room.retry_after
-            raise RateLimitExceeded(RateLimitExceeded.message.format(retry_after=wait), retry_after=wait)
+            raise RateLimitExceeded(retry_after=room.retry_after)
         return True

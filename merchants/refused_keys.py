@@ -78,8 +78,7 @@ def _redis_key(digest: bytes) -> str:
 
 
 def _too_many(seconds: float) -> TooManyRefusedKeys:
-    wait = max(1, -(-int(seconds * 1000) // 1000))
-    return TooManyRefusedKeys(TooManyRefusedKeys.message.format(retry_after=wait), retry_after=wait)
+    return TooManyRefusedKeys(retry_after=max(1, -(-int(seconds * 1000) // 1000)))
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:

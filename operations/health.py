@@ -23,6 +23,10 @@ from webhooks.delivery import metrics as deliveries
 View = Callable[[HttpRequest], HttpResponse]
 
 
+class MonitoringTokenRefused(AuthenticationFailed):
+    message = "The monitoring token is missing or wrong."
+
+
 def require_monitoring_token(view: View) -> View:
     """Refuse requests without the monitoring token as `Authorization: Bearer ...`."""
 
@@ -31,9 +35,7 @@ def require_monitoring_token(view: View) -> View:
         given = request.META.get("HTTP_AUTHORIZATION", "")
         token = settings.MONITORING_TOKEN
         if token and not constant_time_compare(given, f"Bearer {token}"):
-            return api.error_response(
-                AuthenticationFailed("The monitoring token is missing or wrong."), request
-            )
+            return api.error_response(MonitoringTokenRefused(), request)
         return view(request)
 
     return guarded

@@ -13,15 +13,21 @@ from core.errors import ApiError, Invalid
 from core.http import ApiResponse, error_response
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.services import TwoPhaseJob
-from ledger.errors import InsufficientFunds
 from payments import cards, usual_amounts
 from payments.cards import Purchase
-from payments.errors import CardDeclined, ExpiredCard, InvalidTokenId, ProcessingError, TokenAlreadyUsed
+from payments.errors import (
+    CardDeclined,
+    CardInsufficientFunds,
+    ExpiredCard,
+    InvalidTokenId,
+    ProcessingError,
+    TokenAlreadyUsed,
+)
 from payments.models import Payment, PaymentStatus
 from payments.shapes import payment_object
 
 DECLINES: dict[str, Callable[[], ApiError]] = {
-    "insufficient_funds": lambda: InsufficientFunds("The card has insufficient funds."),
+    "insufficient_funds": CardInsufficientFunds,
     "card_declined": CardDeclined,
     "expired_card": ExpiredCard,
     "processing_error": ProcessingError,
@@ -71,7 +77,9 @@ def _current_answer(payment_id: str, now: datetime) -> ApiResponse:
 
 def _refusal(result: ChargeResult) -> Invalid:
     used = result.failure_code == "token_already_used"
-    return TokenAlreadyUsed(param="token_id") if used else InvalidTokenId(param="token_id")
+    if used:
+        return TokenAlreadyUsed(param="token_id")
+    return InvalidTokenId(param="token_id", detail="is not known to the acquirer", received="another string")
 
 
 @get_or_head_only

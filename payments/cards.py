@@ -20,10 +20,9 @@ from banks import Acquirer, ChargeRequest, ChargeResult, parallel
 from core import clock, due_work, request_context, rows
 from core.bulkhead import Bulkhead, BulkheadFull
 from ledger import accounts
-from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
-from payments.errors import AcquirerUnavailable, TooManyCardPayments
+from payments.errors import AcquirerNotConfigured, AcquirerUnavailable, TooManyCardPayments
 from payments.models import CardCharge, ChargeState, Payment, PaymentStatus
 from payments.payers import Payer
 from transfers import circuit_breakers, history
@@ -61,12 +60,12 @@ class Purchase:
 
 
 def draft(*, merchant: Merchant, token_id: str, amount: int, now: datetime, **fields: Any) -> Purchase:
-    """Build a card payment over `amount` satang without storing it. Raises BankNotConfigured."""
+    """Build a card payment over `amount` satang without storing it. Raises AcquirerNotConfigured."""
     name = ACQUIRERS[Mode(merchant.mode)]
     try:
         acquirer = banks.acquirer(name)
     except banks.UnknownBank:
-        raise BankNotConfigured("This merchant has no acquirer for cards configured yet.") from None
+        raise AcquirerNotConfigured() from None
     payment = payments.draft(Payment.new_id(now), merchant=merchant, amount=amount, created_at=now, **fields)
     charge = CardCharge(
         payment=payment,

@@ -1,4 +1,6 @@
 from core.errors import Busy, Invalid, NotFound, PaymentError, StateError, invalid_field
+from ledger.errors import InsufficientFunds
+from merchants.errors import BankNotConfigured
 
 
 class PaymentNotFound(NotFound):
@@ -21,11 +23,13 @@ class InvalidAmount(Invalid):
     message = "Amount must be between 1 and 2000000 THB"
 
 
-InvalidCurrency = invalid_field("currency", "The currency must be THB.")
-InvalidReference = invalid_field("reference", "The reference has 1 to 35 characters.")
-InvalidMetadata = invalid_field("metadata", "metadata is a JSON object of at most 50 keys and 8 kB.")
-InvalidDescription = invalid_field("description", "The description has 1 to 255 characters.")
-InvalidTokenId = invalid_field("token_id", "The acquirer does not know this token.")
+InvalidCurrency = invalid_field("currency", "THB")
+InvalidReference = invalid_field("reference", "a string of 1 to 35 characters")
+InvalidMetadata = invalid_field(
+    "metadata", "a JSON object of at most 50 keys and 8192 bytes, with numbers of at most 64 bits"
+)
+InvalidDescription = invalid_field("description", "a string of 1 to 255 characters")
+InvalidTokenId = invalid_field("token_id", "a token that the acquirer made for a card")
 
 
 class TokenAlreadyUsed(Invalid):
@@ -38,6 +42,10 @@ class CardDeclined(PaymentError):
     message = "The card was declined."
 
 
+class CardInsufficientFunds(InsufficientFunds):
+    message = "The card has insufficient funds."
+
+
 class ExpiredCard(PaymentError):
     code = "expired_card"
     message = "The card has expired."
@@ -46,6 +54,10 @@ class ExpiredCard(PaymentError):
 class ProcessingError(PaymentError):
     code = "processing_error"
     message = "The acquirer could not process the card."
+
+
+class AcquirerNotConfigured(BankNotConfigured):
+    message = "This merchant has no acquirer for cards configured yet."
 
 
 class TooManyCardPayments(Busy):

@@ -37,7 +37,7 @@ class PaymentQuery(PeriodPageQuery):
 class TokenId(fields.Text):
     """A card token. A text that looks like a card number is refused and never repeated."""
 
-    default_error_messages = {"token": "Give the token that the acquirer made for the card."}
+    default_error_messages = {"token": "must be the token that the acquirer made for the card"}
 
     def to_internal_value(self, data: Any) -> str:
         token = super().to_internal_value(data)
@@ -51,7 +51,10 @@ class PaymentRequest(serializers.Serializer[Any]):
 
     token_id = TokenId(help_text="The card token that the acquirer created in the customer's browser.")
     amount = fields.Integer(
-        min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
+        unit="satang",
+        min_value=money.MIN_AMOUNT,
+        max_value=money.MAX_AMOUNT,
+        help_text="Satang: 150000 is 1,500.00 THB.",
     )
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     description = fields.Text(max_length=255, required=False, help_text="Returned in responses.")

@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound, StateError, invalid_field
+from core.errors import NotFound, StateError, invalid_field
 
 
 class QrCodeNotFound(NotFound):
@@ -22,14 +22,8 @@ class QrCodeGone(NotFound):
     message = "This QR code can no longer be paid: it is {status}."
 
 
-class InvalidFormat(Invalid):
-    code = "invalid_format"
-    message = "format is png or svg."
-
-
-InvalidExpiryMinutes = invalid_field("expiry_minutes", "expiry_minutes is 1 to 1440.")
-InvalidClientName = invalid_field("client_name", "client_name has 1 to 140 characters.")
-InvalidClientBankName = invalid_field("client_bank_name", "client_bank_name has 1 to 140 characters.")
-InvalidClientBankAccount = invalid_field(
-    "client_bank_account", "client_bank_account has 1 to 140 characters."
-)
+InvalidFormat = invalid_field("format", "png or svg")
+InvalidExpiryMinutes = invalid_field("expiry_minutes", "an integer from 1 to 1440 minutes")
+InvalidClientName = invalid_field("client_name", "a string of 1 to 140 characters")
+InvalidClientBankName = invalid_field("client_bank_name", "a string of 1 to 140 characters")
+InvalidClientBankAccount = invalid_field("client_bank_account", "a string of 1 to 140 characters")

@@ -16,7 +16,10 @@ class QrCodeRequest(fields.Body):
     """What the customer shall pay, and what you know about the customer."""
 
     amount = fields.Integer(
-        min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
+        unit="satang",
+        min_value=money.MIN_AMOUNT,
+        max_value=money.MAX_AMOUNT,
+        help_text="Satang: 150000 is 1,500.00 THB.",
     )
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     client_name = fields.Text(
@@ -32,7 +35,11 @@ class QrCodeRequest(fields.Body):
     )
     reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
     expiry_minutes = fields.Integer(
-        min_value=1, max_value=MAX_EXPIRY, default=DEFAULT_EXPIRY, help_text="Minutes until it expires."
+        unit="minutes",
+        min_value=1,
+        max_value=MAX_EXPIRY,
+        default=DEFAULT_EXPIRY,
+        help_text="Minutes until it expires.",
     )
     metadata = fields.Metadata(
         required=False, help_text="Any JSON object. It is part of responses and webhooks."

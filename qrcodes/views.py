@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
-from core import api, clock, http, paging
+from core import api, clock, http, paging, received
 from core.api import get_or_head_only
 from core.http import ApiResponse
 from idempotency.services import InsertJob, Job
@@ -122,7 +122,7 @@ def _image_format(request: HttpRequest) -> str:
     if asked is None:
         return SVG if _asks_for_svg(request) else PNG
     if asked not in IMAGE_FORMATS:
-        raise InvalidFormat(param="format")
+        raise InvalidFormat(param="format", received=received.describe(asked, is_shown=True))
     return asked
 
 

@@ -11,7 +11,12 @@ from core import money, thaibanks
 from ledger import accounts
 from merchants import bank_connections
 from payments.models import Payment
-from refunds.errors import InvalidDestination, PartialRefundNotSupported
+from refunds.errors import (
+    CardRefundDestination,
+    DestinationNotAllowed,
+    DestinationTooNew,
+    PartialRefundNotSupported,
+)
 from transfers import services as transfers
 
 NOT_ALLOWED = (PayoutAccountNotAllowed, PayoutAccountTooNew)
@@ -41,7 +46,7 @@ def choose(
     """Return where to refund `amount` satang of `payment`, or None if no account is known.
 
     given: the account that the merchant named, validated by `transfers.serializers.Payee`. Raises
-    InvalidDestination if a card payment has one, PayoutAccountNotAllowed, PayoutAccountTooNew,
+    CardRefundDestination if a card payment has one, PayoutAccountNotAllowed, PayoutAccountTooNew,
     PartialRefundNotSupported, BankNotConfigured.
     """
     if payment.qr_code_id is None:
@@ -80,8 +85,10 @@ def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime)
     """Do what `to_account` does, with errors that name the field `destination`."""
     try:
         return to_account(payment, given, now=now)
-    except NOT_ALLOWED as refusal:
-        raise type(refusal)(f"destination.{refusal.text}", param="destination") from None
+    except PayoutAccountNotAllowed:
+        raise DestinationNotAllowed(param="destination") from None
+    except PayoutAccountTooNew as refusal:
+        raise DestinationTooNew(param="destination", usable_at=refusal.context["usable_at"]) from None
 
 
 def _to_account(payment: Payment, account: _Account, now: datetime) -> Destination:
@@ -96,7 +103,7 @@ def _to_account(payment: Payment, account: _Account, now: datetime) -> Destinati
 
 def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
     if given is not None:
-        raise InvalidDestination("A card payment is refunded to the same card.", param="destination")
+        raise CardRefundDestination(param="destination")
     charge = payment.charge
     route = transfers.checked_route(accounts.acquirer(charge.acquirer))
     return Destination(route, charge_id=charge.charge_id, is_payers=True)

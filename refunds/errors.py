@@ -1,4 +1,6 @@
-from core.errors import NotFound, StateError, invalid_field
+from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
+from core.errors import Invalid, NotFound, StateError, invalid_field
+from refunds.models import RefundReason
 
 
 class RefundNotFound(NotFound):
@@ -16,6 +18,14 @@ class RefundNotAddressable(StateError):
     message = "This refund is {status}; a destination can be set only while the refund waits for it."
 
 
+class DestinationNotAllowed(PayoutAccountNotAllowed):
+    message = f"destination.{PayoutAccountNotAllowed.message}"
+
+
+class DestinationTooNew(PayoutAccountTooNew):
+    message = f"destination.{PayoutAccountTooNew.message}"
+
+
 class PartialRefundNotSupported(StateError):
     """The bank cannot send to accounts. It only voids whole payments."""
 
@@ -23,9 +33,17 @@ class PartialRefundNotSupported(StateError):
     message = "The bank of this payment supports only a full refund: {whole}."
 
 
-InvalidPaymentId = invalid_field("payment_id", "payment_id is the id of a payment.")
-InvalidReason = invalid_field("reason", "reason is not one of the allowed values.")
-InvalidNote = invalid_field("note", "note has 1 to 255 characters.")
-InvalidDestination = invalid_field(
-    "destination", "destination is an account: bank_code, bank_account, account_name."
-)
+InvalidPaymentId = invalid_field("payment_id", "the id of a payment")
+InvalidReason = invalid_field("reason", f"one of {', '.join(RefundReason)}")
+InvalidNote = invalid_field("note", "a string of 1 to 255 characters")
+
+
+class InvalidDestination(Invalid):
+    code = "invalid_destination"
+    message = (
+        "destination must be an object with bank_code, bank_account and account_name. Received: {received}."
+    )
+
+
+class CardRefundDestination(InvalidDestination):
+    message = "destination must be absent: a card payment is refunded to the same card."

@@ -17,10 +17,11 @@ class DestinationRequest(Payee):
 
 
 class RefundRequest(serializers.Serializer[Any]):
-    says_why = {"amount"}  # its bounds are not those of payments
-
-    payment_id = fields.Text(min_length=1, max_length=64, help_text="A payment that succeeded.")
+    payment_id = fields.Text(
+        min_length=1, max_length=64, is_shown=True, help_text="A payment that succeeded."
+    )
     amount = fields.Integer(
+        unit="satang",
         min_value=1,
         max_value=MAX_AMOUNT,
         required=False,

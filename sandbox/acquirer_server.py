@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection
 
 from core import clock, strict_json
-from core.errors import InvalidRequest
+from core.strict_json import JsonRefused
 from sandbox import cards
 from sandbox.models import SandboxCardRefund, SandboxCharge
 
@@ -77,7 +77,7 @@ class AcquirerHandler(BaseHTTPRequestHandler):
             return self._reply((401, {"code": "unauthorized"}))
         try:
             self._reply(response())
-        except (InvalidRequest, KeyError, TypeError, ValueError):
+        except (JsonRefused, KeyError, TypeError, ValueError):
             self._reply((400, {"code": "invalid_request"}))
         finally:
             connection.close()  # this thread ends after the request

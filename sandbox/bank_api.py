@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from core import api, clock
+from core import api, clock, received
 from core.api import ApiViewSet
 from core.http import ApiResponse
 from merchants.api import MerchantViewSet, merchant_of
@@ -103,7 +103,8 @@ class OwnStatementViewSet(MerchantViewSet):
         try:
             day: datetime.date = DATE_FIELD.run_validation(date)
         except ValidationError:
-            raise InvalidDate(param="date") from None
+            shown = received.describe(date, is_shown=True)
+            raise InvalidDate(param="date", received=shown) from None
         return _file(merchant_of(request).biller_id, day, query["format"])
 
 

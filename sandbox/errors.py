@@ -1,10 +1,50 @@
-from core.errors import AuthenticationError, IdempotencyError, Invalid, NotFound, NotPermitted, invalid_field
+from core.errors import (
+    AuthenticationError,
+    IdempotencyError,
+    Invalid,
+    InvalidParameters,
+    NotFound,
+    NotPermitted,
+    invalid_field,
+)
+from merchants.errors import RateLimitExceeded
 
-InvalidQrData = invalid_field("qr_data", "This is not a Thai QR bill payment with an amount.")
-InvalidScenario = invalid_field("scenario", "The sandbox bank does not have this scenario.")
-InvalidPaidAt = invalid_field("paid_at", "Give a time with its offset, within a year of now.")
-InvalidReportAt = invalid_field("report_at", "Give a time with its offset, within a year of now.")
-InvalidDate = invalid_field("date", "Give a date (2026-11-21).")
+WITHIN_A_YEAR = "a time with its offset (2026-11-21T10:00:00Z), within a year of now"
+InvalidPaidAt = invalid_field("paid_at", WITHIN_A_YEAR)
+InvalidReportAt = invalid_field("report_at", WITHIN_A_YEAR)
+InvalidDate = invalid_field("date", "a date (2026-11-21)")
+
+
+class InvalidQrData(Invalid):
+    code = "invalid_qr_data"
+    message = "qr_data must be the payload of a Thai QR bill payment with an amount. Received: {received}."
+
+
+class UnknownQrCode(InvalidQrData):
+    message = "This bank only pays codes of test merchants."
+
+
+class QrCodePaidTooOften(InvalidQrData):
+    message = "A code can be paid {limit} times here. To pay it more often, use a test key."
+
+
+class InvalidScenario(Invalid):
+    code = "invalid_scenario"
+    message = "scenario must be a scenario of the sandbox bank. Received: {received}."
+
+
+class ScenarioNeedsKey(InvalidScenario):
+    message = "This scenario needs a test key."
+
+
+class InvalidMinutes(InvalidParameters):
+    """A time on the page of the bank."""
+
+    message = "Give whole minutes from now, within a year."
+
+
+class TooManyPayments(RateLimitExceeded):
+    message = "Too many payments from this address. Try again in {retry_after} s."
 
 
 class TestModeOnly(NotPermitted):
@@ -14,7 +54,7 @@ class TestModeOnly(NotPermitted):
 
 class InvalidOrder(Invalid):
     code = "invalid_order"
-    message = "A field of the order is missing or malformed."
+    message = "{param} of the order is missing or malformed."
 
 
 class OrderReferenceReused(IdempotencyError):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from core import references
+from core import received, references
 from sandbox.errors import InvalidScenario
 from sandbox.models import SandboxEntryType
 
@@ -108,4 +108,5 @@ def find(name: str) -> Scenario:
     try:
         return SCENARIOS[name]
     except KeyError:
-        raise InvalidScenario(param="scenario") from None
+        shown = received.describe(name, is_shown=True)
+        raise InvalidScenario(param="scenario", detail="is not known", received=shown) from None

@@ -14,7 +14,7 @@ BILLER_ID = "[0-9]{13}|[0-9]{15}"
 class InstantField(fields.QueryInstant):
     """An ISO 8601 time with its offset, as a JSON string."""
 
-    default_error_messages = {"date": "Use a time with offset (2026-11-21T10:00:00Z)."}
+    default_error_messages = {"date": "must be a time with its offset (2026-11-21T10:00:00Z)"}
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, str) or "T" not in data:
@@ -25,7 +25,7 @@ class InstantField(fields.QueryInstant):
 class PatternField(fields.Text):
     """Text that matches a pattern as a whole."""
 
-    default_error_messages = {"shape": "Must match {pattern}."}
+    default_error_messages = {"shape": "must match {pattern}"}
 
     def __init__(self, pattern: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -42,7 +42,7 @@ class PatternField(fields.Text):
 class DateField(PatternField):
     """A date as text."""
 
-    default_error_messages = {"date": "Use a date (2026-11-21)."}
+    default_error_messages = {"date": "must be a date (2026-11-21)"}
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__("[0-9]{4}-[0-9]{2}-[0-9]{2}", **kwargs)
@@ -58,7 +58,7 @@ class DateField(PatternField):
 
 class SandboxPaymentRequest(serializers.Serializer[Any]):
     qr_data = fields.Text()
-    scenario = fields.Text(default="paid")
+    scenario = fields.Text(default="paid", is_shown=True)
     paid_at = InstantField(
         required=False,
         help_text="The bank's time of the payment, within a year of now. The default is now, and for `late` "
@@ -87,7 +87,7 @@ class EntriesQuery(serializers.Serializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["since"] > attrs["until"]:
-            raise serializers.ValidationError({"since": ["Must not be after until."]})
+            raise serializers.ValidationError({"since": ["must not be after until"]})
         return attrs
 
 

@@ -9,14 +9,15 @@ import orjson
 from django.conf import settings
 from django.db import connection, transaction
 
-from core import clock, ids, money, references, thaiqr, tlv
+from core import clock, ids, money, received, references, thaiqr, tlv
 from core.thaiqr import Payload
 from sandbox import scenarios
-from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt
+from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt, QrCodePaidTooOften, UnknownQrCode
 from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SimulatedTransfer
 
 YEAR = timedelta(days=366)
+TOO_FAR = "is more than a year from now"
 # Time between two callbacks of one entry, and between two entries of one payment. The service has processed
 # the first before the second arrives, and a demonstration stays short.
 CALLBACK_INTERVAL, ENTRY_INTERVAL = timedelta(seconds=0.5), timedelta(seconds=3)
@@ -43,12 +44,15 @@ class PaymentPlan:
 
 def parse_qr(qr_data: str) -> Payload:
     """The bill payment in `qr_data`. Raises InvalidQrData."""
+    shown = received.describe(qr_data, is_shown=False)
     try:
         payload = thaiqr.parse(qr_data)
     except tlv.BadPayload as error:
-        raise InvalidQrData(f"Not a Thai QR payment: {error}.", param="qr_data") from None
+        raise InvalidQrData(
+            param="qr_data", detail=f"is not a Thai QR payment: {error}", received=shown
+        ) from None
     if payload.kind != thaiqr.Kind.BILL_PAYMENT or not payload.amount or _CONTROL.search(qr_data):
-        raise InvalidQrData(param="qr_data")
+        raise InvalidQrData(param="qr_data", detail="is not a bill payment with an amount", received=shown)
     return payload
 
 
@@ -60,7 +64,7 @@ def parse_known_qr(qr_data: str) -> Payload:
     payload = parse_qr(qr_data)
     biller_id, reference1 = payload.biller_id or "", payload.reference1 or ""
     if not references.is_checked(biller_id, reference1, settings.SANDBOX_BANK_SECRET):
-        raise InvalidQrData("This bank only pays codes of test merchants.", param="qr_data")
+        raise UnknownQrCode(param="qr_data")
     _check_limit(biller_id, reference1, 1)
     return payload
 
@@ -78,9 +82,9 @@ def plan(
     Raises InvalidQrData, InvalidScenario, InvalidPaidAt, InvalidReportAt.
     """
     if paid_at and abs(paid_at - now) > YEAR:
-        raise InvalidPaidAt(param="paid_at")
+        raise InvalidPaidAt(param="paid_at", detail=TOO_FAR, received=clock.iso(paid_at))
     if report_at and abs(report_at - now) > YEAR:
-        raise InvalidReportAt(param="report_at")
+        raise InvalidReportAt(param="report_at", detail=TOO_FAR, received=clock.iso(report_at))
     payload, scenario_ = parse_qr(qr_data), scenarios.find(scenario)
     transfer = SimulatedTransfer(
         biller_id=payload.biller_id or "",
@@ -166,10 +170,7 @@ def entry_object(entry: SandboxEntry) -> dict[str, str]:
 def _check_limit(biller_id: str, reference1: str, added: int) -> None:
     paid = SandboxPayment.objects.filter(biller_id=biller_id, reference1=reference1).count()
     if paid + added > MAX_PAYMENTS_WITHOUT_KEY:
-        message = (
-            f"A code can be paid {MAX_PAYMENTS_WITHOUT_KEY} times here. To pay it more often, use a test key."
-        )
-        raise InvalidQrData(message, param="qr_data")
+        raise QrCodePaidTooOften(param="qr_data", limit=MAX_PAYMENTS_WITHOUT_KEY)
 
 
 def _payment(order: PaymentPlan, transfer: SimulatedTransfer, now: datetime) -> SandboxPayment:

@@ -25,14 +25,13 @@ from merchants.errors import RateLimitExceeded
 from merchants.models import Mode
 from sandbox import cards, scenarios, services
 from sandbox import openapi as docs
-from sandbox.errors import InvalidPaidAt, InvalidReportAt, InvalidScenario, TestModeOnly
+from sandbox.errors import InvalidMinutes, ScenarioNeedsKey, TestModeOnly, TooManyPayments
 from sandbox.models import CallbackState, SandboxCharge, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import SandboxPaymentRequest
 
 REQUEST = SandboxPaymentRequest()
 MINUTES = re.compile("-?[0-9]{1,6}")
-TIME_ERRORS = {"paid_in": InvalidPaidAt, "report_in": InvalidReportAt}
 # The rate limit of one network on the page, which needs no API key.
 PAGE_RATE = RateLimit(per_second=0.2, burst=20)
 # The payment page refreshes itself while a callback is due within this time.
@@ -89,7 +88,7 @@ class BankHomePage(BankPage):
             _check_rate(request)
             services.parse_known_qr(qr_data)
             if scenarios.find(scenario).needs_key:
-                raise InvalidScenario("This scenario needs a test key.", param="scenario")
+                raise ScenarioNeedsKey(param="scenario")
             times = {
                 "paid_at": _offset_time(request, "paid_in", now),
                 "report_at": _offset_time(request, "report_in", now),
@@ -142,7 +141,7 @@ def _offset_time(request: HttpRequest, name: str, now: datetime) -> datetime | N
     """The instant that many minutes from now, or None if the field is empty."""
     text = request.POST.get(name, "").strip()
     if text and not MINUTES.fullmatch(text):
-        raise TIME_ERRORS[name]("Give whole minutes from now, within a year.")
+        raise InvalidMinutes()
     return now + timedelta(minutes=int(text)) if text else None
 
 
@@ -151,8 +150,7 @@ def _check_rate(request: HttpRequest) -> None:
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     limit = rate_limits.consume(f"sandbox-page:{network}", PAGE_RATE)
     if limit is not None and not limit.allowed:
-        message = f"Too many payments from this address. Try again in {limit.retry_after} s."
-        raise RateLimitExceeded(message, retry_after=limit.retry_after)
+        raise TooManyPayments(retry_after=limit.retry_after)
 
 
 def _mini_qr(payment: SandboxPayment) -> dict[str, Any]:

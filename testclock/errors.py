@@ -1,11 +1,20 @@
-from core.errors import StateError, invalid_field
+from core.errors import Invalid, StateError, invalid_field
+from merchants.errors import RateLimitExceeded
 
-InvalidAdvanceSeconds = invalid_field(
-    "advance_seconds", "Give advance_seconds (1 to 7776000) or advance_minutes (1 to 129600)."
-)
-InvalidAdvanceMinutes = invalid_field(
-    "advance_minutes", "Give advance_seconds (1 to 7776000) or advance_minutes (1 to 129600)."
-)
+InvalidAdvanceMinutes = invalid_field("advance_minutes", "an integer from 1 to 129600 minutes")
+
+
+class InvalidAdvanceSeconds(Invalid):
+    code = "invalid_advance_seconds"
+    message = "advance_seconds must be an integer from 1 to 7776000 seconds. Received: {received}."
+
+
+class NotOneAdvance(InvalidAdvanceSeconds):
+    message = "Give either advance_seconds or advance_minutes."
+
+
+class AdvancedTooOften(RateLimitExceeded):
+    message = "The clock was advanced too often. Try again in {retry_after} s."
 
 
 class ClockLimitReached(StateError):

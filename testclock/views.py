@@ -11,12 +11,11 @@ from core.rate_limits import RateLimit
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from merchants.errors import RateLimitExceeded
 from merchants.models import Merchant
 from sandbox.views import check_enabled, check_test_key
 from testclock import openapi as docs
 from testclock import services
-from testclock.errors import InvalidAdvanceSeconds
+from testclock.errors import AdvancedTooOften, NotOneAdvance
 from testclock.serializers import ADVANCE_REQUEST
 from testclock.shapes import clock_object
 
@@ -55,15 +54,14 @@ class ClockViewSet(MerchantViewSet):
 
 
 def _seconds(fields: dict[str, int]) -> int:
-    """Raises InvalidAdvanceSeconds unless exactly one field is given."""
+    """Raises NotOneAdvance unless exactly one field is given."""
     if len(fields) != 1:
-        raise InvalidAdvanceSeconds(param="advance_seconds")
+        raise NotOneAdvance(param="advance_seconds")
     return fields.get("advance_seconds", 60 * fields.get("advance_minutes", 0))
 
 
 def _check_rate(merchant: Merchant) -> None:
-    """Raises RateLimitExceeded. Without Redis nothing is limited."""
+    """Raises AdvancedTooOften. Without Redis nothing is limited."""
     limit = rate_limits.consume(f"test-clock:{merchant.id}", RATE)
     if limit is not None and not limit.allowed:
-        message = f"The clock was advanced too often. Try again in {limit.retry_after} s."
-        raise RateLimitExceeded(message, retry_after=limit.retry_after)
+        raise AdvancedTooOften(retry_after=limit.retry_after)

@@ -143,4 +143,4 @@ def _is_envelope(text: str) -> bool:
         error = json.loads(text)["error"]
     except (ValueError, KeyError, TypeError):
         return False
-    return {"code", "message", "type"} <= set(error) <= {"code", "message", "type", "param"}
+    return {"code", "message", "type"} <= set(error) <= {"code", "message", "type", "param", "detail"}

@@ -8,17 +8,9 @@ import orjson
 import schemathesis
 
 from core import strict_json
-from core.errors import InvalidRequest
+from core.strict_json import JsonRefused
 
 LARGEST_METADATA = 8_192
-
-
-@schemathesis.hook
-def map_body(context: Any, body: Any) -> Any:
-    """Turn 15.0 into 15: JSON Schema accepts it as an integer, the service does not."""
-    if not isinstance(body, dict):
-        return body
-    return {name: int(value) if _is_whole(value) else value for name, value in body.items()}
 
 
 @schemathesis.hook
@@ -29,18 +21,14 @@ def filter_case(context: Any, case: Any) -> bool:
     return _fits(case.body) and _in_order(case.query or {})
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, float) and value.is_integer()
-
-
 def _fits(body: object) -> bool:
     """Whether the body is strict JSON and its metadata is not too large."""
     if not isinstance(body, dict):
         return True
     try:
-        strict_json.loads(orjson.dumps(body))
+        strict_json.loads_body(orjson.dumps(body))
         return len(orjson.dumps(body.get("metadata"))) <= LARGEST_METADATA
-    except (InvalidRequest, TypeError):
+    except (JsonRefused, TypeError):
         return False
 
 

@@ -68,7 +68,7 @@ def test_bidirectional_control_character_is_refused_with_the_field_name(
 ) -> None:
     response = make(shop, **{field: f"order {control}71"})
     assert refused(response, f"invalid_{field}", field)
-    assert "bidirectional" in response.json()["error"]["message"]
+    assert response.json()["error"]["detail"] == "must not contain bidirectional control characters"
     assert control not in response.content.decode()
 
 
@@ -92,14 +92,80 @@ def test_amount_must_be_1_to_2_000_000_baht_in_satang(shop: Shop, amount: int) -
 
 
 @pytest.mark.parametrize(
-    "amount", [99, 200_000_001, 0, -100, "100", 100.0, 1e2, True, None, [], {}, 2**63 - 1]
+    "amount", [99, 200_000_001, 0, -100, "100", 100.5, 1e2 - 1, True, None, [], {}, 2**63 - 1, 2**63, 10**30]
 )
 def test_invalid_amount_has_fixed_message(shop: Shop, amount: Any) -> None:
     assert_amount_refused(make(shop, amount=amount))
 
 
+@pytest.mark.parametrize(
+    ("raw", "satang"),
+    [("150000.0", 150_000), ("1e2", 100), ("1.5E+5", 150_000), ("100.000000000000000000", 100)],
+)
+def test_json_number_without_a_fraction_is_an_integer(shop: Shop, raw: str, satang: int) -> None:
+    made = shop.post(CODES, f'{{"amount": {raw}, "currency": "THB"}}')
+    assert (made.status_code, made.json()["amount"]) == (200, satang)
+    assert b'"amount":' + str(satang).encode() + b"," in made.content
+
+
+OUT_OF_RANGE = "is out of range: 100 to 200000000 satang"
+NO_INTEGER = "must be an integer number of satang"
+
+
+@pytest.mark.parametrize(
+    ("raw", "detail"),
+    [
+        ("99", f"{OUT_OF_RANGE}; received 99"),
+        ("-0.0", f"{OUT_OF_RANGE}; received -0.0"),
+        ("9223372036854775808", f"{OUT_OF_RANGE}; received a number of 19 characters"),
+        ("1" + "0" * 30, f"{OUT_OF_RANGE}; received a number of 31 characters"),
+        ("9" * 60_000, f"{OUT_OF_RANGE}; received a number of 60000 characters"),
+        ("1e400", f"{OUT_OF_RANGE}; received 1e400"),
+        ("1e999999999999999999999", f"{OUT_OF_RANGE}; received a number of 23 characters"),
+        ("99.999999999999999999", f"{NO_INTEGER}; received a number of 21 characters"),
+        ("100.5", f"{NO_INTEGER}; received 100.5"),
+        ("1e-400", f"{NO_INTEGER}; received 1e-400"),
+        ('"100"', f'{NO_INTEGER}; received "100"'),
+        ('"4051234567"', f'{NO_INTEGER}; received "...4567"'),
+        ("4051234567", f"{OUT_OF_RANGE}; received a number of 10 characters"),
+        ("true", f"{NO_INTEGER}; received true"),
+        ("null", f"{NO_INTEGER}; received null"),
+        ("[100]", f"{NO_INTEGER}; received an array of 1 items"),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_detail_of_invalid_amount_tells_what_is_wrong(shop: Shop, raw: str, detail: str) -> None:
+    response = shop.post(CODES, f'{{"amount": {raw}, "currency": "THB"}}')
+    assert_amount_refused(response)
+    assert response.json()["error"]["detail"] == detail
+
+
+@pytest.mark.parametrize(
+    "raw", ["9223372036854775808", "1e400", "[[-9223372036854775809]]", '{"a": 1e999999}']
+)
+def test_number_beyond_64_bits_in_metadata_is_refused(shop: Shop, raw: str) -> None:
+    response = shop.post(CODES, f'{{"amount": 100, "currency": "THB", "metadata": {{"k": {raw}}}}}')
+    assert refused(response, "invalid_metadata", "metadata")
+    assert response.json()["error"]["detail"] == "must not contain a number beyond 64 bits"
+
+
+def test_number_beyond_64_bits_in_an_unknown_field_is_ignored(shop: Shop) -> None:
+    body = '{"amount": 100, "currency": "THB", "foo": 9223372036854775808}'
+    made = [shop.post(CODES, body, key="k") for _ in range(2)]
+    assert [each.status_code for each in made] == [200, 200]
+    assert made[0].content == made[1].content
+    assert shop.post(CODES, body.replace("8}", "9}"), key="k").status_code == 409
+
+
+def test_fraction_in_metadata_is_rounded_to_64_bits(shop: Shop) -> None:
+    made = shop.post(CODES, '{"amount": 100, "currency": "THB", "metadata": {"k": [99.999999999999999999]}}')
+    assert made.json()["metadata"] == {"k": [100.0]}
+
+
 def test_missing_amount_has_fixed_message(shop: Shop) -> None:
-    assert_amount_refused(shop.post(CODES, {"currency": "THB"}))
+    response = shop.post(CODES, {"currency": "THB"})
+    assert_amount_refused(response)
+    assert response.json()["error"]["detail"] == "is required"
     assert_amount_refused(shop.post(CODES, {}))
 
 
@@ -112,7 +178,7 @@ def assert_amount_refused(response: Any) -> None:
     ("field", "value"),
     [
         *each("currency", "USD", "thb", "THB ", "", 764, None, ["THB"]),
-        *each("expiry_minutes", 0, 1441, -1, "15", 15.0, True, None, 2**31, []),
+        *each("expiry_minutes", 0, 1441, -1, "15", 15.5, True, None, 2**31, []),
         *each("reference", "", "r" * 36, 1, None, [], {}),
         *each("client_name", "", "n" * 141, 1, None, True),
         *each("client_bank_name", "", "n" * 141, 1, None),

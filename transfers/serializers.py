@@ -9,17 +9,21 @@ from rest_framework import serializers
 from core import fields, response_fields, thaibanks
 from core.errors import invalid_field
 
-InvalidBankCode = invalid_field("bank_code", "bank_code is a bank's 3-digit code or short name.")
-InvalidBankAccount = invalid_field("bank_account", "bank_account is an account number of that bank.")
-InvalidAccountName = invalid_field("account_name", "account_name has 1 to 140 characters.")
+InvalidBankCode = invalid_field("bank_code", "the 3-digit code or the short name of a bank (GET /v1/banks)")
+InvalidBankAccount = invalid_field("bank_account", "the digits of an account number at that bank")
+InvalidAccountName = invalid_field("account_name", "a string of 1 to 140 characters in one line")
 MAX_NAME_LENGTH = 140
 
 
 class Payee(serializers.Serializer[Any]):
     """An account at a bank in Thailand. A short name in `bank_code` becomes the 3-digit code."""
 
+    default_error_messages = fields.OBJECT
     bank_code = fields.Text(
-        min_length=2, max_length=10, help_text="The bank's 3-digit code, or its short name such as SCB."
+        min_length=2,
+        max_length=10,
+        is_shown=True,
+        help_text="The bank's 3-digit code, or its short name such as SCB.",
     )
     bank_account = fields.Text(
         min_length=thaibanks.MIN_DIGITS, max_length=thaibanks.MAX_DIGITS, help_text="Digits only."

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from core import ids, rows, security_log, vault
+from core import ids, received, rows, security_log, vault
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
 from webhooks import probes, signing
@@ -264,7 +264,8 @@ def _checked_secret(secret: str | None) -> str:
     try:
         signing.key_bytes(secret)
     except signing.BadSecret as reason:
-        raise InvalidSecret(str(reason), param="secret") from None
+        shown = received.describe(secret, is_shown=False)
+        raise InvalidSecret(param="secret", detail=str(reason), received=shown) from None
     return secret
 
 

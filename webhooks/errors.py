@@ -1,4 +1,5 @@
 from core.errors import Invalid, NotFound, StateError, invalid_field
+from merchants.errors import RateLimitExceeded
 from webhooks.models import EventType
 
 
@@ -33,11 +34,18 @@ class DeliveryNotRedeliverable(StateError):
 
 
 class InvalidUrl(Invalid):
-    """Blocked and unreachable URLs get the same message, or the check would work as a port scanner."""
+    """Blocked and unreachable URLs get the same message, or the check would work as a port scanner.
+
+    Only test merchants get the reason as `detail`.
+    """
 
     status = 422
     code = "invalid_url"
     message = "The URL must be a public https address, and the endpoint must answer a POST request."
+
+
+class TooManyProbes(RateLimitExceeded):
+    message = "Too many checks of webhook URLs. Try again in {retry_after} s."
 
 
 class TooManyWebhooks(StateError):
@@ -46,9 +54,9 @@ class TooManyWebhooks(StateError):
     message = "A merchant has at most {limit} webhooks. Delete one before you create another."
 
 
-InvalidSince = invalid_field("since", "since is a date or an instant with its offset.")
-InvalidStatus = invalid_field("status", "status is active or disabled.")
-InvalidEvents = invalid_field("events", f"events lists at least one of {', '.join(EventType)}.")
+InvalidSince = invalid_field("since", "a date (2026-11-21) or a time with its offset (2026-11-21T10:00:00Z)")
+InvalidStatus = invalid_field("status", "active or disabled")
+InvalidEvents = invalid_field("events", f"a list of at least one of {', '.join(EventType)}")
 InvalidSecret = invalid_field(
-    "secret", "secret has 16 to 255 characters; whsec_ is followed by base64 of 24 to 64 bytes."
+    "secret", "a string of 16 to 255 characters; after whsec_ it is base64 of 24 to 64 bytes"
 )

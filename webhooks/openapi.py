@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from core.errors import FieldNotChangeable
 from core.openapi import Body, Link, Operation, Tag, page_example
 from core.paging import PageQuery
 from core.scopes import Scope
@@ -101,7 +102,7 @@ change = Operation(
     "webhook are held. Enabling it sends nothing; a replay does.",
     body=Body(WebhookChangeRequest, {"status": "disabled"}),
     response=Body(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
-    errors=(WebhookNotFound,),
+    errors=(WebhookNotFound, FieldNotChangeable),
 )
 destroy = Operation(
     name="delete_webhook",

@@ -9,9 +9,9 @@ from core import rate_limits
 from core.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ServiceUnavailable
 from core.rate_limits import RateLimit
-from merchants.errors import RateLimitExceeded
+from merchants.models import Mode
 from webhooks import events, sending
-from webhooks.errors import InvalidUrl
+from webhooks.errors import InvalidUrl, TooManyProbes
 from webhooks.http import client, event_loop, url_check
 from webhooks.models import Endpoint
 from webhooks.sending import url_policy
@@ -22,6 +22,27 @@ MAX_CONCURRENT_PROBES = 2
 WAIT_SECONDS = 0.5
 # Enough for registering webhooks, and too slow for a port scan.
 RATE_PER_MERCHANT = RateLimit(per_second=0.5, burst=10)
+BLOCKED = "blocked"
+# Why a URL is refused: by errors of `webhooks.http.client`, and by the check of the URL.
+REASONS = {
+    "dns": "the host name has no address in DNS",
+    "connect_refused": "the connection was refused",
+    "connect_timeout": f"the connection timed out after {TIMEOUTS.connect:g} s",
+    "tls_cert": "the TLS certificate is not valid for this host",
+    "tls_handshake": "the TLS handshake failed",
+    "timeout": f"the endpoint did not answer within {TIMEOUTS.total:g} s",
+    "reset": "the connection was closed before an answer",
+    "protocol": "the answer is not HTTP",
+}
+REJECTIONS = {
+    url_check.RejectionReason.MALFORMED: "the URL is malformed or has a fragment",
+    url_check.RejectionReason.SCHEME: "the scheme is not https",
+    url_check.RejectionReason.CREDENTIALS: "the URL has credentials",
+    url_check.RejectionReason.HOST: "the host is not a public name or address",
+    url_check.RejectionReason.PORT: "the port is not allowed",
+    url_check.RejectionReason.ADDRESS: "the address is not public",
+    url_check.RejectionReason.DNS: "the host name has no address in DNS",
+}
 _slots, _merchants = Bulkhead(), Bulkhead()
 
 
@@ -63,8 +84,24 @@ def _probe(endpoint: Endpoint, now: datetime) -> int | None:
     )
     result = event_loop.run(work)
     if result.status is None or (settings.WEBHOOK_PROBE == "2xx" and result.error):
-        raise InvalidUrl(param="url")
+        answered = f"the endpoint answered {result.status}"
+        raise _invalid_url(endpoint, answered if result.status else _reason(endpoint, result.error))
     return result.status
+
+
+def _reason(endpoint: Endpoint, error: str) -> str:
+    """The reason of an error of the client. Blocked URLs have one of their own."""
+    if error != BLOCKED:
+        return REASONS[error]
+    try:
+        url_check.parse_target(endpoint.url, url_policy(endpoint.merchant.mode))
+    except url_check.UrlRejected as rejection:
+        return REJECTIONS[rejection.reason]
+    return REJECTIONS[url_check.RejectionReason.ADDRESS]
+
+
+def _invalid_url(endpoint: Endpoint, reason: str) -> InvalidUrl:
+    return InvalidUrl(param="url", detail=reason if endpoint.merchant.mode == Mode.TEST else None)
 
 
 def _check_url(endpoint: Endpoint) -> None:
@@ -75,7 +112,7 @@ def _check_url(endpoint: Endpoint) -> None:
         url_check.resolve(target, policy, merchant_id=endpoint.merchant_id)
     except url_check.UrlRejected as rejection:
         if rejection.reason is not url_check.RejectionReason.DNS:
-            raise InvalidUrl(param="url") from None
+            raise _invalid_url(endpoint, REJECTIONS[rejection.reason]) from None
 
 
 def _check_rate(merchant_id: str) -> None:
@@ -86,6 +123,5 @@ def _check_rate(merchant_id: str) -> None:
         raise _too_many(decision.retry_after)
 
 
-def _too_many(retry_after: int) -> RateLimitExceeded:
-    message = f"Too many checks of webhook URLs. Try again in {retry_after} s."
-    return RateLimitExceeded(message, retry_after=retry_after)
+def _too_many(retry_after: int) -> TooManyProbes:
+    return TooManyProbes(retry_after=retry_after)

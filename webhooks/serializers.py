@@ -4,8 +4,10 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.fields import empty
 
 from core import fields, paging, response_fields
+from core.errors import FieldNotChangeable
 from core.paging import PeriodPageQuery
 from webhooks.filters import EVENT_TYPES, SHOWN_STATES
 from webhooks.http.url_check import MAX_URL_LENGTH
@@ -30,9 +32,9 @@ class Url(fields.Text):
     """`webhooks.http.url_check` checks it, so that all errors of a URL give the same response."""
 
 
-def _events(**options: Any) -> serializers.ListField:
-    return serializers.ListField(
-        child=fields.Choice(list(EventType)),
+def _events(**options: Any) -> fields.Choices:
+    return fields.Choices(
+        list(EventType),
         min_length=1,
         max_length=MAX_EVENTS,
         help_text="Types of events to send. A type that is listed twice counts once.",
@@ -59,7 +61,7 @@ class WebhookRequest(serializers.Serializer[Any]):
 
 
 class WebhookChangeRequest(serializers.Serializer[Any]):
-    """Fields to change. Omitted fields do not change."""
+    """Fields to change. Omitted fields do not change; the other fields of the object are refused."""
 
     url = Url(required=False, help_text="A public https address that answers POST.")
     events = _events(required=False)
@@ -68,6 +70,12 @@ class WebhookChangeRequest(serializers.Serializer[Any]):
         required=False,
         help_text="A disabled webhook gets nothing; its events are held.",
     )
+
+    def run_validation(self, data: Any = empty) -> Any:
+        for name in data:
+            if name in UNCHANGEABLE:
+                raise FieldNotChangeable(param=name, fields=", ".join(self.fields))
+        return super().run_validation(data)
 
 
 class SecretRequest(serializers.Serializer[Any]):
@@ -130,6 +138,7 @@ class PingData(serializers.Serializer[Any]):
     webhook_id = response_fields.public_id("wh_")
 
 
+UNCHANGEABLE = {*WebhookObject().fields, "secret"} - {*WebhookChangeRequest().fields}
 WEBHOOK_REQUEST = WebhookRequest()
 WEBHOOK_CHANGE = WebhookChangeRequest()
 SECRET_REQUEST = SecretRequest()
@@ -152,7 +161,7 @@ class EventQuery(PeriodPageQuery):
         names = set(map(str, self.fields)) - {"after_sequence", "limit"}
         others = sorted(names.intersection(data))
         if "after_sequence" in data and others:
-            raise serializers.ValidationError({others[0]: ["Must be absent with after_sequence."]})
+            raise serializers.ValidationError({others[0]: ["must be absent with after_sequence"]})
         return super().to_internal_value(data)
 
 

@@ -30,13 +30,13 @@ def key_bytes(secret: str) -> bytes:
     Raises BadSecret.
     """
     if not secret:
-        raise BadSecret("A secret may not be empty.")
+        raise BadSecret("must not be empty")
     if secret.startswith(PREFIX):
         return _decode_base64(secret.removeprefix(PREFIX))
     try:
         return secret.encode()
     except UnicodeEncodeError:
-        raise BadSecret("A secret must be valid Unicode text.") from None
+        raise BadSecret("must be valid Unicode text") from None
 
 
 def sign(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> str:
@@ -71,7 +71,7 @@ def _decode_base64(text: str) -> bytes:
     try:
         key = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise BadSecret("A whsec_ secret must be whsec_ followed by base64.") from None
+        raise BadSecret("must be base64 after whsec_") from None
     if len(key) not in SECRET_BYTES or base64.b64encode(key).decode() != text:
-        raise BadSecret("A whsec_ secret must be base64 of 24 to 64 bytes.")
+        raise BadSecret("must be base64 of 24 to 64 bytes after whsec_")
     return key

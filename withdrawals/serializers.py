@@ -14,7 +14,10 @@ class _AmountFields(serializers.Serializer[Any]):
     """A separate base class, because errors name the first invalid field in the order of the bases."""
 
     amount = fields.Integer(
-        min_value=money.MIN_AMOUNT, max_value=money.MAX_AMOUNT, help_text="Satang: 150000 is 1,500.00 THB."
+        unit="satang",
+        min_value=money.MIN_AMOUNT,
+        max_value=money.MAX_AMOUNT,
+        help_text="Satang: 150000 is 1,500.00 THB.",
     )
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
 

@@ -1,4 +1,4 @@
-from core.errors import Invalid, NotFound
+from core.errors import NotFound, StateError
 
 
 class ExceptionNotFound(NotFound):
@@ -6,11 +6,11 @@ class ExceptionNotFound(NotFound):
     message = "No exception {id}."
 
 
-class ExceptionNotAcceptable(Invalid):
+class ExceptionNotAcceptable(StateError):
     code = "exception_not_acceptable"
     message = "This exception cannot be accepted: {why}."
 
 
-class ExceptionNotReturnable(Invalid):
+class ExceptionNotReturnable(StateError):
     code = "exception_not_returnable"
     message = "This exception cannot be returned: {why}."

@@ -90,12 +90,13 @@ def test_state_errors_have_status_400() -> None:
 
 
 def test_error_message_is_formatted_and_param_names_the_field() -> None:
-    error = InvalidRequest("Why.", param="amount", retry_after=3)
-    assert (error.text, error.param, str(error)) == ("Why.", "amount", "Why.")
+    error = InvalidRequest(reason="why", param="amount", retry_after=3)
+    text = "The request is not valid: why."
+    assert (error.text, error.param, str(error)) == (text, "amount", text)
     assert error_response(error).headers == {"Retry-After": "3"}
     assert CATALOGUE["payment_not_found"](id="pay_1").text == "No payment pay_1."
 
 
 def test_request_id_is_shown_only_in_server_errors() -> None:
-    assert b"request_id" not in error_response(InvalidRequest(), "req_1").body
+    assert b"request_id" not in error_response(InvalidRequest(reason="why"), "req_1").body
     assert b'"request_id":"req_1"' in error_response(CATALOGUE["internal_error"](), "req_1").body

@@ -46,7 +46,7 @@ def test_valid_field_value_is_returned_unchanged(field: Field[Any, Any, Any, Any
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *each(INTEGER, 0, 11, 2**63, "1", " 1 ", "", 1.0, 1.5, True, False, None, [1], {}),
+        *each(INTEGER, 0, 11, 2**63, "1", " 1 ", "", 1.5, 11.0, True, False, None, [1], {}),
         *each(TEXT, *(f"a{control}b" for control in BIDI_CONTROLS)),
         *each(TEXT, "", "123456", 1, 1.5, True, None, [], {}, b"a"),
         *each(CHOICE, "thb", "THB ", " THB", "", "USD", 764, True, None, [], {}, ["THB"]),

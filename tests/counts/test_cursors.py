@@ -97,7 +97,7 @@ def test_id_that_is_not_in_the_list_is_refused(
         response = shop.get(f"/Thai/v1/payments?{cursor}={unknown}{filtered}")
         error = response.json()["error"]
         assert (response.status_code, error["code"], error["param"]) == (400, "invalid_parameters", cursor)
-        assert error["message"].startswith(f"{cursor}: ")
+        assert error["message"].startswith(f"{cursor} must be an id of this list. ")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import time_machine
 from pytest_django import Settings
 
 from core import clock, ids
-from core.errors import InvalidParameters
+from core.errors import TooManyParameters
 from core.http import ApiResponse
 from idempotency import services
 from idempotency.fingerprint import Fingerprint
@@ -145,7 +145,7 @@ def keyed_request(shop: Shop) -> KeyedRequest:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "is_kept"), [(QrCodeNotExpirable(status="paid"), True), (InvalidParameters(), False)]
+    ("refusal", "is_kept"), [(QrCodeNotExpirable(status="paid"), True), (TooManyParameters(), False)]
 )
 def test_nothing_stays_of_work_that_is_refused_late(shop: Shop, refusal: Exception, is_kept: bool) -> None:
     def work() -> ApiResponse:

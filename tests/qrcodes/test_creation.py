@@ -54,11 +54,13 @@ def test_amounts_from_1_to_2000000_baht_are_accepted(shop: Shop, amount: int) ->
     assert shop.qr_code(amount=amount)["amount"] == amount
 
 
-@pytest.mark.parametrize("amount", [99, 200_000_001, 0, -1, "100", 100.0, True, None, [100], {}])
+@pytest.mark.parametrize("amount", [99, 200_000_001, 0, -1, "100", 100.5, True, None, [100], {}])
 def test_amount_outside_the_limits_is_refused_with_the_specified_message(shop: Shop, amount: Any) -> None:
     refused = shop.post("/Thai/v1/qr-codes", {"amount": amount, "currency": "THB"})
     assert refused.status_code == 400
-    assert refused.json()["error"] == {
+    error = refused.json()["error"]
+    assert error.pop("detail")
+    assert error == {
         "code": "invalid_amount",
         "message": "Amount must be between 1 and 2000000 THB",
         "type": "validation_error",

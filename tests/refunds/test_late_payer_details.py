@@ -124,7 +124,7 @@ def test_notification_is_accepted_and_refund_waits_if_no_bank_can_send(
     refund = seller.refund(notification["payment_id"])
 
     def nobody(route: str, link: Any = None) -> Any:
-        raise banks.UnknownBank(route)
+        raise banks.UnknownBank(name=route)
 
     monkeypatch.setattr(banks, "sender", nobody)
     notify(seller, notification)

@@ -90,6 +90,17 @@ def test_patch_with_invalid_webhook_field_is_refused(shop: Shop, body: Any, code
     assert error_code(shop.patch(webhook_path(make_endpoint(shop)), body)) == (400, code)
 
 
+@pytest.mark.parametrize("name", ["webhook_id", "secret", "created_at", "verification", "health"])
+def test_patch_with_a_field_that_cannot_change_is_refused(shop: Shop, name: str) -> None:
+    endpoint = make_endpoint(shop)
+    answer = shop.patch(webhook_path(endpoint), {"status": "disabled", name: "x"})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (400, "field_not_changeable", name)
+    assert error["message"] == f"{name} cannot be changed. Only these fields can: url, events, status."
+    endpoint.refresh_from_db()
+    assert endpoint.status == "active"
+
+
 def test_disabled_webhook_gets_nothing_and_events_are_held(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url())
     publish(shop)

@@ -132,7 +132,7 @@ def test_probe_accepts_any_http_status(shop: Shop, receiver: Receiver, status: i
 def test_probe_setting_2xx_requires_2xx(shop: Shop, receiver: Receiver, settings: Settings) -> None:
     settings.WEBHOOK_PROBE = "2xx"
     receiver.on("/hook", Reply(status=404), Reply(status=204, body=b""))
-    assert error_code(register(shop, receiver.url())) == (422, "invalid_url")
+    assert refusal_of(register(shop, receiver.url())) == (UNREACHABLE_URL, "the endpoint answered 404")
     assert register(shop, receiver.url()).status_code == 200
 
 
@@ -145,25 +145,60 @@ BAD_URLS: list[Any] = [
 
 
 @pytest.mark.parametrize("url", BAD_URLS)
-def test_all_webhook_url_errors_give_the_same_response(shop: Shop, url: Any) -> None:
+def test_all_webhook_url_errors_give_the_same_message_and_a_reason(shop: Shop, url: Any) -> None:
     answer = register(shop, url)
-    assert (answer.status_code, answer.json()) == (422, UNREACHABLE_URL)
+    error, reason = refusal_of(answer)
+    assert (answer.status_code, error) == (422, UNREACHABLE_URL)
+    assert reason
     assert not Endpoint.objects.exists()
+
+
+@pytest.mark.parametrize("url", [url for url in BAD_URLS if isinstance(url, str) and url])
+def test_live_merchant_gets_no_reason(url: str) -> None:
+    assert refusal_of(register(open_shop("Big Shop", mode="live"), url)) == (UNREACHABLE_URL, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        (7, "must be a string; received a number"),
+        ("ftp://shop.example/", "the scheme is not https"),
+        ("https://u:p@shop.example/", "the URL has credentials"),
+        ("https://shop.example/#top", "the URL is malformed or has a fragment"),
+        ("https://169.254.169.254/", "the address is not public"),
+        ("https://shop.invalid/", "the host name has no address in DNS"),
+        ("http://127.0.0.1:1/", "the connection was refused"),
+    ],
+)
+def test_test_merchant_reads_why_a_webhook_url_is_refused(shop: Shop, url: Any, reason: str) -> None:
+    assert refusal_of(register(shop, url)) == (UNREACHABLE_URL, reason)
+
+
+def refusal_of(answer: Any) -> tuple[Any, str | None]:
+    """The error without its detail, and the detail."""
+    body = answer.json()
+    return body, body["error"].pop("detail", None)
 
 
 def test_webhook_without_url_is_refused_like_an_invalid_url(shop: Shop) -> None:
     answer = shop.post(PATH, {"events": [PAYMENT_SUCCEEDED]})
-    assert (answer.status_code, answer.json()) == (422, UNREACHABLE_URL)
+    assert (answer.status_code, refusal_of(answer)) == (422, (UNREACHABLE_URL, "is required"))
 
 
-@pytest.mark.parametrize("reply", [Reply(closes=True), Reply(hangs=True)])
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(closes=True), "the connection was closed before an answer"),
+        (Reply(hangs=True), "the endpoint did not answer within 5 s"),
+    ],
+)
 def test_webhook_endpoint_that_does_not_answer_is_refused(
-    shop: Shop, receiver: Receiver, reply: Reply, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, receiver: Receiver, reply: Reply, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probes, "TIMEOUTS", client.Timeouts(connect=0.3, total=0.3))
     receiver.on("/hook", reply)
     answer = register(shop, receiver.url())
-    assert (answer.status_code, answer.json()) == (422, UNREACHABLE_URL)
+    assert (answer.status_code, refusal_of(answer)) == (422, (UNREACHABLE_URL, reason))
 
 
 @pytest.mark.parametrize("probe", ["off", "reachable"])

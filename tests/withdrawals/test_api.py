@@ -89,7 +89,7 @@ def test_withdrawal_over_the_balance_is_refused(shop: Shop) -> None:
 
 
 INVALID: dict[str, list[Any]] = {
-    "amount": [None, 0, -1, 99, 200_000_001, 2**63 - 1, "100000", 100000.0, True, [100_000]],
+    "amount": [None, 0, -1, 99, 200_000_001, 2**63 - 1, "100000", 100000.5, True, [100_000]],
     "currency": [None, "", "USD", "thb", 764, ["THB"]],
     "bank_code": [None, "", 14, "14", "999", "065", "nobank", " 014", "๐๑๔", "014" * 9, ["014"], {}],
     "bank_account": [

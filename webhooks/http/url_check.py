@@ -29,7 +29,7 @@ NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class RejectionReason(StrEnum):
-    """Why a URL was rejected. For our records only, because it would help a port scanner."""
+    """Why a URL was rejected. Only test merchants read it, because it would help a port scanner."""
 
     MALFORMED = "malformed"
     SCHEME = "scheme"
