@@ -51,14 +51,18 @@ def _of_exception(payment: Payment) -> Summary | None:
     if found is None:
         return None
     url = _page("reconciliation_reconciliationexception", found.id)
-    if found.status == "sending_back":
-        text = _("%(amount)s is on its way back to the payer.") % {"amount": money.display(found.amount)}
+    if found.status in ("sending_back", "excess_sending_back"):
+        amount = money.display(found.held_amount)
+        text = _("%(amount)s is on its way back to the payer.") % {"amount": amount}
         return Summary(text, "info", url, _("See the return"))
     return Summary(_arrived(payment, found), "bad", url, _("Decide what happens to it"))
 
 
 def _arrived(payment: Payment, found: PaymentException) -> str:
     values = {"amount": money.display(found.amount), "asked": money.display(payment.amount)}
+    if found.status == "excess_open":
+        held = {"amount": money.display(found.held_amount)}
+        return _("Paid. The excess of %(amount)s is not sent back yet.") % held
     if payment.completed_at:
         return _("%(amount)s arrived although the payment was complete.") % values
     if found.amount == payment.amount:

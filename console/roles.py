@@ -152,6 +152,11 @@ AREAS: tuple[Area, ...] = (
             _act(_("Accept money for its payment"), MONEY, "reconciliation.accept_exception"),
             _act(_("Attach money to another payment"), MONEY, "reconciliation.attach_exception"),
             _act(_("Send money back to the payer"), MONEY, "reconciliation.send_back_exception"),
+            _act(
+                _("Accept an over-payment and send the excess back to the payer"),
+                MONEY,
+                "reconciliation.return_excess_exception",
+            ),
             _act(_("Send money back to another account"), MONEY, "reconciliation.send_to_exception"),
             _act(
                 _("Record money that was sent back at the bank"),

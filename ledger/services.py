@@ -134,20 +134,26 @@ def reverse(
     amount: int,
     to: str,
     now: datetime,
+    from_suspense: int = 0,
 ) -> int:
     """Post that a bank took money back. Returns the part that becomes the merchant's debt.
 
     The subject is the bank transaction, the source the payment that it took back.
+    from_suspense: satang that it took besides `amount`, and that nobody had been credited with.
 
     Entries that are pending beyond `MAX_ROLL_UP_STEPS` repay the debt when they are rolled up. `balance`
     shows the net at once.
     """
+    suspense = accounts.suspense_for(to)
+    if from_suspense:
+        _lock_funds(suspense, from_suspense)
     held = _lock_and_roll_up(accounts.available(merchant_id), amount)
     from_balance = min(amount, held.rolled_up - _repay_debt(merchant_id, held, now))
     lines = {
         accounts.available(merchant_id): -from_balance,
         accounts.debt(merchant_id): from_balance - amount,
-        to: amount,
+        suspense: -from_suspense,
+        to: amount + from_suspense,
     }
     post(type, {subject_id: lines}, now, sources={subject_id: source_id})
     return amount - from_balance

@@ -11,10 +11,18 @@ from audit_trail.act_pages import ActingAdmin
 from core import admin_columns, clock, money, personal_data
 from core.admin import ReadOnlyAdmin
 from core.admin_lists import DateFilter
-from payments.models import CardCharge, ChargeAnswer, Payment, PaymentException, PaymentStatus
+from payments.models import (
+    HELD_EXCESS_STATUSES,
+    HELD_STATUSES,
+    CardCharge,
+    ChargeAnswer,
+    Payment,
+    PaymentException,
+    PaymentStatus,
+)
 
 # Statuses of exceptions whose money is still in suspense.
-SUSPENSE_STATUSES = ["open", "sending_back"]
+SUSPENSE_STATUSES = [*HELD_STATUSES, *HELD_EXCESS_STATUSES]
 
 
 def _page_of(exception_id: str) -> str:
@@ -67,7 +75,7 @@ class PaymentAdmin(ActingAdmin):
             return None
         links = ((_page_of(each.id), each.reason) for each in waiting)
         pages = format_html_join(", ", '<a href="{}">{}</a>', links)
-        return format_html("{}: {}", money.display(sum(each.amount for each in waiting)), pages)
+        return format_html("{}: {}", money.display(sum(each.held_amount for each in waiting)), pages)
 
     @admin.display(description=_("refunded"))
     def refunded_baht(self, payment: Payment) -> str | None:

@@ -129,6 +129,13 @@ class Payment(StateMachine):
                     "holds_reference",
                 ],
             ),
+            triggers.Refuse(
+                "received_once",
+                triggers.UPDATE,
+                "the received amount of a payment never changes",
+                condition="OLD.completed_at IS NOT NULL "
+                "AND NEW.amount_received IS DISTINCT FROM OLD.amount_received",
+            ),
             triggers.Transitions(),
         ]
         indexes = [
@@ -213,6 +220,8 @@ class Payment(StateMachine):
 # Statuses of exceptions. Open ones wait for a decision; held money is still here; the others have ended.
 OPEN_STATUSES = ("open",)
 HELD_STATUSES = (*OPEN_STATUSES, "sending_back")
+# The rest is still here after the payment got its amount. For the merchant the exception has ended.
+HELD_EXCESS_STATUSES = ("excess_open", "excess_sending_back")
 
 
 class PaymentException(models.Model):
@@ -225,7 +234,7 @@ class PaymentException(models.Model):
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exceptions")
     reason = models.CharField(max_length=16)
     amount = models.BigIntegerField(help_text="Satang.")
-    status = models.CharField(max_length=12, help_text="Open, or what was decided.")
+    status = models.CharField(max_length=19, help_text="Open, or what was decided.")
     reported_at = models.DateTimeField(help_text="When the bank reported it.")
 
     class Meta:
@@ -237,5 +246,7 @@ class PaymentException(models.Model):
 
     @property
     def held_amount(self) -> int:
-        """Satang that are here and that nobody was credited with."""
+        """Satang that are here and that nobody was credited with: all of it, or the excess."""
+        if self.status in HELD_EXCESS_STATUSES:
+            return self.amount - self.payment.received
         return self.amount if self.status in HELD_STATUSES else 0

@@ -78,9 +78,13 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
     )
     amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang received.")
     status = serializers.ChoiceField(
-        ["open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"],
+        [
+            *("open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"),
+            *("excess_open", "excess_sending_back", "excess_sent_back", "excess_taken_back"),
+        ],
         help_text="`open` waits for a decision; `attached` paid for another payment; `taken_back` by the "
-        "bank; `merged`: the same money as another report.",
+        "bank; `merged`: the same money as another report; `excess_...`: the payment received its amount, "
+        "and this happens to the rest.",
     )
     at = response_fields.instant(help_text="When the bank reported it.")
 

@@ -2,6 +2,7 @@
 
 from reconciliation.exceptions.models import (
     ExceptionReason,
+    Excess,
     ReconciliationException,
     Resolution,
     ResolutionType,

@@ -23,6 +23,9 @@ RESOLUTION_TEXT = {
     ResolutionType.ATTACHED: _("The money is accepted for another payment than the one it referred to."),
     ResolutionType.SENT_BACK: _("The money will be sent back to the payer."),
     ResolutionType.SENT_BACK_BY_HAND: _("The money was sent back to the payer manually at the bank."),
+    ResolutionType.EXCESS_SENT_BACK: (
+        _("The payment succeeds with its amount, and the excess will be sent back to the payer.")
+    ),
     ResolutionType.MERGED: _("Two reports were the same bank transaction: it is counted once."),
     ResolutionType.DISMISSED: _("Dismissed: no action needed."),
     ResolutionType.WRITTEN_OFF: _("Written off: the bank reversed money that had already been sent back."),

@@ -36,6 +36,7 @@ class TimelineEntryType(StrEnum):
     ATTACHED = "staff.attached"
     SENT_BACK = "staff.sent_back"
     SENT_BACK_BY_HAND = "staff.sent_back_by_hand"
+    EXCESS_SENT_BACK = "staff.excess_sent_back"  # accepted with the payment's amount; the rest goes back
     MERGED = "staff.merged"  # two reports were the same bank transaction
     DISMISSED = "staff.dismissed"
     KEPT = "staff.kept"

@@ -74,8 +74,8 @@ RULES = [
                'recovered', 'confirmed', 'merged', 'unmerged')""",
         """SELECT id::text, CASE
                WHEN owners > 1 THEN 'of several merchants'
-               WHEN type = 'reversal' AND accounts ~ '^(-available )?(-debt )?[+](bank|acquirer)$' THEN type
-               WHEN type = 'reversal' AND accounts ~ '^-suspense [+](bank|acquirer)$' THEN type
+               WHEN type = 'reversal'
+                   AND accounts ~ '^(-available )?(-debt )?(-suspense )?[+](bank|acquirer)$' THEN type
                WHEN type = 'reversal' AND accounts ~ '^-unconfirmed [+](bank|acquirer)$' THEN type
                WHEN type = 'confirmed' AND accounts = '-unconfirmed +available' THEN type
                WHEN type = 'debt_repaid' AND accounts = '-available +debt' THEN type

@@ -88,7 +88,9 @@ RULES = [
         f"""SELECT id, concat_ws(' ', {RECEIVED_AMOUNT}, merchant_id, completed_at)
             FROM payments_payment AS payment
             WHERE qr_code_id IS NOT NULL AND status IN ('succeeded', 'refunded')""",  # noqa: S608
-        f"""SELECT coalesce(payment_id, id), concat_ws(' ', amount, merchant_id, paid_at)
+        f"""SELECT coalesce(payment_id, id), concat_ws(' ', amount - coalesce((
+                SELECT excess.amount FROM reconciliation_excess AS excess WHERE movement_id = movement.id
+            ), 0), merchant_id, paid_at)
             FROM reconciliation_banktransaction AS movement WHERE {CREDITED}""",  # noqa: S608
     ),
     AuditRule(

@@ -12,6 +12,7 @@ IS_RESOLVED = """(resolution_state NOT IN ('', 'taken_back') OR resolution_state
     movement.id))"""
 # Statuses of exceptions on payments that have not ended.
 UNRESOLVED = "('open', 'sending_back')"
+HAS_EXCESS = "EXISTS (SELECT FROM reconciliation_excess WHERE movement_id = movement.id)"
 # The columns that the list of exceptions shows.
 LISTED_COLUMNS = (
     "concat_ws(' ', reason, bank, merchant_id, payment_id, amount, reference1, bank_transaction_id, "
@@ -54,6 +55,11 @@ RULES = [
                 SELECT {suspense_account("'bank:' || bank")} AS account_id, amount AS satang
                 FROM reconciliation_banktransaction AS movement
                 WHERE {HELD} AND resolution_state IN ('', 'sending_back')
+                UNION ALL
+                SELECT {suspense_account("'bank:' || bank")}, excess.amount
+                FROM reconciliation_excess AS excess JOIN reconciliation_banktransaction AS movement
+                    ON movement.id = movement_id
+                WHERE excess.resolution_state IN ('', 'sending_back')
                 UNION ALL
                 SELECT {suspense_account("route")}, amount FROM refunds_refund AS refund
                 WHERE returned_at IS NOT NULL AND NOT {IS_CREDITED_TO_MERCHANT}
@@ -155,22 +161,27 @@ RULES = [
     ),
     AuditRule(
         "the resolution state of bank transactions matches their return",
-        """SELECT id, resolution_state FROM reconciliation_banktransaction
-           WHERE resolution_state IN ('sending_back', 'sent_back')""",
-        """SELECT movement_id, CASE status WHEN 'pending' THEN 'sending_back' ELSE 'sent_back' END
+        """SELECT id, concat_ws(' ', resolution_state, amount) FROM (
+               SELECT id, resolution_state, amount FROM reconciliation_banktransaction
+               UNION ALL SELECT movement_id, resolution_state, amount FROM reconciliation_excess
+           ) AS held WHERE resolution_state IN ('sending_back', 'sent_back')""",
+        """SELECT movement_id,
+               concat_ws(' ', CASE status WHEN 'pending' THEN 'sending_back' ELSE 'sent_back' END, amount)
            FROM reconciliation_return
            WHERE status = 'pending' OR status = 'completed' AND returned_at IS NULL""",
     ),
     AuditRule(
         "each resolved bank transaction has its resolution",
-        f"""SELECT id, CASE resolution_state WHEN 'sending_back' THEN 'sent_back'
-                WHEN '' THEN 'reopened' ELSE resolution_state END
+        # Decisions about the excess may follow the one that made it.
+        f"""SELECT id, CASE WHEN {HAS_EXCESS} THEN 'excess_sent_back' ELSE
+                CASE resolution_state WHEN 'sending_back' THEN 'sent_back'
+                WHEN '' THEN 'reopened' ELSE resolution_state END END
             FROM reconciliation_banktransaction AS movement WHERE {IS_RESOLVED}""",  # noqa: S608
         f"""SELECT DISTINCT ON (subject_id) subject_id,
                 CASE type WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE type END
             FROM reconciliation_resolution JOIN reconciliation_banktransaction AS movement ON movement.id =
             subject_id
-            WHERE {IS_RESOLVED} AND type <> 'confirmed'
+            WHERE {IS_RESOLVED} AND type <> 'confirmed' AND NOT ({HAS_EXCESS} AND type <> 'excess_sent_back')
             ORDER BY subject_id, reconciliation_resolution.id DESC""",  # noqa: S608
     ),
     AuditRule(
@@ -236,9 +247,14 @@ RULES = [
     ),
     AuditRule(
         "payment exceptions match their bank transactions",
-        """SELECT id, concat_ws(' ', CASE resolution_state WHEN 'attached' THEN '' ELSE payment_id END,
-               match_result, amount, coalesce(nullif(resolution_state, ''), 'open'))
-           FROM reconciliation_banktransaction
+        """SELECT id, concat_ws(' ',
+               CASE movement.resolution_state WHEN 'attached' THEN '' ELSE payment_id END,
+               match_result, movement.amount, CASE WHEN excess.movement_id IS NOT NULL THEN 'excess_' END
+               || coalesce(nullif(excess.resolution_state, ''), 'open'),
+               CASE WHEN excess.movement_id IS NULL
+               THEN coalesce(nullif(movement.resolution_state, ''), 'open') END)
+           FROM reconciliation_banktransaction AS movement
+           LEFT JOIN reconciliation_excess AS excess ON excess.movement_id = movement.id
            WHERE kind = 'credit' AND payment_id IS NOT NULL
                AND match_result IN ('duplicate', 'amount_mismatch', 'late')""",
         """SELECT id, concat_ws(' ', CASE status WHEN 'attached' THEN '' ELSE payment_id END,

@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
                 ('id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction.', max_length=31, primary_key=True, serialize=False)),
                 ('reason', models.CharField(max_length=16)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('status', models.CharField(help_text='Open, or what was decided.', max_length=12)),
+                ('status', models.CharField(help_text='Open, or what was decided.', max_length=19)),
                 ('reported_at', models.DateTimeField(help_text='When the bank reported it.')),
                 ('payment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='exceptions', to='payments.payment')),
             ],
@@ -210,6 +210,10 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='chargeanswer',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of an acquirer is never changed' USING ERRCODE = 'insufficient_privilege';", hash='642ab98f18e85e838f94fa6c9bc7bbcd6ddb6d24', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_cffe7', table='payments_chargeanswer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='received_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL AND NEW.amount_received IS DISTINCT FROM OLD.amount_received)', func="RAISE EXCEPTION 'the received amount of a payment never changes' USING ERRCODE = 'check_violation';", hash='bca21f570d3b118a22354c5ed61192fc7fdf3429', operation='UPDATE', pgid='pgtrigger_received_once_3fb31', table='payments_payment', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from core import ids, money, personal_data, request_context
 from payments.models import Payment
-from reconciliation.exceptions import resolutions, returns
+from reconciliation.exceptions import excesses, resolutions, returns
 from reconciliation.exceptions.detail_page import bank_label
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.summaries import ExceptionSummary
@@ -58,6 +58,35 @@ def _success(movement: BankTransaction, payment: Payment) -> str:
     }
 
 
+def return_excess(summary: ExceptionSummary, values: FormValues) -> str:
+    movement = transaction_of(summary)
+    payment = movement.payment
+    assert payment is not None, "`allowed_types` checks this"
+    credited = _(
+        "Payment %(payment)s of %(merchant)s succeeds with its %(amount)s: the merchant is notified, and "
+        "%(amount)s are credited."
+    ) % {
+        "payment": payment.id,
+        "merchant": payment.merchant.name,
+        "amount": money.display(payment.amount),
+    }
+    return f"{credited} {_of_excess(movement, movement.amount - payment.amount)}"
+
+
+def _of_excess(movement: BankTransaction, excess: int) -> str:
+    destination = returns.find_destination_of_payer(movement)
+    if destination is None or destination.transaction_id:
+        return _(
+            "The excess of %(amount)s waits here for another decision: it cannot be sent to the payer's "
+            "account from here."
+        ) % {"amount": money.display(excess)}
+    return _("The excess of %(amount)s goes back to the payer, %(name)s, account %(account)s.") % {
+        "amount": money.display(excess),
+        "name": personal_data.name(destination.account_name),
+        "account": _payer_account(destination),
+    }
+
+
 def send_back(summary: ExceptionSummary, values: FormValues) -> str:
     movement = transaction_of(summary)
     destination = returns.destination_of_payer(movement)
@@ -65,20 +94,28 @@ def send_back(summary: ExceptionSummary, values: FormValues) -> str:
         return _("%(bank)s voids the payment. This is possible until the end of the bank's day.") % {
             "bank": bank_label(movement.bank)
         }
-    account = _("%(account)s at %(bank)s") % {
+    name = personal_data.name(destination.account_name)
+    return _("%(amount)s is sent back to the payer, %(name)s, account %(account)s.") % {
+        "amount": _held(movement),
+        "name": name,
+        "account": _payer_account(destination),
+    }
+
+
+def _payer_account(destination: returns.ReturnDestination) -> str:
+    return _("%(account)s at %(bank)s") % {
         "account": personal_data.account(destination.account),
         "bank": bank_label(destination.bank_code),
     }
-    name = personal_data.name(destination.account_name)
-    return _("%(amount)s is sent back to the payer, %(name)s, account %(account)s.") % {
-        "amount": money.display(movement.amount),
-        "name": name,
-        "account": account,
-    }
+
+
+def _held(movement: BankTransaction) -> str:
+    """The amount that waits: all of the bank transaction, or its excess."""
+    return money.display(excesses.held_part(movement).amount)
 
 
 def send_to(summary: ExceptionSummary, values: FormValues) -> str:
-    amount = money.display(transaction_of(summary).amount)
+    amount = _held(transaction_of(summary))
     if not values.get("bank_account"):
         return _(
             "%(amount)s is sent to the account that you enter here. You confirm the account in a second step."
@@ -95,7 +132,7 @@ def send_to(summary: ExceptionSummary, values: FormValues) -> str:
 
 
 def manual_return(summary: ExceptionSummary, values: FormValues) -> str:
-    amount = money.display(transaction_of(summary).amount)
+    amount = _held(transaction_of(summary))
     return _("You have sent %(amount)s back at the bank yourself. This only records it.") % {"amount": amount}
 
 

@@ -70,6 +70,10 @@ ACTIONS = [
         descriptions.send_back, resolutions.send_back,
     ),
     Action(
+        "return-excess", _("Return the excess"), _("Credited"), _T.EXCESS_SENT_BACK,
+        descriptions.return_excess, resolutions.return_excess,
+    ),
+    Action(
         "send-to", _("Send to another account"), _("On its way"), _T.SENT_BACK,
         descriptions.send_to, _send_to, AccountForm, needs_second_step=True,
     ),

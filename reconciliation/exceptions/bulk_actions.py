@@ -24,7 +24,7 @@ log = logging.getLogger("reconciliation")
 # Each row takes some 30 ms, and the person waits for all of them.
 MAX_ROWS = 200
 # The others need something for each row: a payment, an account, a bank's reference, or a look at the bank.
-SLUGS = ("accept", "send-back", "merge", "dismiss", "write-off", "credit")
+SLUGS = ("accept", "return-excess", "send-back", "merge", "dismiss", "write-off", "credit")
 BULK_ACTIONS = {slug: actions.ACTIONS_BY_SLUG[slug] for slug in SLUGS}
 
 

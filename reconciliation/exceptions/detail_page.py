@@ -14,7 +14,7 @@ from core import clock, money, personal_data, request_context, thaibanks
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.exceptions import probable_duplicates
+from reconciliation.exceptions import excesses, probable_duplicates
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary, Subject
@@ -145,6 +145,7 @@ def _transaction_details(movement: BankTransaction) -> Details:
             movement.get_resolution_state_display() if movement.resolution_state else _("not yet"),
         ),
         (_("Amount"), money.display(movement.amount)),
+        (_("Excess"), _excess(movement)),
         (_("Expected amount"), money.display(payment.amount) if payment else None),
         (_("Bank"), movement.bank),
         (_("Bank transaction id"), movement.current_bank_transaction_id),
@@ -171,6 +172,13 @@ def _transaction_details(movement: BankTransaction) -> Details:
         (_("Payer's account"), personal_data.account(movement.payer_account or None)),
         (_("Slip reference"), movement.slip_reference),
     ]
+
+
+def _excess(movement: BankTransaction) -> str | None:
+    if (excess := excesses.find(movement)) is None:
+        return None
+    state = excess.get_resolution_state_display() if excess.resolution_state else _("not yet")
+    return f"{money.display(excess.amount)}, {state.lower()}"
 
 
 def _uploader(movement: BankTransaction) -> str:

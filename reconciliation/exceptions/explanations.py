@@ -11,6 +11,7 @@ from payments.models import Payment, PaymentStatus
 from reconciliation.models import (
     BankTransaction,
     BankTransactionKind,
+    Excess,
     MatchResult,
     ResolutionState,
     Return,
@@ -40,17 +41,19 @@ def of_transaction(
     credited: BankTransaction | None,
     latest_return: Return | None,
     *,
+    excess: Excess | None = None,
     is_waiting_for_approval: bool = False,
     probable_duplicate: BankTransaction | None = None,
 ) -> str:
     """credited: the bank transaction that paid the payment.
 
+    excess: of this money, if its payment received only a part.
     latest_return: of this money; or, for an unmatched reversal, the manual return of its credit.
     is_waiting_for_approval: a return or a write-off waits for a second person.
     """
     if probable_duplicate is not None:
         return of_probable_duplicate(movement, probable_duplicate)
-    sentence = _of_match_result(movement, credited)
+    sentence = _of_excess(movement, excess) if excess else _of_match_result(movement, credited)
     if is_waiting_for_approval:
         waits = _("The requested action waits for approval by a second person.")
         return f"{sentence} {waits}"
@@ -166,6 +169,17 @@ _FINAL_RESULTS = {
     MatchResult.REVERSED: gettext_noop("Reversed by the bank."),
     MatchResult.ORDERED: gettext_noop("The bank reversed it on our order."),
 }
+
+
+def _of_excess(movement: BankTransaction, excess: Excess) -> str:
+    words = {
+        "received": money.display(movement.amount),
+        "credited": money.display(movement.amount - excess.amount),
+        "excess": money.display(excess.amount),
+    }
+    if excess.resolution_state == ResolutionState.TAKEN_BACK:
+        return _("The bank reversed %(credited)s of the merchant and the excess of %(excess)s.") % words
+    return _("Of %(received)s, %(credited)s are credited. The excess is %(excess)s.") % words
 
 
 def _of_match_result(movement: BankTransaction, credited: BankTransaction | None) -> str:

@@ -1,5 +1,7 @@
 """Exceptions, how staff resolved them, and returns to payers."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
@@ -7,7 +9,7 @@ from core import triggers
 from core.columns import CausedRow, PublicId, PublicIdKey
 from core.state_machines import StateMachine
 from merchants.models import Merchant
-from reconciliation.matching.models import BankTransaction, MatchResult
+from reconciliation.matching.models import BankTransaction, MatchResult, ResolutionState
 from reconciliation.notifications.models import NotificationResult
 
 
@@ -16,6 +18,7 @@ class ResolutionType(models.TextChoices):
     ATTACHED = "attached"
     SENT_BACK = "sent_back"  # a return was ordered at the bank
     SENT_BACK_BY_HAND = "sent_back_by_hand"  # staff returned it at the bank themselves
+    EXCESS_SENT_BACK = "excess_sent_back"  # its payment succeeded with its amount; the rest goes back
     MERGED = "merged"  # a duplicate report of another bank transaction
     DISMISSED = "dismissed"  # nothing to do
     KEPT = "kept"  # the bank returned a refund, and the merchant was credited
@@ -108,16 +111,17 @@ class ReturnStatus(models.TextChoices):
 
 
 class Return(StateMachine):
-    """Money of a bank transaction that goes back to the payer. The order to the bank has the same id.
+    """Held money of a bank transaction that goes back to the payer: all of it, or its excess.
 
-    After a failed return the bank transaction is an exception again, and staff can make another return.
+    The order to the bank has the same id. After a failed return the money is an exception again, and staff
+    can make another return.
     """
 
     TRANSITIONS = {ReturnStatus.PENDING: {ReturnStatus.COMPLETED, ReturnStatus.FAILED, ReturnStatus.CANCELED}}
 
     id = PublicIdKey()
     movement = models.ForeignKey(BankTransaction, on_delete=models.PROTECT, related_name="returns")
-    amount = models.BigIntegerField(help_text="Satang; all of the bank transaction.")
+    amount = models.BigIntegerField(help_text="Satang; all of the held money.")
     route = models.CharField(max_length=30, help_text="The bank that sends it, such as bank:sandbox.")
     status = models.CharField(max_length=9, choices=ReturnStatus.choices, default=ReturnStatus.PENDING)
     is_manual = models.BooleanField(
@@ -175,11 +179,74 @@ class Return(StateMachine):
         return f"{self.id} {self.status}"
 
 
+class Excess(StateMachine):
+    """The part of an accepted credit that is more than its payment asked for. It goes back to the payer.
+
+    What the payment received and the excess are together what arrived. The excess stays in suspense until its
+    return is completed. If the return fails, the excess is an exception with the id of its bank transaction.
+    """
+
+    TRANSITIONS = {
+        ResolutionState.OPEN: {
+            ResolutionState.SENDING_BACK,
+            ResolutionState.SENT_BACK,
+            ResolutionState.TAKEN_BACK,
+        },
+        ResolutionState.SENDING_BACK: {
+            ResolutionState.OPEN,
+            ResolutionState.SENT_BACK,
+            ResolutionState.TAKEN_BACK,
+        },
+        ResolutionState.SENT_BACK: {ResolutionState.OPEN},  # the return bounced
+    }
+    STATE_FIELD = "resolution_state"
+
+    movement = models.OneToOneField(
+        BankTransaction, on_delete=models.PROTECT, primary_key=True, related_name="excess"
+    )
+    amount = models.BigIntegerField(help_text="Satang.")
+    resolution_state = models.CharField(
+        max_length=12, choices=ResolutionState.choices, default=ResolutionState.OPEN, blank=True
+    )
+    resolved_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        triggers = [
+            triggers.keep_rows("an excess is never deleted"),
+            triggers.ReadOnly(
+                "an excess never changes", exclude=["resolution_state", "resolved_at"], is_forbidden=True
+            ),
+            triggers.initial("resolution_state", [ResolutionState.OPEN], noun="an excess"),
+            triggers.Transitions(),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(amount__gte=1), name="excess_amount_positive"),
+            models.CheckConstraint(
+                condition=Q(resolution_state="", resolved_at__isnull=True)
+                | Q(
+                    resolution_state__in=["sending_back", "sent_back", "taken_back"],
+                    resolved_at__isnull=False,
+                ),
+                name="excess_state_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.movement_id} {self.resolution_state}"
+
+    def resolve(self, target: ResolutionState, *, now: datetime) -> None:
+        """Change the state, or raise IllegalTransition. The caller holds the lock of the bank transaction."""
+        self.transition(target, resolved_at=now if target else None)
+
+
 class ExceptionReason(models.TextChoices):
     UNMATCHED = MatchResult.UNMATCHED.value, "Unknown reference"
     DUPLICATE = MatchResult.DUPLICATE.value, "Paid twice"
     AMOUNT_MISMATCH = MatchResult.AMOUNT_MISMATCH.value, "Wrong amount"
     LATE = MatchResult.LATE.value, "Paid after expiry"
+    EXCESS = "excess", "Excess not sent back"
     REVERSAL = "reversal", "Reversed by the bank"
     CONFLICT = NotificationResult.CONFLICT.value, "Contradicts an earlier message"
     UNREADABLE = NotificationResult.UNREADABLE.value, "Unreadable message"

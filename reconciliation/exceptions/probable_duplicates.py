@@ -13,7 +13,7 @@ from datetime import datetime
 from core import ids, rows
 from ledger import accounts
 from ledger import services as ledger
-from reconciliation.exceptions import resolution_records
+from reconciliation.exceptions import excesses, resolution_records
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
@@ -96,4 +96,5 @@ def _merge_resolution(movement: BankTransaction) -> Resolution:
 
 def _is_open_credit(movement: BankTransaction) -> bool:
     is_held = movement.match_result in HELD_RESULTS and movement.resolution_state == ResolutionState.OPEN
-    return is_held and movement.kind == BankTransactionKind.CREDIT
+    is_open_credit = is_held and movement.kind == BankTransactionKind.CREDIT
+    return is_open_credit or excesses.find_open(movement) is not None

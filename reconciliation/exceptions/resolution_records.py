@@ -44,6 +44,7 @@ DISMISSIBLE_RESULTS = [*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
 CONFIRMED_TYPES = {
     ResolutionType.SENT_BACK,
     ResolutionType.SENT_BACK_BY_HAND,
+    ResolutionType.EXCESS_SENT_BACK,
     ResolutionType.WRITTEN_OFF,
     ResolutionType.KEPT,
     ResolutionType.BOOKED_RETURNED,

@@ -18,6 +18,7 @@ from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import (
     contradictions,
+    excesses,
     explanations,
     probable_duplicates,
     resolution_records,
@@ -31,6 +32,7 @@ from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
     BankTransactionKind,
+    Excess,
     MatchResult,
     Resolution,
     ResolutionState,
@@ -42,7 +44,8 @@ from transfers.models import TransferContradiction
 
 PAYABLE = (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
 REOPENABLE = (ResolutionState.DISMISSED, ResolutionState.WRITTEN_OFF, ResolutionState.MERGED)
-RETURN_TYPES = {ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
+EXCESS_TYPES = frozenset({ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND})
+RETURN_TYPES = {*EXCESS_TYPES, ResolutionType.EXCESS_SENT_BACK}
 
 
 def allowed_types(movement: BankTransaction) -> frozenset[ResolutionType]:
@@ -53,6 +56,8 @@ def allowed_types(movement: BankTransaction) -> frozenset[ResolutionType]:
 
 
 def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType]:
+    if excesses.find_open(movement) is not None:
+        return frozenset() if probable_duplicates.find([movement]) else EXCESS_TYPES
     if movement.resolution_state in REOPENABLE:
         return frozenset({ResolutionType.REOPENED})
     if movement.match_result not in HELD_RESULTS or movement.resolution_state != ResolutionState.OPEN:
@@ -66,6 +71,8 @@ def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType
     is_acceptable = movement.match_result in (MatchResult.LATE, MatchResult.AMOUNT_MISMATCH)
     if is_acceptable and movement.payment is not None and movement.payment.status in PAYABLE:
         types |= {ResolutionType.ACCEPTED}
+        if movement.amount > movement.payment.amount:
+            types |= {ResolutionType.EXCESS_SENT_BACK}
     return frozenset(types)
 
 
@@ -109,6 +116,28 @@ def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> Ba
     return _credit(
         movement, payment, ResolutionType.ACCEPTED if is_own else ResolutionType.ATTACHED, note, now
     )
+
+
+@resolution_records.decision(ResolutionType.EXCESS_SENT_BACK)
+def return_excess(movement_id: str, *, note: str, now: datetime) -> Return | Excess:
+    """Let an over-payment pay its payment with the payment's amount, and order a return of the rest.
+
+    The return goes to the payer's account as the bank reported it. If it is unknown, or if this bank cannot
+    send a part, the excess waits for another decision, and is the result.
+    """
+    payment_id = _payment_id_of(movement_id)
+    payment = None if payment_id is None else _lock_payable(payment_id, now)
+    movement = _lock_open(movement_id)
+    _check_no_probable_duplicate(movement)
+    _check_confirmed(movement)
+    if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(movement):
+        raise ActionNotAllowed(_("This money has no excess, or its payment is not waiting for money."))
+    _check_not_reversed(movement)
+    resolution = resolution_records.draft(movement.id, ResolutionType.EXCESS_SENT_BACK, note, now, payment.id)
+    crediting.credit_from_suspense(movement, payment, resolution, received=payment.amount)
+    excess = excesses.create(movement, movement.amount - payment.amount, now=now)
+    destination = returns.find_destination_of_payer(movement)
+    return returns.order_return(movement, destination, note=note, now=now) if destination else excess
 
 
 @resolution_records.decision(ResolutionType.SENT_BACK)
@@ -292,13 +321,32 @@ def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
 
 
 def _lock_open(movement_id: str) -> BankTransaction:
-    """An unresolved bank transaction, under its lock. Raises AlreadyResolved."""
+    """An unresolved bank transaction, or one with an open excess, under its lock. Raises AlreadyResolved."""
     movement: BankTransaction = BankTransaction.objects.locked(movement_id)
     if movement.resolution_state == ResolutionState.TAKEN_BACK:
         raise AlreadyResolved(_("The bank has reversed this money: there is nothing to decide."))
-    if movement.resolution_state != ResolutionState.OPEN:
+    if movement.resolution_state != ResolutionState.OPEN and excesses.find_open(movement) is None:
         raise resolution_records.already_resolved(movement_id)
     return movement
+
+
+def _check_confirmed(movement: BankTransaction) -> None:
+    """Raises ActionNotAllowed for money that cannot leave yet."""
+    if not movement.is_confirmed:
+        raise resolution_records.NotConfirmed(
+            _(
+                "Only an uploaded statement reports this money. The bank or a second person must confirm it "
+                "before it can be sent."
+            )
+        )
+
+
+def _check_not_reversed(movement: BankTransaction) -> None:
+    """Raises ActionNotAllowed for money that the bank is taking back itself."""
+    if reversals.find_unapplied(movement) is not None:
+        raise resolution_records.BeingReversed(
+            _("The bank is reversing money of this transaction: ask the bank how much is left.")
+        )
 
 
 def _check_no_probable_duplicate(movement: BankTransaction) -> None:
@@ -331,19 +379,10 @@ def _return_to_payer(
         Payment.objects.locked(payment_id)
     movement = _lock_open(movement_id)
     _check_no_probable_duplicate(movement)
-    if not movement.is_confirmed:
-        raise resolution_records.NotConfirmed(
-            _(
-                "Only an uploaded statement reports this money. The bank or a second person must confirm it "
-                "before it can be sent."
-            )
-        )
+    _check_confirmed(movement)
     if type not in allowed_types(movement):
         raise ActionNotAllowed(_("This bank transaction has no money that can be returned."))
-    if reversals.find_unapplied(movement) is not None:
-        raise resolution_records.BeingReversed(
-            _("The bank is reversing money of this transaction: ask the bank how much is left.")
-        )
+    _check_not_reversed(movement)
     try:
         payer_return = create(movement)
     except NoDestination:

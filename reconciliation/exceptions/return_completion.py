@@ -9,7 +9,8 @@ from django.db import transaction
 from approvals import services as approvals
 from banks import TransferResult
 from ledger import services as ledger
-from reconciliation.exceptions import returns
+from payments.models import Payment
+from reconciliation.exceptions import excesses, returns
 from reconciliation.matching import reversals
 from reconciliation.models import BankTransaction, ResolutionState, Return, ReturnStatus
 from transfers import services as transfers
@@ -66,14 +67,18 @@ def run_due(*, now: Callable[[], datetime]) -> None:
 
 
 def lock(order_id: str) -> tuple[BankTransaction, Return]:
-    movement_id = Return.objects.values_list("movement_id", flat=True).get(pk=order_id)
+    """Lock payment, bank transaction and return. A reversal of an excess changes the payment too."""
+    keys = Return.objects.values_list("movement_id", "movement__payment_id")
+    movement_id, payment_id = keys.get(pk=order_id)
+    if payment_id is not None:
+        Payment.objects.locked(payment_id)
     movement = BankTransaction.objects.locked(movement_id)
     return movement, Return.objects.select_for_update(no_key=True).get(pk=order_id)
 
 
 def _complete(movement: BankTransaction, payer_return: Return, result: TransferResult, now: datetime) -> None:
     payer_return.transition(ReturnStatus.COMPLETED, bank_reference=result.reference, completed_at=now)
-    movement.resolve(ResolutionState.SENT_BACK, now=now)
+    excesses.held_part(movement).resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
 
 
@@ -91,5 +96,6 @@ def _money_came_back(movement: BankTransaction, payer_return: Return, now: datet
 
 def reopen(movement: BankTransaction, now: datetime) -> None:
     """Make the money an exception again, unless its bank reversed it meanwhile: then apply that reversal."""
-    movement.resolve(ResolutionState.OPEN, now=now)
-    reversals.apply_if_due(reversals.find_due(movement), movement, None, now=now)
+    excesses.held_part(movement).resolve(ResolutionState.OPEN, now=now)
+    payment = movement.payment if movement.is_credited else None
+    reversals.apply_if_due(reversals.find_due(movement), movement, payment, now=now)

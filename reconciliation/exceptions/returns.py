@@ -1,5 +1,7 @@
 """Returns: held money goes back to its payer, by an order to the bank or by staff at the bank.
 
+The held money is all of a bank transaction, or the excess of one that was accepted.
+
 `reconciliation.exceptions.return_completion` handles the results of these orders.
 """
 
@@ -16,6 +18,7 @@ from ledger import accounts
 from ledger import services as ledger
 from merchants import bank_connections
 from merchants.models import Merchant
+from reconciliation.exceptions import excesses
 from reconciliation.models import BankTransaction, ResolutionState, Return, ReturnStatus
 from refunds.destinations import UNKNOWN_NAME
 from transfers import services as transfers
@@ -46,10 +49,11 @@ class ReturnDestination:
 def destination_of_payer(movement: BankTransaction) -> ReturnDestination:
     """The payer's account as the bank reported it, or the payment to void at a bank that only voids.
 
-    Raises NoDestination, and NoSender if the bank never reported the id to void.
+    Raises NoDestination, and NoSender if the bank never reported the id to void. An excess cannot be voided:
+    a void takes back the whole payment.
     """
     if banks.is_void_only(accounts.bank(movement.bank)):
-        if not movement.id_at_bank:
+        if not movement.id_at_bank or excesses.find(movement) is not None:
             raise NoSender()
         return ReturnDestination(transaction_id=movement.id_at_bank, is_payers=True)
     try:
@@ -58,6 +62,16 @@ def destination_of_payer(movement: BankTransaction) -> ReturnDestination:
         raise NoDestination() from None
     name = movement.payer_name or UNKNOWN_NAME
     return ReturnDestination(movement.payer_bank_code, movement.payer_account, name, is_payers=True)
+
+
+def find_destination_of_payer(movement: BankTransaction) -> ReturnDestination | None:
+    """The payer's account if it is known and this bank can send to it."""
+    try:
+        destination = destination_of_payer(movement)
+        check_bank_can_send(movement, destination)
+    except (NoDestination, NoSender):
+        return None
+    return destination
 
 
 def check_bank_can_send(movement: BankTransaction, destination: ReturnDestination | None = None) -> None:
@@ -85,7 +99,7 @@ def destination_from_staff(movement: BankTransaction, destination: ReturnDestina
 def order_return(
     movement: BankTransaction, destination: ReturnDestination, *, note: str, now: datetime
 ) -> Return:
-    """Order a return of the whole amount. The caller holds the lock of the bank transaction.
+    """Order a return of the held amount. The caller holds the lock of the bank transaction.
 
     A return to another account than the payer's may wait for a second person.
     """
@@ -104,7 +118,7 @@ def order_return(
         movement, payer_return, ApprovalKind.RETURN, note, now, destination
     )
     transfers.queue(order, route=route, at=now, merchant_id=_merchant_id(movement), is_held=is_held)
-    movement.resolve(ResolutionState.SENDING_BACK, now=now)
+    excesses.held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
     return payer_return
 
 
@@ -113,13 +127,13 @@ def record_manual_return(
 ) -> Return:
     """Record that staff sent the money at the bank. The caller holds the lock of the bank transaction.
 
-    It may wait for a second person; until then the bank transaction is being sent back.
+    It may wait for a second person; until then the money is being sent back.
     """
     payer_return = _create(
         movement, accounts.bank(movement.bank), now, is_manual=True, bank_reference=bank_reference
     )
     if _needs_approval(movement, payer_return, ApprovalKind.RETURN_BY_HAND, note, now):
-        movement.resolve(ResolutionState.SENDING_BACK, now=now)
+        excesses.held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
     else:
         complete_manual_return(movement, payer_return, now=now)
     return payer_return
@@ -128,7 +142,7 @@ def record_manual_return(
 def complete_manual_return(movement: BankTransaction, payer_return: Return, *, now: datetime) -> None:
     """The caller holds the locks: bank transaction, return."""
     payer_return.transition(ReturnStatus.COMPLETED, completed_at=now)
-    movement.resolve(ResolutionState.SENT_BACK, now=now)
+    excesses.held_part(movement).resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
 
 
@@ -187,7 +201,7 @@ def _create(movement: BankTransaction, route: str, now: datetime, **fields: obje
     payer_return: Return = Return.objects.create(
         id=ids.new("rtn_", now),
         movement=movement,
-        amount=movement.amount,
+        amount=excesses.held_part(movement).amount,
         route=route,
         created_at=now,
         **fields,

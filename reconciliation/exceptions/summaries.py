@@ -51,7 +51,7 @@ def is_open(movement: BankTransaction) -> bool:
 
 
 def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
-    found = list(BankTransaction.objects.filter(pk__in=ids).select_related("payment", "merchant"))
+    found = list(BankTransaction.objects.filter(pk__in=ids).select_related("payment", "merchant", "excess"))
     credited = _credited_transactions(movement.payment_id for movement in found)
     returns = _latest_returns(ids) | _manual_returns(found)
     subject_ids = [*(movement.id for movement in found), *(each.id for each in returns.values())]
@@ -67,6 +67,7 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
                 movement,
                 credited.get(movement.payment_id),
                 payer_return := returns.get(movement.id),
+                excess=getattr(movement, "excess", None),
                 is_waiting_for_approval=movement.id in waiting_ids
                 or (payer_return is not None and payer_return.id in waiting_ids),
                 probable_duplicate=duplicates.get(movement.id),

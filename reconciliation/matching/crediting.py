@@ -20,19 +20,22 @@ POLICY_ACTOR = "policy:late_money"
 def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now: datetime) -> None:
     """Make the payments succeed by money from the account `source`, with a fixed number of statements."""
     payments.succeed(
-        [
-            PaidPayment(payment, movement.paid_at, payer_of(movement), movement.amount, movement.is_confirmed)
-            for movement, payment in paid
-        ],
+        [_paid_payment(movement, payment, movement.amount) for movement, payment in paid],
         source=source,
         now=now,
     )
 
 
-def credit_from_suspense(movement: BankTransaction, payment: Payment, resolution: Resolution) -> None:
-    """Credit held money to this payment, by a decision of staff or by the merchant's policy."""
+def credit_from_suspense(
+    movement: BankTransaction, payment: Payment, resolution: Resolution, *, received: int | None = None
+) -> None:
+    """Credit held money to this payment, by a decision of staff or by the merchant's policy.
+
+    received: satang, if only a part of the money is credited. The rest stays in suspense.
+    """
     source = accounts.suspense_for(accounts.bank(movement.bank))
-    credit([(movement, payment)], source=source, now=resolution.created_at)
+    paid = _paid_payment(movement, payment, movement.amount if received is None else received)
+    payments.succeed([paid], source=source, now=resolution.created_at)
     is_attached = resolution.type == ResolutionType.ATTACHED
     target = ResolutionState.ATTACHED if is_attached else ResolutionState.ACCEPTED
     movement.resolve(target, now=resolution.created_at, payment=payment, merchant=payment.merchant)
@@ -56,6 +59,10 @@ def update_payer(movement: BankTransaction, payment: Payment, *, now: datetime) 
     """Add the payer details of a later report, and send the refunds that waited for them."""
     payments.add_payer_details(payment, payer_of(movement))
     refunds.send_waiting(payment, now=now)
+
+
+def _paid_payment(movement: BankTransaction, payment: Payment, received: int) -> PaidPayment:
+    return PaidPayment(payment, movement.paid_at, payer_of(movement), received, movement.is_confirmed)
 
 
 def payer_of(movement: BankTransaction) -> Payer:

@@ -248,6 +248,7 @@ class BankTransaction(StateMachine):
             ("accept_exception", "Can accept money for its payment"),
             ("attach_exception", "Can attach money to another payment"),
             ("send_back_exception", "Can send money back to the payer"),
+            ("return_excess_exception", "Can send the excess of an over-payment back to the payer"),
             ("send_to_exception", "Can send money back to another account"),
             ("manual_return_exception", "Can record money that was sent back at the bank"),
             ("merge_exception", "Can merge bank transactions that are one"),

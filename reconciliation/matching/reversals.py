@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from approvals import services as approvals
 from core import rows
@@ -10,11 +11,12 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments.models import Payment
-from reconciliation.exceptions import probable_duplicates, returns
+from reconciliation.exceptions import excesses, probable_duplicates, returns
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankTransaction,
     BankTransactionKind,
+    Excess,
     MatchResult,
     Resolution,
     ResolutionState,
@@ -156,8 +158,7 @@ def _take_money(
     if credit.is_credited and payment is not None:
         if refunds.reversed_amount(payment):
             return False
-        _debit_merchant(reversal, credit, payment, now)
-        return True
+        return _take_credited(reversal, credit, payment, now)
     return (
         credit.match_result != MatchResult.PENDING
         and reversal.amount == credit.amount
@@ -165,30 +166,53 @@ def _take_money(
     )
 
 
-def _debit_merchant(
+def _take_credited(
     reversal: BankTransaction, credit: BankTransaction, payment: Payment, now: datetime
+) -> bool:
+    """Take credited money from the merchant, and the excess from suspense if all of it is reversed."""
+    excess = excesses.find(credit)
+    if excess is None or reversal.amount <= credit.amount - excess.amount:
+        _debit_merchant(reversal, credit, payment, now)
+        return True
+    if reversal.amount < credit.amount or not _can_take(excess, credit, now):
+        return False
+    excess.resolve(ResolutionState.TAKEN_BACK, now=now)
+    _debit_merchant(reversal, credit, payment, now, from_suspense=excess.amount)
+    return True
+
+
+def _debit_merchant(
+    reversal: BankTransaction,
+    credit: BankTransaction,
+    payment: Payment,
+    now: datetime,
+    *,
+    from_suspense: int = 0,
 ) -> None:
-    """Take the money from the merchant. Unconfirmed money is in its own account, so the balance stays."""
-    route = accounts.bank(reversal.bank)
-    refunds.record_reversal(payment, reversal_id=reversal.id, route=route, amount=reversal.amount, now=now)
-    reverse = ledger.reverse if credit.is_confirmed else ledger.reverse_unconfirmed
-    reverse(
-        merchant_id=payment.merchant_id,
-        type=JournalType.REVERSAL,
-        subject_id=reversal.id,
-        source_id=payment.id,
-        amount=reversal.amount,
-        to=route,
-        now=now,
-    )
+    """Take the money from the merchant. Unconfirmed money is in its own account, so the balance stays.
+
+    from_suspense: the satang of it that are held for staff.
+    """
+    route, amount = accounts.bank(reversal.bank), reversal.amount - from_suspense
+    refunds.record_reversal(payment, reversal_id=reversal.id, route=route, amount=amount, now=now)
+    posted: dict[str, Any] = {
+        "merchant_id": payment.merchant_id,
+        "type": JournalType.REVERSAL,
+        "subject_id": reversal.id,
+        "source_id": payment.id,
+        "amount": amount,
+        "to": route,
+        "now": now,
+    }
+    if credit.is_confirmed:
+        ledger.reverse(**posted, from_suspense=from_suspense)
+    else:
+        ledger.reverse_unconfirmed(**posted)
 
 
 def _release_from_suspense(reversal: BankTransaction, credit: BankTransaction, now: datetime) -> bool:
     """Take held money out of suspense if it is still there."""
-    is_sending = credit.resolution_state == ResolutionState.SENDING_BACK
-    if is_sending and not returns.cancel_pending(credit, now=now):
-        return False
-    if credit.resolution_state not in (ResolutionState.OPEN, ResolutionState.SENDING_BACK):
+    if not _can_take(credit, credit, now):
         return False
     credit.resolve(ResolutionState.TAKEN_BACK, now=now)
     route = accounts.bank(reversal.bank)
@@ -196,3 +220,10 @@ def _release_from_suspense(reversal: BankTransaction, credit: BankTransaction, n
         subject_id=reversal.id, amount=reversal.amount, to=route, now=now, type=JournalType.REVERSAL
     )
     return True
+
+
+def _can_take(held: BankTransaction | Excess, credit: BankTransaction, now: datetime) -> bool:
+    """Whether held money is still here. Cancels a return that its bank has not got yet."""
+    if held.resolution_state == ResolutionState.SENDING_BACK:
+        return returns.cancel_pending(credit, now=now)
+    return held.resolution_state == ResolutionState.OPEN

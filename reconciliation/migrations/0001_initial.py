@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
             name='Return',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('amount', models.BigIntegerField(help_text='Satang; all of the bank transaction.')),
+                ('amount', models.BigIntegerField(help_text='Satang; all of the held money.')),
                 ('route', models.CharField(help_text='The bank that sends it, such as bank:sandbox.', max_length=30)),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('completed', 'Completed'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=9)),
                 ('is_manual', models.BooleanField(default=False, help_text='Staff returned it at the bank themselves; there is no order.')),
@@ -148,7 +148,7 @@ class Migration(migrations.Migration):
                 ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
             ],
             options={
-                'permissions': [('accept_exception', 'Can accept money for its payment'), ('attach_exception', 'Can attach money to another payment'), ('send_back_exception', 'Can send money back to the payer'), ('send_to_exception', 'Can send money back to another account'), ('manual_return_exception', 'Can record money that was sent back at the bank'), ('merge_exception', 'Can merge bank transactions that are one'), ('dismiss_exception', 'Can dismiss exceptions about no money of ours'), ('write_off_exception', 'Can write off money that a bank took back'), ('credit_exception', 'Can credit merchants with refunds that came back'), ('returned_exception', 'Can book transfers as returned'), ('failed_exception', 'Can book transfers and card payments as failed'), ('reopen_exception', 'Can reopen resolved exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
+                'permissions': [('accept_exception', 'Can accept money for its payment'), ('attach_exception', 'Can attach money to another payment'), ('send_back_exception', 'Can send money back to the payer'), ('return_excess_exception', 'Can send the excess of an over-payment back to the payer'), ('send_to_exception', 'Can send money back to another account'), ('manual_return_exception', 'Can record money that was sent back at the bank'), ('merge_exception', 'Can merge bank transactions that are one'), ('dismiss_exception', 'Can dismiss exceptions about no money of ours'), ('write_off_exception', 'Can write off money that a bank took back'), ('credit_exception', 'Can credit merchants with refunds that came back'), ('returned_exception', 'Can book transfers as returned'), ('failed_exception', 'Can book transfers and card payments as failed'), ('reopen_exception', 'Can reopen resolved exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
             },
         ),
         migrations.CreateModel(
@@ -226,7 +226,7 @@ class Migration(migrations.Migration):
             name='ReconciliationException',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
+                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
                 ('bank', models.CharField(max_length=20)),
                 ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
                 ('payment_id', core.columns.PublicId(db_collation='C', max_length=31, null=True)),
@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('subject_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction, notification, refund or contradiction.', max_length=31)),
-                ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('confirmed', 'Confirmed')], max_length=17)),
+                ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('excess_sent_back', 'Excess Sent Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('confirmed', 'Confirmed')], max_length=17)),
                 ('note', models.CharField(max_length=500)),
                 ('payment_id', core.columns.PublicId(db_collation='C', help_text='The payment of the exception.', max_length=31, null=True)),
                 ('reopen_count', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How often its subject had been reopened before.')),
@@ -260,7 +260,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'indexes': [models.Index(fields=['subject_id'], name='resolution_by_subject'), models.Index(condition=models.Q(('payment_id__isnull', False)), fields=['payment_id'], name='resolution_by_payment')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['accepted', 'attached', 'sent_back', 'sent_back_by_hand', 'merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed', 'reopened', 'confirmed'])), name='resolution_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('actor', ''), _negated=True), models.Q(('note', ''), _negated=True)), name='resolution_has_actor_and_note'), models.UniqueConstraint(condition=models.Q(('type__in', ['merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed'])), fields=('subject_id', 'reopen_count'), name='resolution_ends_subject_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into_id__isnull', False), ('type', 'merged')), models.Q(models.Q(('type', 'merged'), _negated=True), ('merged_into_id__isnull', True)), _connector='OR'), name='resolution_merged_into_iff_merged'), models.UniqueConstraint(condition=models.Q(('type', 'reopened')), fields=('subject_id', 'reopen_count'), name='resolution_reopens_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'confirmed')), fields=('subject_id',), name='resolution_confirms_subject_once')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['accepted', 'attached', 'sent_back', 'sent_back_by_hand', 'excess_sent_back', 'merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed', 'reopened', 'confirmed'])), name='resolution_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('actor', ''), _negated=True), models.Q(('note', ''), _negated=True)), name='resolution_has_actor_and_note'), models.UniqueConstraint(condition=models.Q(('type__in', ['merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed'])), fields=('subject_id', 'reopen_count'), name='resolution_ends_subject_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into_id__isnull', False), ('type', 'merged')), models.Q(models.Q(('type', 'merged'), _negated=True), ('merged_into_id__isnull', True)), _connector='OR'), name='resolution_merged_into_iff_merged'), models.UniqueConstraint(condition=models.Q(('type', 'reopened')), fields=('subject_id', 'reopen_count'), name='resolution_reopens_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'confirmed')), fields=('subject_id',), name='resolution_confirms_subject_once')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
@@ -659,6 +659,36 @@ class Migration(migrations.Migration):
                 'default_permissions': (),
                 'constraints': [models.UniqueConstraint(fields=('background_import', 'number'), name='statementpart_once')],
             },
+        ),
+        migrations.CreateModel(
+            name='Excess',
+            fields=[
+                ('movement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='excess', serialize=False, to='reconciliation.banktransaction')),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolved_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='excess_amount_positive'), models.CheckConstraint(condition=models.Q(models.Q(('resolution_state', ''), ('resolved_at__isnull', True)), models.Q(('resolution_state__in', ['sending_back', 'sent_back', 'taken_back']), ('resolved_at__isnull', False)), _connector='OR'), name='excess_state_known')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an excess is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c4c951893ee9382b37e95c65caf416f5ce35e024', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ab833', table='reconciliation_excess', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'an excess never changes' USING ERRCODE = 'insufficient_privilege';", hash='983adda267dee2d52b087aa1fba8838021380a0f', operation='UPDATE', pgid='pgtrigger_read_only_1ee4e', table='reconciliation_excess', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='resolution_state_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.resolution_state NOT IN (''))", func="RAISE EXCEPTION 'an excess cannot begin like that' USING ERRCODE = 'check_violation';", hash='33f18889e35609471334894f8de098125fa69b3e', operation='INSERT', pgid='pgtrigger_resolution_state_initial_90d03', table='reconciliation_excess', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', '')))", func="RAISE EXCEPTION 'excess cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='cf86bde7540918f0d4b246c125cf3d9b9da1afdf', operation='UPDATE', pgid='pgtrigger_transitions_0413c', table='reconciliation_excess', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -25,6 +25,12 @@ LEFT JOIN merchants_merchant AS merchant
     ON merchant.bank = movement.bank AND merchant.biller_id = movement.biller_id AND merchant.biller_id <> ''
 WHERE movement.match_result || movement.resolution_state IN ('unmatched', 'duplicate', 'amount_mismatch', 'late')
 UNION ALL
+SELECT movement.id, 'excess', movement.bank, movement.merchant_id, movement.payment_id, excess.amount,
+    movement.reference1,
+    coalesce(nullif(movement.later_bank_transaction_id, ''), movement.bank_transaction_id), movement.received_at
+FROM reconciliation_excess AS excess JOIN reconciliation_banktransaction AS movement ON movement.id = excess.movement_id
+WHERE excess.resolution_state = ''
+UNION ALL
 SELECT notification.id, notification.result, notification.bank, movement.merchant_id, movement.payment_id, NULL,
     coalesce(movement.reference1, ''), coalesce(movement.bank_transaction_id, ''), notification.received_at
 FROM reconciliation_banknotification AS notification LEFT JOIN reconciliation_banktransaction AS movement ON movement.id = notification.movement_id
@@ -370,14 +376,71 @@ CREATE OR REPLACE TRIGGER reconciliation_show_exception_on_payment AFTER INSERT 
     EXECUTE FUNCTION reconciliation_show_exception_on_payment();
 
 
--- A return takes the whole amount of a credit that is an open exception.
+CREATE OR REPLACE FUNCTION reconciliation_show_excess_on_payment() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE payments_paymentexception SET status = 'excess_' || coalesce(nullif(NEW.resolution_state, ''), 'open')
+        WHERE id = NEW.movement_id;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER reconciliation_show_excess_on_payment AFTER INSERT OR UPDATE OF resolution_state ON reconciliation_excess
+    FOR EACH ROW
+    EXECUTE FUNCTION reconciliation_show_excess_on_payment();
+
+CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_of_excess AFTER INSERT OR UPDATE OF resolution_state ON reconciliation_excess
+    FOR EACH ROW
+    EXECUTE FUNCTION reconciliation_refresh_exception_of_column('movement_id');
+
+
+CREATE OR REPLACE TRIGGER reconciliation_check_excess_confirmed BEFORE INSERT ON reconciliation_excess
+    FOR EACH ROW
+    EXECUTE FUNCTION reconciliation_require_confirmed('movement_id');
+
+
+-- What the payment received and the excess are together the money that arrived.
+-- The argument is the column with the id of the bank transaction.
+CREATE OR REPLACE FUNCTION reconciliation_check_parts() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    moved text := to_jsonb(NEW) ->> TG_ARGV[0];
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM reconciliation_banktransaction AS movement
+        JOIN payments_payment AS payment ON payment.id = movement.payment_id
+        LEFT JOIN reconciliation_excess AS excess ON excess.movement_id = movement.id
+        WHERE movement.id = moved AND movement.kind = 'credit'
+            AND (excess.movement_id IS NULL OR movement.match_result = 'amount_mismatch' AND movement.resolution_state = 'accepted')
+            AND coalesce(payment.amount_received, payment.amount) + coalesce(excess.amount, 0) = movement.amount
+    ) THEN
+        RAISE EXCEPTION 'the credited amount and the excess of % are not what arrived', moved USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+DROP TRIGGER IF EXISTS reconciliation_check_parts ON reconciliation_excess;
+CREATE CONSTRAINT TRIGGER reconciliation_check_parts AFTER INSERT ON reconciliation_excess DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW
+    EXECUTE FUNCTION reconciliation_check_parts('movement_id');
+
+DROP TRIGGER IF EXISTS reconciliation_check_parts ON reconciliation_banktransaction;
+CREATE CONSTRAINT TRIGGER reconciliation_check_parts AFTER UPDATE OF resolution_state ON reconciliation_banktransaction DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.resolution_state IN ('accepted', 'attached'))
+    EXECUTE FUNCTION reconciliation_check_parts('id');
+
+
+-- A return takes all that is held: a credit that is an open exception, or the open excess of an accepted one.
 CREATE OR REPLACE FUNCTION reconciliation_check_new_return() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.movement_id AND kind = 'credit'
             AND resolution_state = '' AND amount = NEW.amount
-            AND match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late')) THEN
+            AND match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late'))
+       AND NOT EXISTS (SELECT FROM reconciliation_excess WHERE movement_id = NEW.movement_id
+            AND resolution_state = '' AND amount = NEW.amount) THEN
         RAISE EXCEPTION 'only held money can be returned, and only in full' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;

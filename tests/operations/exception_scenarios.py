@@ -84,12 +84,26 @@ def send_back(refund_shop: RefundShop, serving: Serving) -> None:
 
 
 def begin_to_send_back(refund_shop: RefundShop, serving: Serving) -> None:
-    """Send back two: one is submitted without an answer, one is queued."""
+    """Send back three: one is submitted without an answer, another and an excess are queued."""
     seller = _shop(refund_shop)
     serving(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
     decide("send_back", seller.unmatched())
     run_returns()
     decide("send_back", seller.unmatched())
+    decide("return_excess", seller.mismatch(150_005))
+
+
+def return_excess(refund_shop: RefundShop, serving: Serving) -> None:
+    """Split four over-payments: sent back, waiting after a failure, sent back by hand, reversed."""
+    seller = _shop(refund_shop)
+    serving(sends=[DONE, REFUSED, REFUSED, REFUSED])
+    sent, open_excess, by_hand, reversed_credit = (seller.mismatch(150_000 + more) for more in (1, 2, 3, 4))
+    for movement in (sent, open_excess, by_hand, reversed_credit):
+        decide("return_excess", movement)
+        run_returns()
+    decide("record_manual_return", by_hand, bank_reference="counter 8")
+    seller.reverse(reversed_credit)
+    seller.reverse(sent, 150_000)
 
 
 def send_back_by_hand(refund_shop: RefundShop, serving: Serving) -> None:
@@ -311,7 +325,8 @@ def merge_duplicates(refund_shop: RefundShop, serving: Serving) -> None:
 
 
 SCENARIOS = [
-    accept, decide_as_merchant, accept_by_policy, attach, send_back, send_back_by_hand, dismiss,
+    accept, decide_as_merchant, accept_by_policy, attach, return_excess, send_back, send_back_by_hand,
+    dismiss,
     credit_returned_refund,
     reverse, reverse_more_than_balance, reverse_after_refund,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,

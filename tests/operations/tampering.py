@@ -157,6 +157,7 @@ TAMPERINGS = {
         "match_result = 'applied'"),
         "UPDATE reconciliation_banktransaction SET payment_id = NULL WHERE match_result = 'applied'",
         "UPDATE reconciliation_banktransaction SET match_result = 'late' WHERE match_result = 'applied'",
+        "UPDATE reconciliation_excess SET amount = amount + 1",
     ],
     "each failed QR payment has a decline": [
         "UPDATE reconciliation_banktransaction SET match_result = 'unmatched' WHERE match_result = 'declined'"
@@ -216,6 +217,8 @@ TAMPERINGS = {
         ("UPDATE reconciliation_banktransaction SET resolution_state = 'taken_back', resolved_at = now() "
         f"WHERE id = {WAITS}"),
         "UPDATE refunds_refund SET returned_at = NULL WHERE returned_at IS NOT NULL",
+        "UPDATE reconciliation_excess SET amount = amount + 1 WHERE resolution_state = ''",
+        "DELETE FROM reconciliation_excess WHERE resolution_state = 'sending_back'",
     ],
     "each bank reversal has its journal": [
         delete_posting("reversal"),
@@ -272,12 +275,17 @@ TAMPERINGS = {
         "resolution_state = 'sending_back'"),
         "DELETE FROM reconciliation_return WHERE status = 'pending'",
         "UPDATE reconciliation_return SET status = 'canceled' WHERE status = 'pending'",
+        "UPDATE reconciliation_excess SET amount = amount + 1 WHERE resolution_state = 'sent_back'",
+        ("UPDATE reconciliation_excess SET resolution_state = '', resolved_at = NULL WHERE "
+        "resolution_state = 'sending_back'"),
     ],
     "each resolved bank transaction has its resolution": [
         "DELETE FROM reconciliation_resolution WHERE type = 'attached'",
         "DELETE FROM reconciliation_resolution WHERE actor = 'policy:late_money'",
         "UPDATE reconciliation_resolution SET type = 'sent_back' WHERE type = 'dismissed'",
         "DELETE FROM reconciliation_resolution WHERE type = 'reopened'",
+        "DELETE FROM reconciliation_resolution WHERE type = 'excess_sent_back'",
+        "DELETE FROM reconciliation_excess WHERE resolution_state = 'taken_back'",
         ("UPDATE reconciliation_banktransaction SET resolution_state = '', resolved_at = NULL WHERE "
         "resolution_state = 'dismissed'"),
         ("UPDATE reconciliation_banktransaction SET resolution_state = 'sent_back', resolved_at = now() "
@@ -317,6 +325,7 @@ TAMPERINGS = {
         "UPDATE payments_paymentexception SET amount = amount + 1",
         "UPDATE payments_paymentexception SET status = 'sent_back' WHERE status = 'open'",
         "UPDATE payments_paymentexception SET payment_id = 'pay_other' WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET status = 'accepted' WHERE status = 'excess_open'",
     ],
     "payments with exceptions are marked": [
         "UPDATE payments_payment SET has_exceptions = false",

@@ -9,6 +9,7 @@ from django.db import connection
 
 from core import clock
 from tests.conftest import Shop
+from tests.reconciliation.builders import Seller, decide
 from tests.refunds.builders import OBJECT, PAYEE, REFUNDS, RefundShop, error_of, send_due_refunds
 from tests.tables import count_rows
 from transfers.models import Transfer
@@ -145,10 +146,9 @@ def test_refused_refund_writes_nothing(refund_shop: RefundShop) -> None:
 
 
 def test_refund_is_limited_by_the_received_amount(refund_shop: RefundShop) -> None:
-    payment_id = refund_shop.paid()
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE payments_payment SET amount_received = 150002 WHERE id = %s", [payment_id])
-    refund_shop.paid(100)  # what more was received is in no balance here
+    movement = Seller(refund_shop.shop, refund_shop.bank).mismatch(150_002)
+    decide("accept", movement)
+    payment_id = movement.payment_id or ""
     assert error_of(refund_shop.ask(payment_id, amount=150_003))[1] == "refund_amount_exceeded"
     assert refund_shop.refund(payment_id)["amount"] == 150_002
 

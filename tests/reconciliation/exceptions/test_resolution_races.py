@@ -15,7 +15,7 @@ from payments.models import Payment
 from reconciliation.exceptions import return_completion
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
-from reconciliation.models import BankTransaction, Resolution, Return
+from reconciliation.models import BankTransaction, Excess, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.reconciliation.builders import (
@@ -95,6 +95,30 @@ def test_concurrent_different_resolutions_count_once(seller: Seller) -> None:
             deciding("record_manual_return", movement, bank_reference="b"),
         )
         assert (done(results), Resolution.objects.filter(subject_id=movement.id).count()) == (1, 1)
+
+
+def test_concurrent_decisions_about_an_over_payment_count_once(seller: Seller, served_by: Serving) -> None:
+    served_by()
+    for _ in range(ROUNDS):
+        movement = seller.mismatch(300_000)
+        results = run_concurrently(
+            *[deciding("return_excess", movement)] * 2,
+            deciding("accept", movement),
+            deciding("send_back", movement),
+        )
+        assert (done(results), Resolution.objects.filter(subject_id=movement.id).count()) == (1, 1)
+
+
+def test_excess_and_its_reversal_at_once_take_the_money_once(seller: Seller, served_by: Serving) -> None:
+    served_by(sends=[DONE] * ROUNDS)
+    for _ in range(ROUNDS):
+        movement = seller.mismatch(300_000)
+        decide("return_excess", movement)
+        reversing = notifying(reversal_of(movement))
+        run_concurrently(partial(return_completion.run_due, now=clock.now), reversing, reversing)
+        excess = Excess.objects.get(movement=movement)
+        assert excess.resolution_state in ("sent_back", "taken_back")
+    assert suspense() == 0
 
 
 def test_concurrent_credits_of_a_returned_refund_count_once(seller: Seller, served_by: Serving) -> None:
