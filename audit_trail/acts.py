@@ -8,6 +8,7 @@ class Act(models.TextChoices):
     """An act of staff, with the label that pages show. The object of a record says what it was done to."""
 
     VIEWED = "viewed", _("Viewed personal data")
+    SEARCHED = "searched", _("Searched by a name")
     EXPORTED = "exported", _("Exported the list")
     ADDED = "added", _("Added")
     CHANGED = "changed", _("Changed")

@@ -30,5 +30,8 @@ class FormRecorder:
     def viewed(self, object_type: str, object_id: str) -> None:
         recording.write_view(object_type, object_id)
 
+    def searched(self, object_type: str, details: dict[str, Any]) -> None:
+        recording.write_search(object_type, details)
+
     def exported(self, object_type: str, details: dict[str, Any]) -> None:
         recording.write_export(object_type, details)

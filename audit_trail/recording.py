@@ -125,6 +125,11 @@ def write_view(object_type: str, object_id: str) -> AuditRecord:
     return _insert(Act.VIEWED, object_type, object_id, "")
 
 
+def write_search(object_type: str, details: Values) -> AuditRecord:
+    """Record that somebody found rows of a list by a customer's name."""
+    return _insert(Act.SEARCHED, object_type, "", "", after=values.stored("", details))
+
+
 def write_export(object_type: str, details: Values) -> AuditRecord:
     """Record that somebody took a list away as a file."""
     return _insert(Act.EXPORTED, object_type, "", "", after=values.stored("", details))

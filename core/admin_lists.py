@@ -1,9 +1,11 @@
 """Lists of the console that read a bounded number of rows of any table.
 
 A list shows the newest rows first, by the primary key: ids sort by time. A filter without an index reads the
-newest rows only. A search compares whole values by an index. A count ends at 10,000 rows.
+newest rows only; beside the filter of an owner, the newest rows of this owner. A search compares whole values
+by an index. A count ends at 10,000 rows.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -16,6 +18,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
 from core import bangkok_days, clock, ids, personal_data
+from core.admin_filters import OwnerFilter
 
 # Rows that a filter looks at.
 FILTERED_ROWS = 20_000
@@ -64,6 +67,12 @@ class DateFilter(admin.SimpleListFilter):
         return queryset if self.value() is None else of_days(queryset, str(self.value()))
 
 
+def created_in(rows: Any, value: str) -> Any:
+    """The same by the time of creation, for rows of one owner: its index has them in this order."""
+    days = bangkok_days.between(value, clock.now())
+    return rows.none() if days is None else rows.filter(created_at__gte=days[0], created_at__lt=days[1])
+
+
 def of_days(rows: Any, value: str) -> Any:
     """The rows of these days, by their ids. None for a value that is no day."""
     days = bangkok_days.between(value, clock.now())
@@ -83,17 +92,59 @@ class BoundedChangeList(ChangeList):
     sortable_by: Any
     is_limited = False
     """Whether there are older rows that the filters did not read."""
+    newest_first: Sequence[str] = ()
+    """The order of an index with the rows of the chosen owner."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         # A search or an indexed filter reads few rows in any case.
-        names = set(self.get_filters_params())
+        names = {name for name in self.get_filters_params() if self.params[name]}
+        if not self.query and (owner := self._owner(names)):
+            self._narrow_to_owner(*owner, names)
+        else:
+            self._narrow_to_newest(names)
+        found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        return found
+
+    def _narrow_to_newest(self, names: set[str]) -> None:
+        """Read only the newest rows, or those of the days, for filters without an index."""
         if DateFilter in self.list_filter and DateFilter.parameter_name in names:
             names -= {DateFilter.parameter_name}
             self.root_queryset = of_days(self.root_queryset, self.params[DateFilter.parameter_name])
         if names and not self.query and names.isdisjoint(self.model_admin.indexed_filters):
             self.root_queryset, self.is_limited = newest(self.root_queryset)
-        found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        return found
+
+    def _owner(self, names: set[str]) -> tuple[type[OwnerFilter], str] | None:
+        """The filter of an owner with an index, and the owner, if the address names exactly one."""
+        for given in self.list_filter:
+            if isinstance(given, type) and issubclass(given, OwnerFilter) and given.newest_first:
+                (name,) = given.parameters
+                if name in names and (owner := given.owner_of(self.params[name])):
+                    return given, owner
+        return None
+
+    def _narrow_to_owner(self, given: type[OwnerFilter], owner: str, names: set[str]) -> None:
+        """Read only rows of this owner; for other filters only its newest, or the newest of the days."""
+        rows = self.root_queryset.filter(**{given.lookup: owner})
+        others = names - set(given.parameters)
+        if DateFilter in self.list_filter and DateFilter.parameter_name in others:
+            others -= {DateFilter.parameter_name}
+            rows = created_in(rows, self.params[DateFilter.parameter_name])
+        self.newest_first = given.newest_first
+        if others:
+            older = next(
+                iter(
+                    rows.order_by(*self.newest_first).values_list("created_at", flat=True)[
+                        FILTERED_ROWS : FILTERED_ROWS + 1
+                    ]
+                ),
+                None,
+            )
+            self.is_limited = older is not None
+            rows = rows if older is None else rows.filter(created_at__gt=older)
+        self.root_queryset = rows
+
+    def get_ordering(self, request: HttpRequest, queryset: Any) -> list[Any]:
+        return list(self.newest_first) or super().get_ordering(request, queryset)
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

@@ -26,6 +26,9 @@ class StaffActRecorder(Protocol):
     def exported(self, object_type: str, details: dict[str, Any]) -> None:
         """Somebody took a list away as a file."""
 
+    def searched(self, object_type: str, details: dict[str, Any]) -> None:
+        """Somebody found rows by a customer's name."""
+
 
 _connected: list[StaffActRecorder] = []
 

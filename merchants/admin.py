@@ -3,14 +3,17 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.act_pages import ActingAdmin
 from core.admin import ReadOnlyAdmin
-from merchants import bank_connections
+from core.admin_filters import MAX_LENGTH
+from merchants import admin_filters, bank_connections
 from merchants.bank_acts import BANK_ACTS
 from merchants.key_acts import KEY_ACTS
 from merchants.merchant_acts import MERCHANT_ACTS, NEW_MERCHANT_ACTS
@@ -35,6 +38,18 @@ class MerchantAdmin(ActingAdmin):
     sortable_by = ("name", "created_at")
     list_acts = NEW_MERCHANT_ACTS
     object_acts = MERCHANT_ACTS + BANK_ACTS
+
+    def get_urls(self) -> list[URLPattern]:
+        suggest = self.admin_site.admin_view(self.suggest)
+        return [path("suggest/", suggest, name="merchants_merchant_suggest"), *super().get_urls()]
+
+    def suggest(self, request: HttpRequest) -> HttpResponse:
+        """Merchants for what somebody has typed into a filter."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        text = request.GET.get("q", "").strip()[:MAX_LENGTH]
+        found = admin_filters.find(text) if text and "\0" not in text else []
+        return JsonResponse({"suggestions": [admin_filters.suggestion(each) for each in found]})
 
 
 @admin.register(BankConnection)

@@ -10,7 +10,9 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActingAdmin
 from core import admin_columns, clock, money, personal_data
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
+from merchants.admin_filters import MerchantFilter
 from payments.models import (
     HELD_EXCESS_STATUSES,
     HELD_STATUSES,
@@ -51,7 +53,7 @@ class PaymentAdmin(ActingAdmin):
         "payer_bank_code", "bank_transaction_id", "created_at", "completed_at",
     )  # fmt: skip
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
-    list_filter = [StatusFilter, DateFilter, "payer_differs"]
+    list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_differs"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=qr_code_id", "=reference"]
 

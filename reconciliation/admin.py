@@ -9,8 +9,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActPages
-from core import personal_data
+from core import personal_data, security_log, staff_acts
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import AmountFilter, ModeFilter
+from core.security_log import SecurityEvent
+from merchants.admin_filters import NewestOfMerchantFilter
+from reconciliation import payer_names
 from reconciliation.exceptions import detail_page
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
 from reconciliation.inquiries.admin import (
@@ -42,6 +46,15 @@ from transfers.admin import TransferAdmin
 from transfers.models import Transfer, TransferContradiction
 
 
+class BankModeFilter(ModeFilter):
+    """The sandbox bank reports the money of test merchants, and only that."""
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        if self.value() == "test":
+            return queryset.filter(bank="sandbox")
+        return queryset.exclude(bank="sandbox") if self.value() == "live" else queryset
+
+
 @admin.register(BankTransaction)
 class BankTransactionAdmin(ReadOnlyAdmin):
     shows_personal_data = True
@@ -49,7 +62,9 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "id", "bank", "bank_transaction_id", "kind", "baht", "match_result", "is_confirmed",
         "payment", "paid_at",
     ]  # fmt: skip
-    list_filter = ["is_confirmed", "match_result", "kind", "bank"]
+    list_filter = [
+        NewestOfMerchantFilter, AmountFilter, BankModeFilter, "is_confirmed", "match_result", "kind", "bank",
+    ]  # fmt: skip
     list_select_related = ["payment"]
     search_fields = [
         "=id",
@@ -59,7 +74,24 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "=reference1",
         "=payment__id",
     ]
-    search_help_text = _("Search by our id, the bank's id, the slip's id or the reference.")
+    search_help_text = _("Search by our id, the bank's id, the slip's id, the reference or the payer's name.")
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
+        """Also rows whose payer's name begins with the text, for staff who may see names, and recorded."""
+        found, may_repeat = super().get_search_results(request, queryset, search_term)
+        if personal_data.is_hidden() or not payer_names.is_name(search_term):
+            return found, may_repeat
+        by_name = payer_names.find(search_term)
+        if by_name:
+            self._record_search(search_term, len(by_name))
+            found = found | queryset.filter(pk__in=by_name)
+        return found, may_repeat
+
+    def _record_search(self, name: str, count: int) -> None:
+        details = {"name": personal_data.masked_name(name), "rows": count}
+        staff_acts.recorder().searched(self.opts.label_lower, details)
+        subject = f"{self.opts.model_name}:search"
+        security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
     @admin.display(description=_("payer's account"))
     def payer_account_masked(self, movement: BankTransaction) -> str | None:

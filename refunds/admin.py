@@ -7,7 +7,9 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActingAdmin
 from core import money, personal_data
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
+from merchants.admin_filters import MerchantFilter
 from refunds.models import Refund, RefundReversal
 from refunds.refund_acts import REFUND_ACTS
 from transfers.models import Transfer
@@ -18,7 +20,10 @@ class RefundAdmin(ActingAdmin):
     list_display = [
         "id", "merchant", "payment", "baht", "status", "pending_reason", "returned_at", "created_at"
     ]  # fmt: skip
-    list_filter = ["status", DateFilter, ("returned_at", admin.EmptyFieldListFilter)]
+    list_filter = [
+        MerchantFilter, "status", DateFilter, AmountFilter, ModeFilter,
+        ("returned_at", admin.EmptyFieldListFilter),
+    ]  # fmt: skip
     list_select_related = ["merchant", "payment"]
     search_fields = ["=id", "=payment__id"]
     object_acts = REFUND_ACTS

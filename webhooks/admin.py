@@ -12,7 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActingAdmin
 from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import ModeFilter
 from core.admin_lists import DateFilter
+from merchants.admin_filters import NewestOfMerchantFilter
 from webhooks.delivery_acts import DELIVERY_ACTS
 from webhooks.endpoint_acts import ENDPOINT_ACTS
 from webhooks.models import (
@@ -168,13 +170,21 @@ class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
     can_delete = False
 
 
+class DeliveryMerchantFilter(NewestOfMerchantFilter):
+    lookup = "endpoint__merchant"
+
+
+class DeliveryModeFilter(ModeFilter):
+    lookup = "endpoint__merchant__mode"
+
+
 @admin.register(Delivery)
 class DeliveryAdmin(ActingAdmin):
     shows_personal_data = True
     object_acts = DELIVERY_ACTS
     list_display = ["id", "event_type", "endpoint", "state", "attempt_count", "due_at", "finished_at"]
     readonly_fields = ["request_body"]
-    list_filter = ["state", DateFilter]
+    list_filter = [DeliveryMerchantFilter, "state", DateFilter, DeliveryModeFilter]
     list_select_related = ["event", "endpoint"]
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]
     inlines = [DeliveryAttemptInline]

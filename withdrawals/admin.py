@@ -10,8 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
 from core import money
+from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
 from ledger import services as ledger
+from merchants.admin_filters import MerchantFilter
 from withdrawals.models import Withdrawal, WithdrawalStatus
 from withdrawals.withdrawal_acts import WITHDRAWAL_ACTS
 
@@ -33,7 +35,7 @@ class WithdrawalAdmin(ActingAdmin):
         "id", "merchant", "status", "awaiting_approval", "held", "baht", "bank_code", "account_last4",
         "created_at",
     ]  # fmt: skip
-    list_filter = [HeldFilter, "status", DateFilter, "bank"]
+    list_filter = [MerchantFilter, HeldFilter, "status", DateFilter, AmountFilter, ModeFilter, "bank"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
     indexed_filters = frozenset({"hold"})

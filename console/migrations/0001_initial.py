@@ -195,5 +195,27 @@ class Migration(migrations.Migration):
             model_name='passkey',
             trigger=pgtrigger.compiler.Trigger(name='count_rises', sql=core.triggers.TriggerSql(condition='WHEN (NEW.sign_count < OLD.sign_count)', func="RAISE EXCEPTION 'signatures are counted' USING ERRCODE = 'check_violation';", hash='6bdd42f2ea0c4cba0d5470b9c2a9449ae8a61a2e', operation='UPDATE', pgid='pgtrigger_count_rises_c76cf', table='console_passkey', when='BEFORE')),
         ),
+        migrations.CreateModel(
+            name='SavedFilter',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('list_label', models.CharField(help_text='The label of the model, such as payments.payment.', max_length=100)),
+                ('name', models.CharField(max_length=60)),
+                ('query', models.CharField(help_text='The filters as in the address of the list.', max_length=1000)),
+                ('created_at', models.DateTimeField()),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='saved_filters', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'saved filter',
+                'verbose_name_plural': 'saved filters',
+                'ordering': ['name', 'id'],
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('user', 'list_label', 'name'), name='savedfilter_name_once'), models.CheckConstraint(condition=models.Q(models.Q(('name', ''), _negated=True), models.Q(('query', ''), _negated=True)), name='savedfilter_not_empty')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='savedfilter',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."list_label" IS DISTINCT FROM NEW."list_label" OR OLD."name" IS DISTINCT FROM NEW."name"))', func="RAISE EXCEPTION 'a saved filter is replaced, never changed' USING ERRCODE = 'check_violation';", hash='3d83a2f8f0679dd616bc137ad6655cd6ed294cfb', operation='UPDATE', pgid='pgtrigger_read_only_49521', table='console_savedfilter', when='BEFORE')),
+        ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -18,8 +18,9 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals import services as approvals
 from core import clock, ids, money, rows
+from core.admin_filters import AmountFilter
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND
-from merchants.models import Merchant
+from merchants.admin_filters import MerchantFilter
 from reconciliation.exceptions import actions, detail_page, resolution_records, summaries
 from reconciliation.exceptions.actions import Action, may_view_exceptions
 from reconciliation.exceptions.bulk_admin import LIST_URL, BulkActionPages
@@ -81,17 +82,6 @@ class BankFilter(admin.SimpleListFilter):
         return queryset.filter(bank=self.value()) if self.value() else queryset
 
 
-class MerchantFilter(admin.SimpleListFilter):
-    title, parameter_name = _("merchant"), "merchant__id__exact"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        merchants = Merchant.objects.filter(pk__in=_distinct_values("merchant_id"))
-        return [(merchant.id, str(merchant)) for merchant in merchants.order_by("name", "id")]
-
-    def queryset(self, request: Any, queryset: Any) -> Any:
-        return queryset.filter(merchant=self.value()) if self.value() else queryset
-
-
 class ExceptionChangeList(ChangeList):
     """Loads the summaries of all rows on a page with a fixed number of statements.
 
@@ -119,7 +109,7 @@ class ReconciliationExceptionAdmin(BulkActionPages):
     list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
-    list_filter = [LiveOrSandboxFilter, "reason", AgeFilter, BankFilter, MerchantFilter]
+    list_filter = [MerchantFilter, LiveOrSandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter]
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]

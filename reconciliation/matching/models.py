@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Collate, Lower
 
 from core import triggers, vault
 from core.columns import PublicIdKey
@@ -277,6 +278,9 @@ class BankTransaction(StateMachine):
             models.Index(fields=["bank", "paid_at"], name="banktxn_by_bank_day"),
             models.Index(
                 fields=["received_at"], condition=Q(is_confirmed=False), name="banktxn_not_confirmed"
+            ),
+            models.Index(
+                Collate(Lower("payer_name"), "C"), condition=~Q(payer_name=""), name="banktxn_by_payer_name"
             ),
             models.Index(
                 fields=["slip_reference"], condition=~Q(slip_reference=""), name="banktxn_by_slip_reference"

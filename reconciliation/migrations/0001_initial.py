@@ -3,6 +3,8 @@ from pathlib import Path
 import core.columns
 import core.triggers
 import django.db.models.deletion
+import django.db.models.functions.comparison
+import django.db.models.functions.text
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
@@ -689,6 +691,10 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
             trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', '')))", func="RAISE EXCEPTION 'excess cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='cf86bde7540918f0d4b246c125cf3d9b9da1afdf', operation='UPDATE', pgid='pgtrigger_transitions_0413c', table='reconciliation_excess', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='banktransaction',
+            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('payer_name'), 'C'), condition=models.Q(('payer_name', ''), _negated=True), name='banktxn_by_payer_name'),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

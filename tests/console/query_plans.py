@@ -97,6 +97,9 @@ def _conjuncts(condition: str) -> Iterator[str]:
 
 
 def _names(text: str, column: str) -> bool:
+    """Whether the text has this column, or this expression, such as `lower(payer_name::text)`."""
+    if "(" in column:
+        return re.sub("[()]", "", column) in re.sub("[()]", "", text)
     return re.search(rf"\b{column}\b", text) is not None
 
 

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from core import admin_lists
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import AmountFilter, OwnerFilter
 from core.admin_lists import NewestValuesFilter
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded
@@ -54,9 +55,25 @@ def offers(model_admin: ReadOnlyAdmin, changes: ChangeList) -> Iterator[str]:
         yield f"?{ORDER_VAR}=-{column}"
     for spec in changes.filter_specs:
         yield from (str(choice["query_string"]) for choice in spec.choices(changes))
+    yield from typed(changes)
     for given in changes.list_filter:
         if isinstance(given, tuple) and given[1] is NewestValuesFilter:
             yield f"?{given[0]}=x"
+
+
+def typed(changes: ChangeList) -> Iterator[str]:
+    """Queries for the filters that staff type into, alone and with others."""
+    kinds = {type(spec) for spec in changes.filter_specs}
+    if any(issubclass(kind, AmountFilter) for kind in kinds):
+        yield "?amount_from=1&amount_to=2"
+    for kind in kinds:
+        if issubclass(kind, OwnerFilter):
+            yield "?merchant=Somtam"
+            yield "?merchant=Somtam&mode=live"
+            if kind.newest_first:
+                yield "?merchant=Somtam&status=x&amount_from=1"
+                yield "?merchant=Somtam&date=today"
+                yield "?merchant=Somtam&date=last-month&amount_to=5"
 
 
 @pytest.fixture

@@ -78,6 +78,7 @@ PAGE_PERMISSIONS = {
     "reconciliation_slipcheck_check": "reconciliation.check_slip",
     "reconciliation_slipcheck_ask": "reconciliation.ask_bank",
     "reconciliation_statement_import": "reconciliation.import_statement",
+    "merchants_merchant_suggest": "merchants.view_merchant",
     "exports": "audit_trail.export_lists",
     "monthly_report": "audit_trail.export_lists",
     "operations_dailyclose_download": "operations.view_dailyclose",
@@ -96,7 +97,7 @@ OPEN_PAGES = {
     "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
     "view_on_site", "app_list", "search", "language", "sign_in_code", "sign_in_app", "account",
     "account_recovery_codes", "account_passkey", "account_remove_passkey",
-    "invitation", "account_remove_app", "account_end_sessions",
+    "invitation", "account_remove_app", "account_end_sessions", "save_filter", "delete_filter",
 }  # fmt: skip
 # `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
 ACTION_PAGE = "reconciliation_reconciliationexception_act"

@@ -73,3 +73,18 @@ document.addEventListener("keydown", (event) => {
     } else if (event.key === "j") choose(chosen + 1);
     else if (event.key === "k") choose(chosen - 1);
 });
+
+// Merchants for what is typed into a filter.
+for (const input of document.querySelectorAll("input[data-suggestions]")) {
+    let waiting;
+    input.addEventListener("input", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(async () => {
+            const typed = input.value;
+            const answer = await fetch(`${input.dataset.suggestions}?${new URLSearchParams({ q: typed })}`);
+            if (!answer.ok || typed !== input.value) return;
+            const { suggestions } = await answer.json();
+            input.list.replaceChildren(...suggestions.map((text) => Object.assign(document.createElement("option"), { value: text })));
+        }, 150);
+    });
+}

@@ -1,0 +1,74 @@
+"""The merchant filter of console lists: by name or id, with suggestions, also with thousands of merchants."""
+
+from typing import Any, ClassVar
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from core.admin_filters import OwnerFilter, TypedField
+from merchants.models import Merchant
+
+# Merchants that one text may name, and suggestions for it.
+MAX_FOUND = 20
+
+
+def find(text: str) -> list[Merchant]:
+    """The merchant with this id, those with exactly this name, or else those whose name contains it."""
+    key = next((word for word in text.split() if word.startswith("mch_")), None)
+    if key is not None:
+        return list(Merchant.objects.filter(pk=key))
+    named = Merchant.objects.order_by("name", "id")
+    return list(named.filter(name__iexact=text)[:MAX_FOUND]) or list(
+        named.filter(name__icontains=text)[:MAX_FOUND]
+    )
+
+
+def suggestion(merchant: Merchant) -> str:
+    """A text that names only this merchant."""
+    return f"{merchant.name} {merchant.id}"
+
+
+class MerchantFilter(OwnerFilter):
+    title = _("merchant")
+
+    @property
+    def fields(self) -> list[TypedField]:
+        suggestions = reverse("admin:merchants_merchant_suggest")
+        return [TypedField("merchant", _("Name or id"), self.value("merchant"), suggestions)]
+
+    @property
+    def error(self) -> str:
+        text = self.value("merchant")
+        if text and not self._found:
+            return gettext("No merchant has “%(text)s” in its name.") % {"text": text}
+        return ""
+
+    @property
+    def shown(self) -> str:
+        if len(self._found) == 1:
+            return self._found[0].name
+        return self.value("merchant")
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        if not self.value("merchant"):
+            return queryset
+        return queryset.filter(**{f"{self.lookup}__in": [merchant.pk for merchant in self._found]})
+
+    @cached_property
+    def _found(self) -> list[Merchant]:
+        text = self.value("merchant")
+        return find(text) if text and "\0" not in text else []
+
+    @classmethod
+    def owner_of(cls, text: str) -> str | None:
+        found = find(text.strip()) if text.strip() and "\0" not in text else []
+        return found[0].pk if len(found) == 1 else None
+
+
+class NewestOfMerchantFilter(MerchantFilter):
+    """For lists without an index of a merchant's newest rows."""
+
+    newest_first: ClassVar[Any] = ()
