@@ -85,7 +85,8 @@ def delete_page(site: admin.AdminSite, request: HttpRequest, number: int) -> Htt
     """Delete a filter of one's own, and show its list."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    found = SavedFilter.objects.filter(pk=number, user_id=request.user.pk).first()
+    user: Any = request.user
+    found = SavedFilter.objects.filter(pk=number, user=user).first()
     if found is None:
         raise Http404
     found.delete()

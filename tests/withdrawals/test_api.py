@@ -37,6 +37,7 @@ def test_withdrawal_is_created_with_the_given_fields(shop: Shop) -> None:
         "awaiting_approval": False,
         "pending_reason": None,
         "amount": 100_000,
+        "amount_display": "1,000.00 THB",
         "currency": "THB",
         "bank_code": "014",
         "bank_name": "Siam Commercial Bank",
