@@ -80,9 +80,9 @@ def columns(
     sources: Mapping[str, str],
     now: datetime,
 ) -> list[list[Any]]:
-    """The new rows of these journals as columns: id, subject, merchant, type, source."""
+    """The new rows of these journals as columns: id, subject, merchant, type, amount, source."""
     rows = list(_rows(type, lines_by_subject, sources, now))
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], []]
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], [], []]
 
 
 def _rows(
@@ -90,15 +90,20 @@ def _rows(
     lines_by_subject: Mapping[str, Mapping[str, int]],
     sources: Mapping[str, str],
     now: datetime,
-) -> Iterator[tuple[str, str, str, str, str]]:
+) -> Iterator[tuple[str, str, str, str, int, str]]:
     for subject_id, amounts in lines_by_subject.items():
         owned = [code for code, amount in amounts.items() if amount and accounts.merchant_id_of(code)]
         if not owned:
             continue
         is_unconfirmed = all(accounts.type_of(code) == AccountType.UNCONFIRMED for code in owned)
         if shown := _shown_type(type, is_unconfirmed):
-            owner = str(accounts.merchant_id_of(owned[0]))
-            yield ids.new("bal_", now), subject_id, owner, shown, sources.get(subject_id, subject_id)
+            owner, amount = str(accounts.merchant_id_of(owned[0])), _moved([amounts[code] for code in owned])
+            yield ids.new("bal_", now), subject_id, owner, shown, amount, sources.get(subject_id, subject_id)
+
+
+def _moved(changes: Sequence[int]) -> int:
+    """What moved into, out of or within the merchant's accounts. The journal may move other money too."""
+    return max(sum(each for each in changes if each > 0), -sum(each for each in changes if each < 0))
 
 
 def _shown_type(type: JournalType, is_unconfirmed: bool) -> Type | None:

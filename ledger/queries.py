@@ -43,9 +43,9 @@ entry AS (
 ),
 shown AS (
     INSERT INTO ledger_balancetransaction (id, merchant_id, type, amount, source_id, created_at)
-    SELECT row.id, merchant_id, row.type, journal.amount, source_id, journal.created_at
-    FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
-        AS row (id, subject_id, merchant_id, type, source_id)
+    SELECT row.id, merchant_id, row.type, row.amount, source_id, journal.created_at
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[])
+        AS row (id, subject_id, merchant_id, type, amount, source_id)
     JOIN journal USING (subject_id)
 ),
 locked AS ({LOCK_ACCOUNTS}),
