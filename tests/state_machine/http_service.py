@@ -36,7 +36,7 @@ LOST_TOKEN = "tok_test_lost"
 Versions = dict[str, list[Any]]
 TABLES_BEHIND = {
     "balance": ("ledger_account", "ledger_pendingentry"),
-    "payments": ("payments_payment",),
+    "payments": ("payments_payment", "payments_paymentexception"),
     "refunds": ("refunds_refund",),
     "withdrawals": ("withdrawals_withdrawal",),
     "transactions": ("transactions_transaction", "counts_listcount", "counts_countdelta"),
