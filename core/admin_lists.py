@@ -97,7 +97,9 @@ class BoundedChangeList(ChangeList):
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         # A search or an indexed filter reads few rows in any case.
-        names = {name for name in self.get_filters_params() if self.params[name]}
+        # An empty field that staff type into filters nothing. Other filters can look for the empty text.
+        typed = {name for each in self.list_filter for name in getattr(each, "parameters", ())}
+        names = {name for name in self.get_filters_params() if self.params[name] or name not in typed}
         if not self.query and (owner := self._owner(names)):
             self._narrow_to_owner(*owner, names)
         else:
