@@ -123,13 +123,6 @@ def test_find_a_payment_by_the_bank_transaction_id(staff: Staff, paid: dict[str,
     staff.check("Find a payment by the payer's bank transaction id")
 
 
-def test_find_payments_by_the_name_of_the_payer(staff: Staff, paid: dict[str, Any]) -> None:
-    staff.search("Som")
-    staff.press(staff.page.locator("#content a[href*='/payments/payment/']").first)
-    expect(staff.page.locator("#content")).to_contain_text("Som")
-    staff.check("Find payments of a payer by name")
-
-
 def test_why_a_payment_is_pending(staff: Staff, shop_client: ShopClient) -> None:
     staff.search(shop_client.qr_code(amount=100)["payment_id"])
     expect(staff.page.locator(".lead").first).to_contain_text("Not paid yet")
