@@ -99,7 +99,7 @@ def open_newest_exception(staff: Staff, amount: str) -> None:
 
 
 def test_table_names_each_task_and_none_takes_over_four_clicks() -> None:
-    assert len(declared()) == 14
+    assert len(declared()) == 15
     assert max(declared().values()) <= MOST
 
 
@@ -121,6 +121,16 @@ def test_find_a_payment_by_the_bank_transaction_id(staff: Staff, paid: dict[str,
     staff.press(staff.page.locator("#content a[href*='/payments/payment/']").first)
     expect(staff.page.locator("h1")).to_contain_text(paid["reference"])
     staff.check("Find a payment by the payer's bank transaction id")
+
+
+def test_find_payments_by_the_name_of_the_payer(
+    staff: Staff, shop_client: ShopClient, paid: dict[str, Any]
+) -> None:
+    name = shop_client.get(f"/v1/payments/{paid['payment_id']}")["payer"]["name"]
+    staff.search(name[:5])
+    staff.press(staff.page.locator("#content a[href*='/payments/payment/']").first)
+    expect(staff.page.locator("#content")).to_contain_text(name)
+    staff.check("Find payments of a payer by name")
 
 
 def test_why_a_payment_is_pending(staff: Staff, shop_client: ShopClient) -> None:
