@@ -51,9 +51,13 @@ def satang(
     return Satang(min_value=low, max_value=high, help_text=help_text, allow_null=allow_null)
 
 
-def amount_display() -> PatternField:
+class AmountDisplay(PatternField):
+    """An amount for people. CSV files leave it out, because they have a column of baht."""
+
+
+def amount_display() -> AmountDisplay:
     shape = {"pattern": rf"^-?\d{{1,3}}(,\d{{3}})*\.\d{{2}} {money.CURRENCY}$"}
-    return PatternField(shape, help_text="The amount in baht, for people: 1,500.00 THB.")
+    return AmountDisplay(shape, help_text="The amount in baht, for people: 1,500.00 THB.")
 
 
 def metadata(**kwargs: Any) -> serializers.DictField:

@@ -164,6 +164,8 @@ class Columns:
         """For each column its name, the path of its value in a row, and the function that makes the cell."""
         plan: list[tuple[str, tuple[str, ...], Callable[[Any], Any]]] = []
         for path, each in _leaves(self.row):
+            if isinstance(each, response_fields.AmountDisplay):
+                continue
             plan.append((".".join(path), path, _cell))
             if isinstance(each, response_fields.Satang):
                 plan.append((".".join(path) + "_baht", path, _baht))

@@ -54,6 +54,7 @@ def test_csv_has_the_rows_and_filters_of_the_list(shop: Shop, bank: SandboxBankC
     bank.notify(paid)
     [row], response = download(shop, "/v1/payments?status=succeeded")
     assert (row["payment_id"], row["amount"], row["amount_baht"]) == (paid["payment_id"], "150050", "1500.50")
+    assert "amount_display" not in row
     assert row["reference"] == "'=1+1"
     assert (row["metadata"], row["livemode"], row["card.last4"]) == ('{"table":4}', "false", "")
     assert (row["refunds.remaining"], row["refunds.remaining_baht"]) == ("150050", "1500.50")
