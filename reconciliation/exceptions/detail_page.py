@@ -81,13 +81,17 @@ def bank_label(code: str) -> str:
     return f"{code} {bank.name}" if bank else code
 
 
+def _status_label(payment: Payment) -> str:
+    return _(str(payment.status_at(clock.now()).label))
+
+
 def _candidate_row(candidate: Candidate) -> dict[str, Any]:
     payment = candidate.payment
     return {
         "payment": payment,
         "code": candidate.code,
         "amount": money.display(payment.amount),
-        "status": payment.status_at(clock.now()).label,
+        "status": _status_label(payment),
         "explanation": candidate.explanation,
         "is_unpaid": candidate.is_unpaid,
     }
@@ -166,7 +170,7 @@ def _transaction_details(movement: BankTransaction) -> Details:
         (_("Merchant"), movement.merchant and link_to(movement.merchant)),
         (_("Payment"), payment and link_to(payment)),
         (_("Merchant's reference"), payment and payment.reference),
-        (_("Payment status"), payment and payment.status_at(clock.now()).label.lower()),
+        (_("Payment status"), payment and _status_label(payment)),
         (_("Payer"), personal_data.name(movement.payer_name)),
         (_("Payer's bank"), movement.payer_bank_code and bank_label(movement.payer_bank_code)),
         (_("Payer's account"), personal_data.account(movement.payer_account or None)),

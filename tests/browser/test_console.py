@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from core.clock import BANGKOK
 from tests.browser.conftest import DESKTOP, PHONE
 from tests.flows.conftest import ShopClient
-from tests.stack import ROOT
+from tests.stack import ROOT, wait_until
 from tests.webhook_receiver import Receiver, Reply
 
 pytestmark = pytest.mark.slow
@@ -113,6 +113,17 @@ def test_no_page_is_wider_than_the_screen(page: Page, paid: dict[str, Any], widt
     for path in ["/admin/", payment, *(f"/admin/{each}/" for each in LISTS)]:
         page.goto(path)
         assert page.evaluate(WIDE) == 0, path
+
+
+def test_page_of_an_exception_fits_a_phone(page: Page, shop_client: ShopClient) -> None:
+    code = shop_client.qr_code(amount=77_700, reference=f"phone {next(numbers)}")
+    shop_client.pay(code, "over")
+    wait_until(lambda: bool(shop_client.get(f"/v1/payments/{code['payment_id']}")["exceptions"]), 60)
+    page.set_viewport_size(PHONE)
+    search(page, code["payment_id"])
+    page.locator("#content a[href*='/reconciliationexception/']").first.click()
+    expect(page.get_by_role("link", name="Return the excess")).to_be_visible()
+    assert page.evaluate(WIDE) == 0
 
 
 def test_phone_has_a_menu_and_rows_as_cards(page: Page, paid: dict[str, Any]) -> None:
