@@ -46,7 +46,8 @@ def filters_of(query: str) -> str:
     """The part of a list's address that a saved filter keeps; empty if it has no filter."""
     found = QueryDict(mutable=True)
     for name, value in QueryDict(query).items():
-        if name not in NOT_SAVED and value:
+        # `state__exact=` finds the empty text; an empty field that staff type into filters nothing.
+        if name not in NOT_SAVED and (value or "__" in name):
             found[name] = str(value)
     return found.urlencode()
 

@@ -82,6 +82,10 @@ def test_search_page_and_order_are_not_saved(admin_client: Client, db: None) -> 
     assert SavedFilter.objects.count() == 1
 
 
+def test_filter_by_an_empty_text_is_saved_and_an_empty_field_is_not() -> None:
+    assert saved_filters.filters_of("match_result__exact=&amount_from=") == "match_result__exact="
+
+
 @pytest.mark.parametrize("name", ["", " ", "x" * 61, "\0"])
 def test_name_is_required_and_short(admin_client: Client, name: str) -> None:
     assert "Give the filter a name" in save(admin_client, name=name).content.decode()
