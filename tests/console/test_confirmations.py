@@ -62,7 +62,8 @@ CONFIRMED_PERMISSIONS = {
     "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",
     "reconciliation.send_back_exception", "reconciliation.send_to_exception",
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",
-    "reconciliation.credit_exception", "reconciliation.confirm_banktransaction",
+    "reconciliation.credit_exception", "reconciliation.return_excess_exception",
+    "reconciliation.confirm_banktransaction",
     "transfers.complete_transfer",
 }  # fmt: skip
 
@@ -105,7 +106,7 @@ def fields_of(page: str) -> dict[str, str]:
 
 
 def asked(response: Any) -> bool:
-    return QUESTION in response.content.decode()
+    return QUESTION.encode() in response.content
 
 
 def test_each_act_is_confirmed_or_listed_here() -> None:
