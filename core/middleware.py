@@ -33,6 +33,8 @@ _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _DENIED_STATUSES = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
+# Workers call the API of the sandbox bank, which has no pages.
+_BANK_API = "/sandbox/bank/v1/"
 # Admin pages have no inline scripts; some elements have inline styles.
 CONSOLE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -129,7 +131,7 @@ def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -
 
 def is_for_browsers(path: str) -> bool:
     """Whether the page at this path has sessions, forms or static files."""
-    return path.startswith(_BROWSER_PATHS)
+    return path.startswith(_BROWSER_PATHS) and not path.startswith(_BANK_API)
 
 
 class _BrowserOnly:
