@@ -36,6 +36,7 @@ class Act(models.TextChoices):
     BANK_CONNECTED = "bank_connected", _("Connected the bank")
     LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")
     OPEN_REFERENCES_CHANGED = "open_references_changed", _("Changed how many open codes a reference can have")
+    PAGE_ORIGINS_CHANGED = "page_origins_changed", _("Changed the sites of the payment page")
     KEY_ISSUED = "key_issued", _("Issued a key")
     KEY_ROLLED = "key_rolled", _("Rolled the key")
     KEY_REVOKED = "key_revoked", _("Revoked the key")

@@ -11,6 +11,7 @@ from core import api
 from operations import health, metrics
 from payments import card_responses
 from payments.views import PaymentViewSet
+from qrcodes import payment_page
 from qrcodes import views as qr_codes
 from reconciliation.exceptions.views import PaymentExceptionViewSet
 from reconciliation.notifications.views import NotificationViewSet
@@ -88,7 +89,7 @@ urlpatterns = [
     # The interface shows these two without a version as well.
     path("Thai/qr-codes", qr_codes.QrCodeViewSet.as_view({"post": "create"})),
     *(
-        path(f"{form}qr-codes/<str:qr_code_id>/image", qr_codes.image)
+        path(f"{form}qr-codes/<str:qr_code_id>/image", qr_codes.image, name="qr-code-image")
         for form in ("Thai/", THAI_PREFIX, PLAIN_PREFIX)
     ),
     # For banks, the sandbox bank, staff and monitoring.
@@ -111,6 +112,8 @@ urlpatterns = [
     path("sandbox/bank/payments/<str:payment_id>", BankPaymentPage.as_view(), name="sandbox-bank-payment"),
     path("sandbox/bank/cards/<str:charge_id>", CardAuthorizationPage.as_view(), name="sandbox-bank-card"),
     path("pay/cards/<str:payment_id>", card_responses.return_page),
+    path("pay/<str:qr_code_id>", payment_page.page, name="payment-page"),
+    path("pay/<str:qr_code_id>/state", payment_page.state, name="payment-page-state"),
     path("admin", RedirectView.as_view(url="/admin/")),
     # Django's "view on site" would query the database, and no object here has such a page.
     re_path("^admin/r/", api.not_found),

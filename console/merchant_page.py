@@ -69,7 +69,7 @@ class MerchantPageAdmin(MerchantAdmin):
     """The page that shows all of a merchant."""
 
     change_form_template = "admin/merchant.html"
-    fields = ("mode", "late_money", "refuses_open_reference", "created_at")
+    fields = ("mode", "late_money", "refuses_open_reference", "page_origins", "created_at")
 
     def render_change_form(
         self,

@@ -201,6 +201,7 @@ AREAS: tuple[Area, ...] = (
             ),
             _act(_("Decide what happens to payments after expiry"), SETUP, "merchants.set_late_money"),
             _act(_("Decide whether a reference has one open code"), SETUP, "merchants.set_open_references"),
+            _act(_("Name the sites of a shop for its payment page"), SETUP, "merchants.set_page_origins"),
             _act(_("Issue a key"), SETUP, "merchants.issue_key"),
             _act(_("Issue a key that can withdraw"), SETUP, "merchants.issue_withdrawal_key"),
             _act(_("Replace a key by a new one"), SETUP, "merchants.roll_key"),

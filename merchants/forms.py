@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ReasonForm
 from core.scopes import Scope
+from merchants import page_origins
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 from merchants.services import DEFAULT_OVERLAP_HOURS, MAX_OVERLAP_HOURS
 
@@ -51,6 +52,27 @@ class NewMerchantForm(NameForm):
         label=_("Payments after the expiry of their code"),
         help_text=_("It can be changed on the page of the merchant."),
     )
+
+
+class OriginsForm(ReasonForm):
+    origins = forms.CharField(
+        required=False,
+        max_length=3000,
+        widget=forms.Textarea(attrs={"rows": 4, "cols": 40}),
+        label=_("Sites"),
+        help_text=_("One per line, such as https://shop.example. Leave empty for none."),
+    )
+
+    def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        self.fields["origins"].initial = "\n".join(row.page_origins)
+
+    def clean_origins(self) -> list[str]:
+        texts = str(self.cleaned_data["origins"]).split()
+        try:
+            return page_origins.parse(texts, is_live=self.row.mode == Mode.LIVE)
+        except ValueError as refusal:
+            raise ValidationError(str(refusal)) from None
 
 
 class IssueKeyForm(ReasonForm):

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 from audit_trail.act_pages import ObjectAct, ShownOnce
 from audit_trail.acts import Act
 from merchants import services
-from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm
+from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm, OriginsForm
 from merchants.models import LateMoneyPolicy, Merchant
 
 
@@ -126,6 +126,17 @@ def _refuses_references(merchant: Merchant, now: datetime) -> bool:
     return merchant.refuses_open_reference
 
 
+def _explain_origins(merchant: Merchant) -> str:
+    return _(
+        "Pages of these sites may show the payment page in a frame, and the payment page links back to them. "
+        "No other site can do either."
+    )
+
+
+def _set_origins(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    services.set_page_origins(merchant.pk, values["origins"])
+
+
 MERCHANT_ACTS = (
     ObjectAct(
         slug="issue-key",
@@ -187,6 +198,17 @@ MERCHANT_ACTS = (
         explain=_explain_allow_references,
         run=_allow_references,
         is_possible=_refuses_references,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="page-origins",
+        label=gettext_lazy("Sites of the payment page"),
+        act=Act.PAGE_ORIGINS_CHANGED,
+        permission="merchants.set_page_origins",
+        explain=_explain_origins,
+        run=_set_origins,
+        is_possible=_always,
+        form=OriginsForm,
         is_recorded_by_service=True,
     ),
 )

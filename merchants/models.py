@@ -10,6 +10,7 @@ from core.columns import PublicIdKey
 from core.scopes import Scope
 
 MAX_SEEN_NETWORKS = 20
+MAX_ORIGINS, MAX_ORIGIN_LENGTH = 10, 255
 
 
 class Mode(models.TextChoices):
@@ -55,6 +56,14 @@ class Merchant(models.Model):
         verbose_name="one open code per reference",
         help_text="Refuse a QR code whose reference another open code has.",
     )
+    page_origins = ArrayField(
+        models.CharField(max_length=MAX_ORIGIN_LENGTH),
+        default=list,
+        db_default=[],
+        blank=True,
+        verbose_name="sites of the shop",
+        help_text="Origins that may frame the payment page, and to which it links back.",
+    )
     usual_amount = models.BigIntegerField(
         null=True,
         editable=False,
@@ -69,6 +78,7 @@ class Merchant(models.Model):
             ("set_late_money", "Can decide what happens to payments after expiry"),
             ("connect_bank", "Can connect merchants to their banks"),
             ("set_open_references", "Can decide whether a reference has one open code"),
+            ("set_page_origins", "Can name the sites of a shop for its payment page"),
         ]
         constraints = [
             models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="merchant_mode_known"),
@@ -79,6 +89,9 @@ class Merchant(models.Model):
             ),
             models.CheckConstraint(
                 condition=models.Q(late_money__in=LateMoneyPolicy.values), name="merchant_late_money_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(page_origins__len__lte=MAX_ORIGINS), name="merchant_few_page_origins"
             ),
             models.UniqueConstraint(
                 fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"

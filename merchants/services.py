@@ -13,7 +13,7 @@ from audit_trail.recording import recorded
 from core import client_addresses, ids, request_context, security_log
 from core.scopes import Scope
 from core.security_log import SecurityEvent
-from merchants import secret_keys
+from merchants import page_origins, secret_keys
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 
@@ -145,6 +145,18 @@ def refuse_open_references(merchant_id: str, is_on: bool) -> None:
     """Set whether a reference can have one open code only. It applies to codes that are made from now on."""
     with recorded(Act.OPEN_REFERENCES_CHANGED, Merchant.objects.get(pk=merchant_id)):
         Merchant.objects.filter(pk=merchant_id).update(refuses_open_reference=is_on)
+
+
+def set_page_origins(merchant_id: str, texts: Sequence[str]) -> list[str]:
+    """Set the sites that may frame the payment page and to which it links back; return them.
+
+    Raises ValueError with the reason.
+    """
+    merchant = Merchant.objects.get(pk=merchant_id)
+    found = page_origins.parse(texts, is_live=merchant.mode == Mode.LIVE)
+    with recorded(Act.PAGE_ORIGINS_CHANGED, merchant):
+        Merchant.objects.filter(pk=merchant_id).update(page_origins=found)
+    return found
 
 
 def find_merchant(merchant_id: str) -> Merchant:

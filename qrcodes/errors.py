@@ -1,4 +1,5 @@
 from core.errors import NotFound, StateError, invalid_field
+from merchants.errors import RateLimitExceeded
 
 
 class QrCodeNotFound(NotFound):
@@ -20,6 +21,10 @@ class QrCodeGone(NotFound):
     status = 410
     code = "qr_code_gone"
     message = "This QR code can no longer be paid: it is {status}."
+
+
+class TooManyPageRequests(RateLimitExceeded):
+    message = "Too many requests from this network. Try again in {retry_after} s."
 
 
 InvalidFormat = invalid_field("format", "png or svg")

@@ -16,6 +16,7 @@ QR_CODE = _GIVEN | {
     "qr_data": "00020101021230630016A000000677010112011509940001580400102207K2M9QX4T1B8V5N3C6ZD"
     "530376454071500.005802TH63044AFB",
     "qr_image_url": "https://pay.example/Thai/qr-codes/qr_0oDFPXZGqcZBZBvfqisJHCvwJvO/image",
+    "payment_page_url": "https://pay.example/pay/qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
     "expires_at": "2026-11-21T03:19:05.123Z",
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "status": "pending",

@@ -69,6 +69,10 @@ class QrCodeObject(serializers.Serializer[Any]):
     qr_image_url = response_fields.PatternField(
         {"format": "uri"}, help_text="A picture of the code, PNG or (with ?format=svg) SVG."
     )
+    payment_page_url = response_fields.PatternField(
+        {"format": "uri"},
+        help_text="A page for the customer, in Thai and English: the code, and what became of the payment.",
+    )
     amount = response_fields.satang()
     amount_display = response_fields.amount_display()
     currency = response_fields.currency()

@@ -16,6 +16,7 @@ def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
         "qr_code_id": qr_code.id,
         "qr_data": qr_code.qr_data,
         "qr_image_url": f"{settings.BASE_URL}/Thai/qr-codes/{qr_code.id}/image",
+        "payment_page_url": f"{settings.BASE_URL}/pay/{qr_code.id}",
         "amount": payment.amount,
         "amount_display": money.display(payment.amount),
         "currency": payment.currency,

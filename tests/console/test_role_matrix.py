@@ -64,7 +64,7 @@ TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename"),
-    *("refuse-open-references", "allow-open-references"),
+    *("refuse-open-references", "allow-open-references", "page-origins"),
 )
 EMPTY_CLOSE = json.dumps(
     {"currency": "THB", "closed_at": "", "ledger": {"entries": 0, "hash": ""}, "audit_trail": None}

@@ -12,8 +12,8 @@ from tests.conftest import Shop
 from webhooks.models import Event
 
 REQUIRED = {
-    "qr_code_id", "qr_data", "qr_image_url", "amount", "amount_display", "currency", "expires_at",
-    "payment_id", "status",
+    "qr_code_id", "qr_data", "qr_image_url", "payment_page_url", "amount", "amount_display", "currency",
+    "expires_at", "payment_id", "status",
 }  # fmt: skip
 
 

@@ -1,0 +1,175 @@
+"""The page on which a customer pays a code: the picture, the amount, and what became of the payment.
+
+It needs no key: nobody can guess the id of a code. It shows nothing about the payer.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.shortcuts import render
+from django.utils import translation
+from django.utils.translation.trans_real import parse_accept_lang_header
+
+from core import client_addresses, clock, http, ids, money, rate_limits
+from core.api import error_response, get_or_head_only
+from core.errors import ApiError
+from core.rate_limits import RateLimit
+from merchants import page_origins
+from merchants.models import Merchant, Mode
+from payments.models import HELD_EXCESS_STATUSES, HELD_STATUSES, Payment, PaymentStatus
+from qrcodes.errors import QrCodeNotFound, TooManyPageRequests
+
+# Requests of one network for pages and their states. The customers of a shop share the network of its Wi-Fi.
+RATE = RateLimit(per_second=50, burst=200)
+LANGUAGES = {"th": "ไทย", "en": "English"}
+# Banks report late. An older expired page does not ask any more.
+ASKS_AFTER_EXPIRY = timedelta(hours=1)
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
+)
+
+
+class PageState(StrEnum):
+    """What the page says. It is the status of the payment, except for money that waits for a decision."""
+
+    PENDING = "pending"
+    PAID = "paid"
+    EXCESS = "excess"  # paid, and more arrived
+    REFUNDED = "refunded"
+    REVIEW = "review"  # not paid; money arrived that does not match
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+_STATES = {
+    PaymentStatus.PENDING: PageState.PENDING,
+    PaymentStatus.SUCCEEDED: PageState.PAID,
+    PaymentStatus.REFUNDED: PageState.REFUNDED,
+    PaymentStatus.EXPIRED: PageState.EXPIRED,
+    PaymentStatus.FAILED: PageState.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A state, and the satang that wait for a decision."""
+
+    state: PageState
+    held_amount: int = 0
+
+    @property
+    def etag(self) -> str:
+        return f'"{self.state}-{self.held_amount}"'
+
+
+@get_or_head_only
+def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    language, now, origins = _language(request), clock.now(), []
+    with translation.override(language):
+        try:
+            payment = _find(request, qr_code_id)
+        except ApiError as error:
+            context = {"error": error, "language": language}
+            response = render(request, "qrcodes/no_payment.html", context, status=error.status)
+            if error.retry_after is not None:
+                response.headers["Retry-After"] = str(error.retry_after)
+        else:
+            origins = payment.merchant.page_origins
+            context = _context(payment, _shown(payment, now), now) | _links(request, payment.merchant)
+            response = render(request, "qrcodes/pay.html", context)
+    policy = PAGE_POLICY.format(ancestors=page_origins.frame_ancestors(origins))
+    response.headers["Content-Security-Policy"] = policy
+    response.headers["Content-Language"] = language
+    return response
+
+
+@get_or_head_only
+def state(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    """The state as JSON, or 304 while it is what the page shows."""
+    try:
+        shown = _shown(_find(request, qr_code_id), clock.now())
+    except ApiError as error:
+        return error_response(error, request)
+    headers = {"ETag": shown.etag, "Cache-Control": "no-cache"}
+    if shown.etag in request.headers.get("If-None-Match", ""):
+        return HttpResponseNotModified(headers=headers)
+    return HttpResponse(orjson.dumps({"state": shown.state}), content_type=http.JSON, headers=headers)
+
+
+def _check_rate(request: HttpRequest) -> None:
+    """Raises TooManyPageRequests."""
+    network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
+    room = rate_limits.consume(f"payment-page:{network}", RATE)
+    if room is not None and not room.allowed:
+        raise TooManyPageRequests(retry_after=room.retry_after)
+
+
+def _find(request: HttpRequest, qr_code_id: str) -> Payment:
+    """The payment of the code, with its merchant. Raises TooManyPageRequests, QrCodeNotFound."""
+    _check_rate(request)
+    payments = Payment.objects.select_related("merchant", "qr_code").filter(qr_code_id=qr_code_id)
+    return ids.find(qr_code_id, "qr_", payments.first, QrCodeNotFound)
+
+
+def _shown(payment: Payment, now: datetime) -> _Shown:
+    status = payment.status_at(now)
+    held = _held_amount(payment) if payment.has_exceptions else 0
+    if not held:
+        return _Shown(_STATES[status])
+    return _Shown(PageState.EXCESS if payment.completed_at is not None else PageState.REVIEW, held)
+
+
+def _held_amount(payment: Payment) -> int:
+    held = payment.exceptions.filter(status__in=(*HELD_STATUSES, *HELD_EXCESS_STATUSES))
+    return sum(exception.held_amount for exception in held)
+
+
+def _language(request: HttpRequest) -> str:
+    """The language that the customer chose, else the first of the browser that the page has, else Thai."""
+    chosen = request.GET.get("lang")
+    if chosen in LANGUAGES:
+        return chosen
+    accepted = parse_accept_lang_header(request.headers.get("Accept-Language", "").lower())
+    return next((name[:2] for name, _weight in accepted if name[:2] in LANGUAGES), "th")
+
+
+def _links(request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
+    """The way back to the shop, and this page in each language."""
+    back = page_origins.return_url(merchant, request.GET.get("return_url", ""))
+    kept = {} if back is None else {"return_url": back}
+    return {
+        "return_url": back,
+        "languages": [
+            (code, name, "?" + urlencode({"lang": code} | kept)) for code, name in LANGUAGES.items()
+        ],
+    }
+
+
+def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
+    is_test = payment.merchant.mode == Mode.TEST
+    expires_at = payment.expires_at or now
+    is_open, seconds_left = shown.state == PageState.PENDING, int((expires_at - now).total_seconds())
+    return {
+        "payment": payment,
+        "shop": payment.merchant.name,
+        "amount": money.display(payment.amount),
+        "held_amount": money.display(shown.held_amount),
+        "state": shown.state,
+        "etag": shown.etag,
+        "seconds_left": max(0, seconds_left),
+        "expires_today": expires_at.astimezone(clock.BANGKOK).date() == now.astimezone(clock.BANGKOK).date(),
+        "is_open": is_open,
+        "may_change": is_open
+        or shown.state == PageState.REVIEW
+        or (shown.state == PageState.EXPIRED and now - expires_at < ASKS_AFTER_EXPIRY),
+        "is_test": is_test,
+        "has_sandbox_bank": is_test and bool(settings.SANDBOX_BANK_SECRET),
+        "language": translation.get_language(),
+    }
