@@ -1,6 +1,6 @@
 """Lists: `limit` with `offset` or a cursor, newest first, an exact `total`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -148,11 +148,13 @@ def page(
     unfiltered: QuerySet[M] | None = None,
     cursor: Cursor | None = None,
     more: Mapping[str, str] | None = None,
+    load: Callable[[Sequence[M]], None] | None = None,
 ) -> ApiResponse:
     """One page of `rows` under the key `plural`; `total` counts all that match.
 
     `unfiltered`: the whole list, which has the row of a cursor. Not needed for a list without cursors, or
-    with a `cursor` that was found already. `more`: further fields of the response.
+    with a `cursor` that was found already. `more`: further fields of the response. `load`: reads by one query
+    what `show` needs of other tables.
     """
     limit, offset = query["limit"], query["offset"]
     cursor = cursor if unfiltered is None else find_cursor(unfiltered, query)
@@ -162,6 +164,8 @@ def page(
         found = found[::-1] if cursor.is_before else found
     else:
         found = list(rows.order_by(*NEWEST_FIRST)[offset : offset + limit]) if offset < total else []
+    if load is not None:
+        load(found)
     return page_response([show(row) for row in found], total, query, plural, more)
 
 

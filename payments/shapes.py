@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db.models import prefetch_related_objects
+
 from core import money, thaibanks, vault
 from core.clock import iso, iso_or_none
 from merchants.models import Mode
@@ -45,6 +47,11 @@ def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
         },
         "livemode": payment.merchant.mode == Mode.LIVE,
     }
+
+
+def load_exceptions(payments: Sequence[Payment]) -> None:
+    """Read the exceptions of these payments by one query, or by none: most payments have none."""
+    prefetch_related_objects([payment for payment in payments if payment.has_exceptions], "exceptions")
 
 
 def event_data(payment: Payment) -> dict[str, Any]:

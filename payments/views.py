@@ -16,7 +16,7 @@ from payments.errors import PaymentNotFound
 from payments.filters import PAYMENTS
 from payments.models import Payment
 from payments.serializers import PaymentQuery, PaymentRequest
-from payments.shapes import payment_object
+from payments.shapes import load_exceptions, payment_object
 
 QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
@@ -42,10 +42,17 @@ class PaymentViewSet(MerchantViewSet):
 
         if search.is_needed(query):
             found = search.find(merchant, query, now)
-            payments = found.payments.prefetch_related("exceptions")
-            return paging.page(payments, query, "payments", show, cursor=found.cursor, more=found.more)
+            return paging.page(
+                found.payments,
+                query,
+                "payments",
+                show,
+                cursor=found.cursor,
+                more=found.more,
+                load=load_exceptions,
+            )
         wanted = PAYMENTS.matching(merchant.id, query.get("status"), now=now, **period_of(query))
-        return listing.response(wanted, query, "payments", show, prefetch=["exceptions"])
+        return listing.response(wanted, query, "payments", show, load=load_exceptions)
 
     @docs.create
     @idempotent

@@ -1,4 +1,6 @@
-from django.db.models import Prefetch
+from collections.abc import Sequence
+
+from django.db.models import Prefetch, prefetch_related_objects
 from rest_framework.request import Request
 
 from core import api, clock, paging
@@ -11,7 +13,7 @@ from merchants.api import MerchantViewSet, merchant_of
 from webhooks import endpoints, events, feed, redelivery
 from webhooks import openapi as docs
 from webhooks.filters import EVENTS, matching_deliveries
-from webhooks.models import DeliveryAttempt, Endpoint
+from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 from webhooks.serializers import (
     REPLAY_REQUEST,
     SECRET_REQUEST,
@@ -85,6 +87,11 @@ EVENT_QUERY, DELIVERY_QUERY = EventQuery(), DeliveryQuery()
 ATTEMPTS = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("id"))
 
 
+def load_attempts(deliveries: Sequence[Delivery]) -> None:
+    """Read the attempts of these deliveries by one query."""
+    prefetch_related_objects(deliveries, ATTEMPTS)
+
+
 class EventViewSet(MerchantViewSet):
     @docs.list_events
     def list(self, request: Request) -> ApiResponse:
@@ -119,7 +126,7 @@ class DeliveryViewSet(MerchantViewSet):
         wanted = matching_deliveries(
             endpoint.id, event=query.get("event"), state=query.get("state"), **period_of(query)
         )
-        return listing.response(wanted, query, "deliveries", delivery_object, prefetch=[ATTEMPTS])
+        return listing.response(wanted, query, "deliveries", delivery_object, load=load_attempts)
 
     @docs.test
     @idempotent
