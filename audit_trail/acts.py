@@ -9,7 +9,7 @@ class Act(models.TextChoices):
 
     VIEWED = "viewed", _("Viewed personal data")
     SEARCHED = "searched", _("Searched by a name")
-    EXPORTED = "exported", _("Exported the list")
+    EXPORTED = "exported", _("Exported to a file")
     ADDED = "added", _("Added")
     CHANGED = "changed", _("Changed")
     DELETED = "deleted", _("Deleted")

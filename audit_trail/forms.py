@@ -33,5 +33,5 @@ class FormRecorder:
     def searched(self, object_type: str, details: dict[str, Any]) -> None:
         recording.write_search(object_type, details)
 
-    def exported(self, object_type: str, details: dict[str, Any]) -> None:
-        recording.write_export(object_type, details)
+    def exported(self, object_type: str, details: dict[str, Any], object_id: str = "") -> None:
+        recording.write_export(object_type, details, object_id)

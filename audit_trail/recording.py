@@ -130,9 +130,9 @@ def write_search(object_type: str, details: Values) -> AuditRecord:
     return _insert(Act.SEARCHED, object_type, "", "", after=values.stored("", details))
 
 
-def write_export(object_type: str, details: Values) -> AuditRecord:
-    """Record that somebody took a list away as a file."""
-    return _insert(Act.EXPORTED, object_type, "", "", after=values.stored("", details))
+def write_export(object_type: str, details: Values, object_id: str = "") -> AuditRecord:
+    """Record that somebody took a list away as a file, or one object of it."""
+    return _insert(Act.EXPORTED, object_type, object_id, "", after=values.stored("", details))
 
 
 def _insert(

@@ -23,8 +23,8 @@ class StaffActRecorder(Protocol):
     def viewed(self, object_type: str, object_id: str) -> None:
         """Somebody saw personal data of an object."""
 
-    def exported(self, object_type: str, details: dict[str, Any]) -> None:
-        """Somebody took a list away as a file."""
+    def exported(self, object_type: str, details: dict[str, Any], object_id: str = "") -> None:
+        """Somebody took a list away as a file, or one object of it."""
 
     def searched(self, object_type: str, details: dict[str, Any]) -> None:
         """Somebody found rows by a customer's name."""

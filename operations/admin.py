@@ -10,7 +10,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_exports
+from core import admin_exports, staff_acts
 from core.admin import ReadOnlyAdmin
 from operations.models import DailyClose, Heartbeat
 
@@ -42,6 +42,7 @@ class DailyCloseAdmin(ReadOnlyAdmin):
         close = self._close(request, object_id)
         given = {"body": close.body, "signature": close.signature, "public_key": close.public_key}
         content = json.dumps(given).encode()
+        _record(close, "json")
         return admin_exports.download(content, "application/json", f"daily-close-{close.day}.json")
 
     def print_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -55,6 +56,7 @@ class DailyCloseAdmin(ReadOnlyAdmin):
             with transaction.atomic():
                 admin_exports.only_one(request.user.get_username())
                 content = document.write(close)
+                _record(close, "pdf")
         except admin_exports.AlreadyRunning:
             return admin_exports.busy(request)
         return admin_exports.download(content, pdf.CONTENT_TYPE, f"daily-close-{close.day}.pdf")
@@ -75,3 +77,9 @@ class DailyCloseAdmin(ReadOnlyAdmin):
             reverse("admin:operations_dailyclose_download", args=[close.pk]),
             reverse("admin:operations_dailyclose_print", args=[close.pk]),
         )
+
+
+def _record(close: DailyClose, file: str) -> None:
+    """Write the audit record of a download."""
+    details = {"day": close.day, "file": file}
+    staff_acts.recorder().exported(close._meta.label_lower, details, str(close.pk))

@@ -20,6 +20,8 @@ from pypdf import PdfReader
 from pytest_django import Settings
 
 from audit_trail import chain
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
 from core import clock
 from operations.daily_close import closing, document, signing, totals
 from operations.daily_close.closing import NotClosable
@@ -273,6 +275,24 @@ def test_long_tables_of_a_print_are_left_to_the_file(
     assert "bank:sandbox" in text
     assert f"available:{busy_shop.merchant.id}" not in text
     assert f"{len(body_of(made)['accounts'])} rows are too many to print." in text
+
+
+@pytest.mark.parametrize(("page", "file"), [("download", "json"), ("print", "pdf")])
+def test_download_leaves_an_audit_record(shop: Shop, day: date, noon: datetime, page: str, file: str) -> None:
+    made = closing.close(day, now=noon + timedelta(days=1))
+    auditor = staff_client("somsri", "view_dailyclose")
+    auditor.get(f"{LIST}{made.pk}/{page}/")
+    record = AuditRecord.objects.get(act=Act.EXPORTED)
+    assert (record.actor, record.object_id) == ("staff:somsri", str(made.pk))
+    assert record.object_type == "operations.dailyclose"
+    assert record.after == {"day": day.isoformat(), "file": file}
+
+
+def test_refused_download_leaves_no_audit_record(shop: Shop, day: date, noon: datetime) -> None:
+    made = closing.close(day, now=noon + timedelta(days=1))
+    for page in ("download", "print"):
+        assert staff_client(f"no {page}").get(f"{LIST}{made.pk}/{page}/").status_code == 403
+    assert not AuditRecord.objects.filter(act=Act.EXPORTED).exists()
 
 
 def test_download_needs_the_permission(shop: Shop, day: date, noon: datetime) -> None:
