@@ -92,6 +92,11 @@ class Resolution(CausedRow):
             models.UniqueConstraint(
                 fields=["subject_id"], condition=Q(type="confirmed"), name="resolution_confirms_subject_once"
             ),
+            models.UniqueConstraint(
+                fields=["ledger_subject_id"],
+                condition=Q(type="written_off"),
+                name="resolution_of_loss",
+            ),
         ]
 
     def __str__(self) -> str:

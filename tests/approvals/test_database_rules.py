@@ -3,10 +3,15 @@
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, transaction
 from pytest_django import Settings
 
+from core import clock
+from ledger import services as ledger
+from reconciliation.models import BankTransaction
 from tests.approvals.builders import decide_approval
 from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import Seller, decide
 from tests.refunds.builders import PAYEE, RefundShop
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, run, sqlstate
 from tests.withdrawals.builders import fund, withdrawn
@@ -17,6 +22,10 @@ APPROVE = f"{UPDATE} status = 'approved', decided_at = now(), decided_by = "
 COLUMNS = (
     "amount, bank_code, account_last4, account_name, reason, requested_by, request_id, requested_at, note"
 )
+
+WRITE_OFF = """INSERT INTO reconciliation_resolution
+    (subject_id, type, reopen_count, actor, note, request_id, ledger_subject_id, created_at)
+    VALUES (%s, 'written_off', %s, 'staff:malee', 'lost', '', %s, now())"""
 
 
 @pytest.fixture
@@ -127,3 +136,54 @@ def test_database_refuses_to_complete_a_refund_that_waits_for_approval(
 def test_approved_refund_cannot_return_to_waiting_for_approval(waiting_refund: dict[str, Any]) -> None:
     decide_approval(waiting_refund["refund_id"], "approve")
     assert sqlstate("UPDATE refunds_refund SET awaiting_approval = true") == CHECK_VIOLATION
+
+
+@pytest.fixture
+def reversal(shop: Shop, bank: SandboxBankClient, settings: Settings) -> BankTransaction:
+    """A bank took back money that had left."""
+    settings.APPROVAL_ITEM_LIMIT = 100
+    seller = Seller(shop, bank)
+    return seller.reverse(seller.sale(), 150_001)
+
+
+def test_loss_is_not_booked_without_approval(reversal: BankTransaction) -> None:
+    write_off = (WRITE_OFF, reversal.id, 0, reversal.id)
+    assert sqlstate(*write_off) == CHECK_VIOLATION
+    decide("write_off", reversal)
+    assert sqlstate(*write_off) == CHECK_VIOLATION
+    decide_approval(reversal.id, "reject", actor="staff:somsak")
+    assert sqlstate(*write_off) == CHECK_VIOLATION
+
+
+def test_approval_allows_one_write_off(reversal: BankTransaction) -> None:
+    decide("write_off", reversal)
+    decide_approval(reversal.id, "approve", actor="staff:somsak")
+    decide("reopen", reversal)
+    assert sqlstate(WRITE_OFF, reversal.id, 1, "los_x") == CHECK_VIOLATION
+
+
+def test_approval_of_another_amount_allows_no_write_off(reversal: BankTransaction) -> None:
+    decide("write_off", reversal)
+    run("SET LOCAL session_replication_role = replica")
+    run(f"{UPDATE} status = 'within_limits', reason = '', amount = amount - 1")
+    run("SET LOCAL session_replication_role = origin")
+    assert sqlstate(WRITE_OFF, reversal.id, 0, reversal.id) == CHECK_VIOLATION
+
+
+def test_ledger_books_no_loss_that_nobody_wrote_off(reversal: BankTransaction) -> None:
+    decide("write_off", reversal)
+    with pytest.raises(DatabaseError, match="nobody wrote off"), transaction.atomic():
+        ledger.write_off(subject_id=reversal.id, amount=150_001, to="bank:sandbox", now=clock.now())
+        run("SELECT")
+
+
+def test_manual_return_is_not_completed_without_approval(
+    shop: Shop, bank: SandboxBankClient, settings: Settings
+) -> None:
+    settings.APPROVAL_ITEM_LIMIT = 100
+    made = decide("record_manual_return", Seller(shop, bank).unmatched(), bank_reference="counter 7")
+    complete = "UPDATE reconciliation_return SET status = 'completed', completed_at = now()"
+    assert sqlstate(complete) == CHECK_VIOLATION
+    decide_approval(made.id, "approve", actor="staff:somsak")
+    made.refresh_from_db()
+    assert made.status == "completed"

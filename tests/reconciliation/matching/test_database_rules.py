@@ -307,7 +307,7 @@ def insert_resolution(**changes: str) -> str:
 def test_resolution_needs_actor_and_note_and_is_unique(db: None) -> None:
     for change_of in ({"actor": ""}, {"note": ""}, {"type": "forgotten"}):
         assert sqlstate(insert_resolution(**change_of)) == CHECK_VIOLATION
-    for resolution in ("dismissed", "kept", "written_off"):
+    for resolution in ("dismissed", "kept"):
         assert sqlstate(insert_resolution(type=resolution, subject_id=resolution)) is None
         assert sqlstate(insert_resolution(type=resolution, subject_id=resolution)) == UNIQUE_VIOLATION
 
