@@ -79,7 +79,6 @@ def add(
     bank_code: str,
     bank_account: str,
     account_name: str,
-    reason: str = "",
     now: datetime,
 ) -> PayoutAccount:
     """Add an account, which can be used after the waiting period. Raises PayoutAccountListed."""
@@ -88,7 +87,7 @@ def add(
     if _find(merchant.pk, bank_code, bank_account) is not None:
         raise PayoutAccountListed
     account_id = ids.new("pac_", now)
-    with recorded(Act.PAYOUT_ACCOUNT_ADDED, reason=reason) as recording:
+    with recorded(Act.PAYOUT_ACCOUNT_ADDED) as recording:
         recording.row = account = PayoutAccount.objects.create(
             id=account_id,
             merchant=merchant,

@@ -18,7 +18,7 @@ import banks
 from approvals import payout_accounts
 from approvals.models import PayoutAccount
 from audit_trail.act_pages import ActLink
-from console import payout_admin
+from console.payout_acts import PAYOUT_ACTS
 from core import admin_columns, clock
 from core.scopes import Scope
 from ledger import services as ledger
@@ -32,16 +32,13 @@ from webhooks.models import Endpoint, EndpointStatus
 MAX_ROWS = 20
 # Acts that stand beside what they change. The others are above the page.
 KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-")
+PAYOUT_SLUGS = frozenset(act.slug for act in PAYOUT_ACTS)
 # The lists with rows of a merchant, and how their address names it.
 LISTS = (
     (gettext_lazy("Payments"), "payments.payment", "merchant__id__exact"),
     (gettext_lazy("Refunds"), "refunds.refund", "merchant__id__exact"),
     (gettext_lazy("Withdrawals"), "withdrawals.withdrawal", "q"),
-    (
-        gettext_lazy("Exceptions"),
-        "reconciliation.reconciliationexception",
-        "merchant__id__exact",
-    ),
+    (gettext_lazy("Exceptions"), "reconciliation.reconciliationexception", "merchant__id__exact"),
     (gettext_lazy("Keys"), "merchants.apikey", "q"),
     (gettext_lazy("Endpoints"), "webhooks.endpoint", "q"),
     (gettext_lazy("Payout accounts"), "approvals.payoutaccount", "q"),
@@ -69,6 +66,7 @@ class MerchantPageAdmin(MerchantAdmin):
     """The page that shows all of a merchant."""
 
     change_form_template = "admin/merchant.html"
+    object_acts = MerchantAdmin.object_acts + PAYOUT_ACTS
     fields = ("mode", "late_money", "refuses_open_reference", "page_origins", "created_at")
 
     def render_change_form(
@@ -95,8 +93,9 @@ def page_context(
     may = request.user.has_perm
     key_links = [each for each in links if each.slug == KEY_ACT]
     bank_links = [each for each in links if each.slug.startswith(BANK_ACTS)]
+    payout_links = [each for each in links if each.slug in PAYOUT_SLUGS]
     return {
-        "top_links": [each for each in links if each not in (*key_links, *bank_links)],
+        "top_links": [each for each in links if each not in (*key_links, *bank_links, *payout_links)],
         "key_links": key_links,
         "bank_links": bank_links,
         "steps": list(_steps(merchant, key_links, bank_links, now)),
@@ -104,7 +103,7 @@ def page_context(
         "bank": _bank(merchant) if may("merchants.view_bankconnection") else None,
         "balance": ledger.balance(merchant.pk) if may("ledger.view_account") else None,
         "endpoints": _endpoints(merchant) if may("webhooks.view_endpoint") else None,
-        "payouts": _payouts(request, merchant) if may("approvals.view_payoutaccount") else None,
+        "payouts": _payouts(merchant, payout_links) if may("approvals.view_payoutaccount") else None,
         "lists": list(_lists(request, merchant)),
     }
 
@@ -172,25 +171,12 @@ def _endpoints(merchant: Merchant) -> Any:
     return newest[:MAX_ROWS]
 
 
-def _payouts(request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
+def _payouts(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
     accounts = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("-added_at", "-id")
-    query = urlencode({"merchant": merchant.pk})
-    pages = (
-        (gettext_lazy("Add an account"), "approvals_payoutaccount_new", payout_admin.ADD_PERMISSION),
-        (
-            gettext_lazy("Switch the list on or off"),
-            "approvals_payoutaccount_policy",
-            payout_admin.POLICY_PERMISSION,
-        ),
-    )
     return {
         "is_restricted": payout_accounts.is_restricted(merchant.pk),
         "accounts": accounts[:MAX_ROWS],
-        "links": [
-            ActLink(label, f"{reverse(f'admin:{page}')}?{query}", is_dangerous=False)
-            for label, page, permission in pages
-            if request.user.has_perm(permission)
-        ],
+        "links": links,
     }
 
 

@@ -31,7 +31,7 @@ class AttachForm(NoteForm):
         return given
 
 
-class AccountForm(NoteForm):
+class AccountFields(forms.Form):
     """An account that staff enter, with the same checks as in the API."""
 
     bank_code = forms.CharField(
@@ -39,7 +39,6 @@ class AccountForm(NoteForm):
     )
     bank_account = forms.CharField(max_length=20, label=_("Account"), help_text=_("Digits only."))
     account_name = forms.CharField(max_length=140, label=_("Account holder"))
-    field_order = [*ACCOUNT_FIELDS, "note"]
 
     def clean(self) -> dict[str, Any]:
         filled = super().clean() or self.cleaned_data
@@ -50,6 +49,10 @@ class AccountForm(NoteForm):
             if name in filled:
                 self.add_error(name, [str(fault) for fault in faults])
         return filled
+
+
+class AccountForm(AccountFields, NoteForm):
+    field_order = [*ACCOUNT_FIELDS, "note"]
 
 
 class ManualReturnForm(NoteForm):

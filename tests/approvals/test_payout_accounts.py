@@ -4,9 +4,11 @@ import io
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import time_machine
+from django.contrib.admin.utils import quote
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
@@ -17,6 +19,7 @@ from approvals.models import PayoutAccount
 from approvals.payout_accounts import PayoutAccountListed
 from approvals.services import NotDecidable
 from core import clock, vault
+from merchants.models import Merchant
 from tests.approvals.builders import MALEE, add_payout_account, decide_approval, staff, waiting
 from tests.approvals.test_refunds import unknown_payer
 from tests.concurrency import run_concurrently
@@ -24,7 +27,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.refunds.builders import PAYEE, RefundShop, error_of
 from tests.security_lines import security_lines
-from tests.staff_acts import acts_of_staff, run_act, send_act
+from tests.staff_acts import REASON, acts_of_staff, run_act, send_act
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
 
@@ -226,21 +229,22 @@ def test_concurrently_added_payout_account_is_listed_once(shop: Shop) -> None:
 @pytest.fixture
 def anong(db: None) -> Client:
     granted = ["add_payoutaccount", "delete_payoutaccount", "change_payoutpolicy", "view_personal_data"]
-    return staff("anong", "view_payoutaccount", "view_payoutpolicy", *granted)
+    return staff("anong", "view_payoutaccount", "view_payoutpolicy", "view_merchant", *granted)
 
 
-def form(shop: Shop, **changes: str) -> dict[str, str]:
-    account = {"bank_code": "SCB", "bank_account": ACCOUNT, "account_name": "Somchai", "note": "their letter"}
-    return {"merchant": shop.merchant.id} | account | changes
+def form(**changes: str) -> dict[str, str]:
+    return {"bank_code": "SCB", "bank_account": ACCOUNT, "account_name": "Somchai"} | changes
+
+
+def do(client: Client, shop: Shop, slug: str, **values: str) -> str:
+    """Do an act on the page of the merchant."""
+    return run_act(client, Merchant, shop.merchant.pk, slug, **values)
 
 
 @pytest.mark.slow
 def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, anong: Client) -> None:
-    for path, filled in [
-        ("new/", form(shop)),
-        ("policy/", {"merchant": shop.merchant.id, "is_restricted": "on"}),
-    ]:
-        assert anong.post(LIST + path, filled, follow=True).status_code == 200
+    assert "Add a payout account: done." in do(anong, shop, "add-payout-account", **form())
+    assert "only to accounts on the list" in do(anong, shop, "switch-payout-list-on")
     made = PayoutAccount.objects.get()
     assert (made.added_by, made.bank_code, made.account) == ("staff:anong", "014", ACCOUNT)
     text = anong.get(LIST).content.decode()
@@ -249,36 +253,71 @@ def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, an
     assert "at once: done." in run_act(anong, PayoutAccount, made.id, "remove")
     assert "nothing changed" in run_act(anong, PayoutAccount, made.id, "remove")
     assert refused(shop) == NOT_ALLOWED
-    assert acts_of_staff().count() == 3
+    do(anong, shop, "switch-payout-list-off")
+    assert withdrawn(shop)["status"] == "pending"
+    acts = [(each.act, each.merchant_id, each.reason) for each in acts_of_staff()]
+    wanted = (
+        "payout_account_added",
+        "payout_list_switched",
+        "payout_account_removed",
+        "payout_list_switched",
+    )
+    assert acts == [(act, shop.merchant.id, REASON) for act in wanted]
 
 
 @pytest.mark.parametrize(
     ("changes", "expected_text"),
     [
-        ({"merchant": "mch_0"}, "No merchant"),
         ({"bank_code": "999"}, "bank does not exist"),
         ({"bank_account": "12"}, "errorlist"),
         ({"account_name": ""}, "required"),
+        ({"reason": ""}, "required"),
     ],
 )
 @pytest.mark.slow
 def test_invalid_payout_account_is_not_added(
     shop: Shop, anong: Client, changes: dict[str, str], expected_text: str
 ) -> None:
-    answer = anong.post(LIST + "new/", form(shop, **changes))
-    assert expected_text in answer.content.decode()
+    assert expected_text in do(anong, shop, "add-payout-account", **form(**changes))
     assert not PayoutAccount.objects.exists()
+
+
+def test_list_is_not_switched_without_a_reason(shop: Shop, anong: Client) -> None:
+    assert "required" in do(anong, shop, "switch-payout-list-on", reason=" ")
+    assert not payout_accounts.is_restricted(shop.merchant.id)
 
 
 def test_payout_account_cannot_be_added_twice(shop: Shop, anong: Client) -> None:
     add_payout_account(shop)
-    assert "on this merchant" in anong.post(LIST + "new/", form(shop)).content.decode()
+    assert "on this merchant" in do(anong, shop, "add-payout-account", **form())
+
+
+def test_second_click_adds_no_payout_account_and_switches_nothing(shop: Shop, anong: Client) -> None:
+    added, switched = (str(uuid4()) for _ in range(2))
+    do(anong, shop, "add-payout-account", **form(token=added))
+    payout_accounts.remove(PayoutAccount.objects.get().id, now=clock.now())
+    assert "Nothing changed." in do(anong, shop, "add-payout-account", **form(token=added))
+    assert not PayoutAccount.objects.filter(removed_at=None).exists()
+    do(anong, shop, "switch-payout-list-on", token=switched)
+    payout_accounts.restrict(shop.merchant, False, now=clock.now())
+    assert "Nothing changed." in do(anong, shop, "switch-payout-list-on", token=switched)
+    assert not payout_accounts.is_restricted(shop.merchant.id)
+
+
+def test_page_of_the_merchant_offers_what_changes_its_list(shop: Shop, anong: Client) -> None:
+    acts = f"/admin/merchants/merchant/{quote(shop.merchant.pk)}/do"
+    page = anong.get(acts.removesuffix("do") + "change/").content.decode()
+    assert f"{acts}/add-payout-account/" in page
+    assert f"{acts}/switch-payout-list-on/" in page and "/switch-payout-list-off/" not in page
+    add_payout_account(shop)
+    asked = anong.get(f"{acts}/switch-payout-list-on/").content.decode()
+    assert "of which it has 1" in asked
 
 
 def test_staff_without_permission_cannot_change_payout_accounts(shop: Shop) -> None:
-    made, intern = add_payout_account(shop), staff("intern", "view_payoutaccount")
-    for path in ("new/", "policy/"):
-        assert intern.post(LIST + path, form(shop)).status_code == 403
+    made, intern = add_payout_account(shop), staff("intern", "view_payoutaccount", "view_merchant")
+    for slug in ("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"):
+        assert send_act(intern, Merchant, shop.merchant.pk, slug, **form()).status_code == 403
     assert send_act(intern, PayoutAccount, made.id, "remove").status_code == 403
     assert PayoutAccount.objects.filter(removed_at=None).count() == 1
     assert not payout_accounts.is_restricted(shop.merchant.id)

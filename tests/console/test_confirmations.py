@@ -57,7 +57,8 @@ UNCONFIRMED_TYPES = {
 }  # fmt: skip
 # Of the acts that the matrix of roles tries by a request that changes something.
 CONFIRMED_PERMISSIONS = {
-    "refunds.create_refund", "approvals.decide_approval", "approvals.delete_payoutaccount",
+    "refunds.create_refund", "approvals.decide_approval", "approvals.add_payoutaccount",
+    "approvals.delete_payoutaccount", "approvals.change_payoutpolicy",
     "merchants.create_merchant", "merchants.connect_bank",
     "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",
     "reconciliation.send_back_exception", "reconciliation.send_to_exception",

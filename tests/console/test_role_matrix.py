@@ -65,6 +65,7 @@ ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename"),
     *("refuse-open-references", "allow-open-references", "page-origins"),
+    *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
 )
 EMPTY_CLOSE = json.dumps(
     {"currency": "THB", "closed_at": "", "ledger": {"entries": 0, "hash": ""}, "audit_trail": None}
@@ -73,8 +74,6 @@ EMPTY_CLOSE = json.dumps(
 # Pages besides those that Django gives each model, and the permission of each.
 PAGE_PERMISSIONS = {
     "approvals_approval_decide": "approvals.decide_approval",
-    "approvals_payoutaccount_new": "approvals.add_payoutaccount",
-    "approvals_payoutaccount_policy": "approvals.change_payoutpolicy",
     "reconciliation_slipcheck_check": "reconciliation.check_slip",
     "reconciliation_slipcheck_ask": "reconciliation.ask_bank",
     "reconciliation_statement_import": "reconciliation.import_statement",
@@ -226,6 +225,9 @@ def probes(world: World) -> Iterator[Probe]:
             "name": "Som Tam",
             "mode": "live",
             "late_money": "review",
+            "bank_code": "014",
+            "bank_account": "4057654321",
+            "account_name": "Malee",
             **(BBL_FORM if each.slug.endswith("bbl") else SCB_FORM),
         }
         yield Probe(

@@ -1,0 +1,145 @@
+"""What staff can do to the list of a merchant's payout accounts."""
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals import payout_accounts
+from approvals.models import PayoutAccount
+from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
+from audit_trail.act_pages import ObjectAct, ReasonForm
+from audit_trail.acts import Act
+from merchants.models import Merchant
+from reconciliation.exceptions.forms import ACCOUNT_FIELDS, AccountFields
+
+
+class PayoutAccountForm(AccountFields, ReasonForm):
+    """The account to add. Its fields are checked as in the API."""
+
+
+def _explain_add(merchant: Merchant) -> str:
+    text = _(
+        "The account joins the list of %(name)s. It can be used %(hours)s hours later. Until then, no money "
+        "goes to it if the list is on. An account on the list never changes: remove a wrong one."
+    )
+    return text % {"name": merchant.name, "hours": f"{settings.PAYOUT_ACCOUNT_WAITING_HOURS:g}"}
+
+
+def _add(merchant: Merchant, values: dict[str, Any], now: datetime) -> PayoutAccount:
+    account = {name: values[name] for name in ACCOUNT_FIELDS}
+    try:
+        return payout_accounts.add(merchant, **account, now=now)
+    except PayoutAccountListed:
+        raise ValidationError({"bank_account": _("It is on this merchant's list already.")}) from None
+
+
+def _always(merchant: Merchant, now: datetime) -> bool:
+    return True
+
+
+def _explain_restrict(merchant: Merchant) -> str:
+    listed = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).count()
+    text = _(
+        "From now on, money of %(name)s goes only to its listed accounts, of which it has %(count)s. "
+        "Withdrawals to other accounts are refused, and refunds to accounts that are not the payer's."
+    )
+    return text % {"name": merchant.name, "count": listed}
+
+
+def _restrict(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    payout_accounts.restrict(merchant, True, now=now)
+
+
+def _is_unrestricted(merchant: Merchant, now: datetime) -> bool:
+    return not payout_accounts.is_restricted(merchant.pk)
+
+
+def _explain_lift(merchant: Merchant) -> str:
+    text = _(
+        "From now on, withdrawals and refunds of %(name)s may go to any account. Whoever has a key of the "
+        "merchant can send its money there, up to the limits."
+    )
+    return text % {"name": merchant.name}
+
+
+def _lift(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    payout_accounts.restrict(merchant, False, now=now)
+
+
+def _is_restricted(merchant: Merchant, now: datetime) -> bool:
+    return payout_accounts.is_restricted(merchant.pk)
+
+
+def _explain_remove(account: PayoutAccount) -> str:
+    text = _(
+        "If the list of %(name)s is on, no more money goes to this account. To use it again, somebody must "
+        "add it again, and its waiting period begins again."
+    )
+    return text % {"name": account.merchant.name}
+
+
+def _remove(account: PayoutAccount, values: dict[str, Any], now: datetime) -> None:
+    try:
+        payout_accounts.remove(account.pk, now=now)
+    except PayoutAccountNotFound:
+        raise ValidationError(_("It was removed before: nothing changed.")) from None
+
+
+def _is_listed(account: PayoutAccount, now: datetime) -> bool:
+    return account.removed_at is None
+
+
+# On the page of the merchant.
+PAYOUT_ACTS = (
+    ObjectAct(
+        slug="add-payout-account",
+        label=gettext_lazy("Add a payout account"),
+        act=Act.PAYOUT_ACCOUNT_ADDED,
+        permission="approvals.add_payoutaccount",
+        explain=_explain_add,
+        run=_add,
+        is_possible=_always,
+        form=PayoutAccountForm,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="switch-payout-list-on",
+        label=gettext_lazy("Switch the list on"),
+        act=Act.PAYOUT_LIST_SWITCHED,
+        permission="approvals.change_payoutpolicy",
+        explain=_explain_restrict,
+        run=_restrict,
+        is_possible=_is_unrestricted,
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="switch-payout-list-off",
+        label=gettext_lazy("Switch the list off"),
+        act=Act.PAYOUT_LIST_SWITCHED,
+        permission="approvals.change_payoutpolicy",
+        explain=_explain_lift,
+        run=_lift,
+        is_possible=_is_restricted,
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+)
+# On the page of the account.
+PAYOUT_ACCOUNT_ACTS = (
+    ObjectAct(
+        slug="remove",
+        label=gettext_lazy("Remove from the list at once"),
+        act=Act.PAYOUT_ACCOUNT_REMOVED,
+        permission="approvals.delete_payoutaccount",
+        explain=_explain_remove,
+        run=_remove,
+        is_possible=_is_listed,
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+)
