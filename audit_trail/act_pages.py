@@ -60,6 +60,14 @@ class ShownOnce:
     secret: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What somebody else answered, such as a bank, in a sentence for staff."""
+
+    text: str
+    is_good: bool
+
+
 Made = Model | Act | ShownOnce | None
 
 
@@ -73,6 +81,7 @@ class ObjectAct:
         ValidationError if it is not possible.
     is_possible: whether the page of the row offers it now. The service decides in the end.
     is_recorded_by_service: whether `run` calls a service that writes the record, as commands need it.
+    after: asks somebody else, such as a bank, after the commit of the record and outside of a transaction.
 
     An act of a list makes a row. Its functions get None as the row, `run` returns the new one, and the
     service writes the record.
@@ -88,6 +97,7 @@ class ObjectAct:
     form: type[ReasonForm] = ReasonForm
     is_dangerous: bool = False
     is_recorded_by_service: bool = False
+    after: Callable[[Any, datetime], Told] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +201,7 @@ class ActPages(RecordedAdmin):
             return self._done_before(request, row, AuditRecord.objects.get(form_token=token))
         if isinstance(made, ShownOnce):
             return self._shown_once_page(request, row, found, made)
-        done = made.label if isinstance(made, Act) else found.label
-        messages.success(request, _("%(act)s: done.") % {"act": done})
+        _tell(request, found, row, made)
         shown: Any = made if row is None else row
         is_kept = self.model._default_manager.filter(pk=shown.pk).exists()
         return HttpResponseRedirect(self._row_url(shown) if is_kept else self._rows_url)
@@ -268,6 +277,16 @@ class ActPages(RecordedAdmin):
 
 class ActingAdmin(ActPages, ReadOnlyAdmin):
     """Pages of rows that staff can act on, and change in no other way."""
+
+
+def _tell(request: HttpRequest, found: ObjectAct, row: Any, made: Made) -> None:
+    """Tell on the next page that the act was done, or what it found out."""
+    if found.after is None:
+        done = made.label if isinstance(made, Act) else found.label
+        messages.success(request, _("%(act)s: done.") % {"act": done})
+        return
+    told = found.after(row, clock.now())
+    messages.add_message(request, messages.SUCCESS if told.is_good else messages.WARNING, told.text)
 
 
 def _find(acts: tuple[ObjectAct, ...], slug: str) -> ObjectAct:

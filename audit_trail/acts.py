@@ -34,6 +34,7 @@ class Act(models.TextChoices):
     MERCHANT_CREATED = "merchant_created", _("Created the merchant")
     MERCHANT_RENAMED = "merchant_renamed", _("Renamed the merchant")
     BANK_CONNECTED = "bank_connected", _("Connected the bank")
+    CONNECTION_TESTED = "connection_tested", _("Tested the connection to the bank")
     LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")
     OPEN_REFERENCES_CHANGED = "open_references_changed", _("Changed how many open codes a reference can have")
     PAGE_ORIGINS_CHANGED = "page_origins_changed", _("Changed the sites of the payment page")

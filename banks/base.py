@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
+from banks.http_client import FailureCause
 from core.errors import AuthenticationError, NotFound
 from core.slips import Slip
 
@@ -48,6 +49,10 @@ class UnreadableMessage(Exception):
 
 class InquiryFailed(Exception):
     """The bank gave no clear answer to an inquiry. The caller repeats the inquiry later."""
+
+    def __init__(self, reason: str = "", *, cause: FailureCause = "other") -> None:
+        super().__init__(reason)
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from banks import credentials, jwt, oauth, parsing
+from banks import credentials, http_client, jwt, oauth, parsing
 from banks.base import (
     AdapterConfig,
     InquiryFailed,
@@ -119,7 +119,9 @@ class Bbl(LiveBank):
         for day in days:
             response = client.inquire(inquiry.biller_id, day, inquiry.amount, inquiry.reference1)
             if response.status != 200 or _code(response.data) not in (CODE_SUCCESS, CODE_NOT_FOUND):
-                raise InquiryFailed(f"answered with {response.status}")
+                raise InquiryFailed(
+                    f"answered with {response.status}", cause=http_client.cause_of_status(response.status)
+                )
             bodies.append(response.body)
         return bodies
 
@@ -227,8 +229,7 @@ class _BblClient:
     def _fetch_token(self, session: AuthorizedSession) -> AccessToken:
         login = (self._credentials["consumer_id"], self._credentials["consumer_secret"])
         response = session.request_without_token("POST", "/oauth/accesstoken", data=TOKEN_REQUEST, auth=login)
-        if response.status != 200:
-            raise NoResponse()
+        oauth.check_token_status(response.status)
         # The bank's pages write `accessToken`, its gateway answers with `access_token`.
         data = {name.replace("_", "").lower(): value for name, value in response.data.items()}
         return oauth.parse_token(data, "accesstoken", "expiresin")

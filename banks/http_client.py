@@ -10,22 +10,28 @@ from typing import Any, ClassVar, Literal, cast
 import requests
 from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
-from requests.exceptions import ConnectTimeout, RequestException
+from requests.exceptions import ConnectTimeout, RequestException, Timeout
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import NewConnectionError
+from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
 from core import strict_json
 from core.deadlines import Deadline, Watchdog
 from core.strict_json import JsonRefused
 
 MAX_RESPONSE_BYTES = 1_048_576
+FailureCause = Literal["timeout", "unreachable", "credentials", "other"]
+"""Why there is no readable answer. `credentials`: the bank answered, and refused ours."""
 
 
 class CallFailed(Exception):
     """No readable answer. outcome: what this means for an order or charge."""
 
     outcome: ClassVar[Literal["not_sent", "unknown"]]
+
+    def __init__(self, cause: FailureCause = "other") -> None:
+        super().__init__()
+        self.cause = cause
 
 
 class NotSent(CallFailed):
@@ -74,10 +80,11 @@ def request(
             )
             body = _read_body(response)
             if deadline.is_past:
-                raise NoResponse()  # the watchdog may have cut the body
+                raise NoResponse("timeout")  # the watchdog may have cut the body
             return Response(response.status_code, strict_json.loads(body), body)
         except RequestException as error:
-            raise NotSent() if _was_never_sent(error) else NoResponse() from None
+            cause: FailureCause = "timeout" if deadline.is_past else _cause_of(error)
+            raise NotSent(cause) if _was_never_sent(error) else NoResponse(cause) from None
         except JsonRefused:
             raise NoResponse() from None
 
@@ -95,6 +102,18 @@ def _read_body(response: requests.Response) -> bytes:
 def _was_never_sent(error: RequestException) -> bool:
     reason = getattr(error.args[0], "reason", None) if error.args else None
     return isinstance(error, ConnectTimeout) or isinstance(reason, NewConnectionError)
+
+
+def _cause_of(error: RequestException) -> FailureCause:
+    # A timeout while the body is read is a ConnectionError of `requests`.
+    if isinstance(error, Timeout) or (error.args and isinstance(error.args[0], ReadTimeoutError)):
+        return "timeout"
+    return "unreachable" if _was_never_sent(error) else "other"
+
+
+def cause_of_status(status: int) -> FailureCause:
+    """What an answer with this HTTP status says about the credentials."""
+    return "credentials" if status in (401, 403) else "other"
 
 
 _watchdog = Watchdog()

@@ -44,7 +44,9 @@ class LiveBank(Bank):
         try:
             days = parsing.bangkok_days(inquiry.starts_at, inquiry.ends_at)
             bodies = self._inquire_days(inquiry, days)
-        except (CallFailed, ValueError) as error:
+        except CallFailed as error:
+            raise InquiryFailed(str(error), cause=error.cause) from None
+        except ValueError as error:
             raise InquiryFailed(str(error)) from None
         found = [transaction for body in bodies for transaction in self._parse_day(body, inquiry)]
         return InquiryResult(b"\n".join(bodies), tuple(dict.fromkeys(found)))

@@ -91,7 +91,7 @@ class AuthorizedSession:
         try:
             left = self._deadline.left()
         except TimeoutError:
-            raise NotSent() from None
+            raise NotSent("timeout") from None
         return http_client.request(
             method,
             self._api.url + path,
@@ -124,8 +124,16 @@ class AuthorizedSession:
     def _token(self) -> str:
         try:
             return _token_cache.get(self._key, lambda: self._api.fetch(self), timeout=self._deadline.left())
-        except (NoResponse, TimeoutError):
-            raise NotSent() from None  # only the token was requested
+        except TimeoutError:
+            raise NotSent("timeout") from None
+        except NoResponse as error:
+            raise NotSent(error.cause) from None  # only the token was requested
+
+
+def check_token_status(status: int) -> None:
+    """Raises NoResponse. RFC 6749 lets a bank refuse a login with 400 too."""
+    if status != 200:
+        raise NoResponse("credentials" if status == 400 else http_client.cause_of_status(status))
 
 
 def parse_token(data: Mapping[str, Any], text: str, seconds: str) -> AccessToken:

@@ -154,10 +154,11 @@ class SandboxBank(_SandboxClient):
         try:
             response = self._request("GET", f"{path}?{urlencode(query)}")
         except CallFailed as error:
-            raise InquiryFailed(type(error).__name__) from None
+            raise InquiryFailed(type(error).__name__, cause=error.cause) from None
         if response.status != 200:
             log.warning("the sandbox bank answered an inquiry with %s", response.status)
-            raise InquiryFailed(f"HTTP {response.status}")
+            cause = http_client.cause_of_status(response.status)
+            raise InquiryFailed(f"HTTP {response.status}", cause=cause)
         try:
             return InquiryResult(response.body, _parse_transactions(response.data))
         except ValueError as error:

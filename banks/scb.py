@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from banks import credentials, oauth, parsing
+from banks import credentials, http_client, oauth, parsing
 from banks.base import (
     AdapterConfig,
     InquiryFailed,
@@ -92,7 +92,7 @@ class Scb(LiveBank):
         try:
             response = self._get(AuthorizedSession(self._api), path, params)
         except CallFailed as error:
-            raise InquiryFailed(str(error)) from None
+            raise InquiryFailed(str(error), cause=error.cause) from None
         return None if _status_and_code(response) == NOT_FOUND else parse_slip_transfer(response.body, slip)
 
     def _inquire_days(self, inquiry: InquiryRequest, days: list[date]) -> list[bytes]:
@@ -118,7 +118,9 @@ class Scb(LiveBank):
         """An answer with or without a record. Raises CallFailed, and InquiryFailed for any other answer."""
         response = session.request("GET", PAYMENTS_PATH + path, headers=self._headers(), params=params)
         if _status_and_code(response) not in (FOUND, NOT_FOUND):
-            raise InquiryFailed(f"answered with {response.status}")
+            raise InquiryFailed(
+                f"answered with {response.status}", cause=http_client.cause_of_status(response.status)
+            )
         return response
 
     def _fetch_token(self, session: AuthorizedSession) -> AccessToken:
@@ -126,8 +128,9 @@ class Scb(LiveBank):
         response = session.request_without_token(
             "POST", "/v1/oauth/token", json=body, headers=self._headers()
         )
+        oauth.check_token_status(response.status)
         data = response.data.get("data")
-        if response.status != 200 or not isinstance(data, dict):
+        if not isinstance(data, dict):
             raise NoResponse()
         return oauth.parse_token(data, "accessToken", "expiresIn")
 

@@ -18,6 +18,7 @@ import banks
 from approvals import payout_accounts
 from approvals.models import PayoutAccount
 from audit_trail.act_pages import ActLink
+from console.connection_acts import CONNECTION_ACTS
 from console.payout_acts import PAYOUT_ACTS
 from core import admin_columns, clock
 from core.scopes import Scope
@@ -31,7 +32,7 @@ from webhooks.models import Endpoint, EndpointStatus
 # Each table shows this many rows. A merchant rarely has more than five keys.
 MAX_ROWS = 20
 # Acts that stand beside what they change. The others are above the page.
-KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-")
+KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-", "test-connection")
 PAYOUT_SLUGS = frozenset(act.slug for act in PAYOUT_ACTS)
 # The lists with rows of a merchant, and how their address names it.
 LISTS = (
@@ -66,7 +67,7 @@ class MerchantPageAdmin(MerchantAdmin):
     """The page that shows all of a merchant."""
 
     change_form_template = "admin/merchant.html"
-    object_acts = MerchantAdmin.object_acts + PAYOUT_ACTS
+    object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + PAYOUT_ACTS
     fields = ("mode", "late_money", "refuses_open_reference", "page_origins", "created_at")
 
     def render_change_form(

@@ -199,6 +199,7 @@ AREAS: tuple[Area, ...] = (
                 SETUP,
                 "merchants.connect_bank",
             ),
+            _act(_("Test the connection to a bank"), WITH_CUSTOMERS, "merchants.test_connection"),
             _act(_("Decide what happens to payments after expiry"), SETUP, "merchants.set_late_money"),
             _act(_("Decide whether a reference has one open code"), SETUP, "merchants.set_open_references"),
             _act(_("Name the sites of a shop for its payment page"), SETUP, "merchants.set_page_origins"),

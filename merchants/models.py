@@ -77,6 +77,7 @@ class Merchant(models.Model):
             ("rename_merchant", "Can rename merchants"),
             ("set_late_money", "Can decide what happens to payments after expiry"),
             ("connect_bank", "Can connect merchants to their banks"),
+            ("test_connection", "Can test the connections of merchants to their banks"),
             ("set_open_references", "Can decide whether a reference has one open code"),
             ("set_page_origins", "Can name the sites of a shop for its payment page"),
         ]

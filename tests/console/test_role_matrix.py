@@ -64,7 +64,7 @@ TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename"),
-    *("refuse-open-references", "allow-open-references", "page-origins"),
+    *("refuse-open-references", "allow-open-references", "page-origins", "test-connection"),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
 )
 EMPTY_CLOSE = json.dumps(

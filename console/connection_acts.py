@@ -1,0 +1,77 @@
+"""The act that tests the connection of a merchant to its bank, and its result in words."""
+
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
+
+import banks
+from audit_trail.act_pages import ObjectAct, Told
+from audit_trail.acts import Act
+from core import rate_limits, request_context
+from core.rate_limits import RateLimit
+from merchants.models import Merchant
+from reconciliation.inquiries import connection_tests
+from reconciliation.inquiries.connection_tests import ConnectionOutcome
+
+# Of one member of staff: each test holds a thread of the web server, and the bank's rate limit.
+TESTS = RateLimit(per_second=0.1, burst=3)
+TEXTS: dict[ConnectionOutcome, str] = {
+    "answered": gettext_noop("%(bank)s answered in %(ms)s ms. The connection works."),
+    "credentials": gettext_noop(
+        "%(bank)s answered in %(ms)s ms and refused the credentials. Renew the connection."
+    ),
+    "timeout": gettext_noop("%(bank)s did not answer within %(ms)s ms."),
+    "unreachable": gettext_noop(
+        "%(bank)s cannot be reached: there was no connection to its API after %(ms)s ms."
+    ),
+    "other": gettext_noop("%(bank)s answered in %(ms)s ms with an error, or broke off the connection."),
+    "unreadable": gettext_noop("%(bank)s answered in %(ms)s ms, but its answer cannot be read."),
+    "busy": gettext_noop("The bank is busy with other inquiries: try again in a moment."),
+    "not_set_up": gettext_noop("The bank cannot be asked: its connection is not set up correctly."),
+}
+
+
+def _title(bank: str) -> str:
+    return _(banks.LIVE_BANKS[bank].title) if bank in banks.LIVE_BANKS else _("The sandbox bank")
+
+
+def _explain(merchant: Merchant) -> str:
+    text = _(
+        "We ask %(bank)s once about a payment that does not exist, with the credentials of %(name)s. The "
+        "next page shows what came back, after ten seconds at most. No money moves, and nothing changes."
+    )
+    return text % {"bank": _title(merchant.bank), "name": merchant.name}
+
+
+def _check_limit(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    limit = rate_limits.consume(f"connection-test:{request_context.current().actor}", TESTS)
+    if limit is not None and not limit.allowed:
+        text = _("You tested several connections just now. Try again in %(seconds)s seconds.")
+        raise ValidationError(text % {"seconds": limit.retry_after})
+
+
+def _ask(merchant: Merchant, now: datetime) -> Told:
+    found = connection_tests.run(merchant, now=now)
+    words = {"bank": _title(merchant.bank), "ms": f"{found.milliseconds:,}"}
+    return Told(_(TEXTS[found.outcome]) % words, is_good=found.outcome == "answered")
+
+
+def _is_connected(merchant: Merchant, now: datetime) -> bool:
+    return bool(merchant.bank)
+
+
+CONNECTION_ACTS = (
+    ObjectAct(
+        slug="test-connection",
+        label=gettext_lazy("Test the connection"),
+        act=Act.CONNECTION_TESTED,
+        permission="merchants.test_connection",
+        explain=_explain,
+        run=_check_limit,
+        after=_ask,
+        is_possible=_is_connected,
+    ),
+)
