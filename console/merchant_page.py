@@ -36,10 +36,10 @@ KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-", "test-connection")
 PAYOUT_SLUGS = frozenset(act.slug for act in PAYOUT_ACTS)
 # The lists with rows of a merchant, and how their address names it.
 LISTS = (
-    (gettext_lazy("Payments"), "payments.payment", "merchant__id__exact"),
-    (gettext_lazy("Refunds"), "refunds.refund", "merchant__id__exact"),
-    (gettext_lazy("Withdrawals"), "withdrawals.withdrawal", "q"),
-    (gettext_lazy("Exceptions"), "reconciliation.reconciliationexception", "merchant__id__exact"),
+    (gettext_lazy("Payments"), "payments.payment", "merchant"),
+    (gettext_lazy("Refunds"), "refunds.refund", "merchant"),
+    (gettext_lazy("Withdrawals"), "withdrawals.withdrawal", "merchant"),
+    (gettext_lazy("Exceptions"), "reconciliation.reconciliationexception", "merchant"),
     (gettext_lazy("Keys"), "merchants.apikey", "q"),
     (gettext_lazy("Endpoints"), "webhooks.endpoint", "q"),
     (gettext_lazy("Payout accounts"), "approvals.payoutaccount", "q"),

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from core import clock
+from core import admin_lists, clock
 from merchants import services
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant
 from tests.concurrency import run_concurrently
@@ -195,8 +195,22 @@ def test_links_of_the_page_show_rows_of_this_merchant_only(shop: Shop, admin_cli
         assert page.status_code == 200, address
         assert others["payment_id"] not in page.content.decode()
         assert rival.merchant.name not in page.content.decode().replace("Rival (test)</option>", "")
-    payments = admin_client.get(f"/admin/payments/payment/?merchant__id__exact={shop.merchant.pk}")
+    payments = admin_client.get(f"/admin/payments/payment/?merchant={shop.merchant.pk}")
     assert code["payment_id"] in payments.content.decode()
+
+
+def test_links_of_the_page_show_payments_older_than_the_newest_of_all(
+    shop: Shop, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_lists, "FILTERED_ROWS", 2)
+    old, rival = shop.qr_code()["payment_id"], open_shop("Rival")
+    for _ in range(3):
+        rival.qr_code()
+    links = page_of(admin_client, shop.merchant).split('id="lists"')[1].split("</section>")[0]
+    [address] = re.findall(r'href="(/admin/payments/[^"]+)"', links)
+    shown = admin_client.get(address.replace("&amp;", "&")).content.decode()
+    assert old in shown
+    assert "the newest 2 rows" not in shown
 
 
 def test_page_shows_only_what_its_reader_may_see(shop: Shop) -> None:
