@@ -7,10 +7,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from console.exports import jobs
+from console.exports import jobs, sources
 from console.models import Export
 from core import clock, spreadsheets
 from core.admin_exports import PERMISSION
@@ -37,10 +36,10 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
 def _ask(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     label, file_type = request.POST.get("list", ""), request.POST.get("file_type", "")
-    page = jobs.page_of(label)
-    if page is None or file_type not in spreadsheets.FILE_TYPES:
+    source = sources.of(label)
+    if source is None or file_type not in spreadsheets.FILE_TYPES:
         raise Http404
-    if not page.has_view_permission(request):
+    if not source.may_read(request):
         raise PermissionDenied
     query = request.POST.get("query", "").replace("\0", "")
     try:
@@ -56,21 +55,21 @@ def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpRe
         raise PermissionDenied
     mine = Export.objects.filter(owner_id=request.user.pk, state=JobState.DONE)
     export = mine.filter(pk=number).first()
-    page = jobs.page_of(export.list) if export else None
-    if export is None or page is None:
+    source = sources.of(export.list) if export else None
+    if export is None or source is None:
         raise Http404
-    if not page.has_view_permission(request):
+    if not source.may_read(request):
         raise PermissionDenied
     file_type = spreadsheets.FILE_TYPES[export.file_type]
     parts = export.parts.order_by("number").values_list("content", flat=True)
     response = HttpResponse(b"".join(map(bytes, parts)), content_type=file_type.content_type)
     if file_type.is_text:  # it is stored compressed, and browsers unpack it
         response.headers["Content-Encoding"] = "gzip"
-    name = f"{page.opts.model_name}-{export.created_at.astimezone(clock.BANGKOK).date()}.{file_type.name}"
+    name = f"{source.file_name}-{export.created_at.astimezone(clock.BANGKOK).date()}.{file_type.name}"
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
 def _name(export: Export) -> str:
-    page = jobs.page_of(export.list)
-    return str(capfirst(page.opts.verbose_name_plural)) if page else export.list
+    source = sources.of(export.list)
+    return source.name if source else export.list

@@ -108,6 +108,11 @@ class MerchantMonth:
         return sum(line.amount for line in self.lines)
 
     @property
+    def is_used(self) -> bool:
+        """Whether there was a balance or a movement."""
+        return bool(self.lines or self.opening or self.closing)
+
+    @property
     def agrees(self) -> bool:
         """Whether the lines explain the difference of the two balances of the ledger."""
         return self.opening + self.moved == self.closing
@@ -150,7 +155,7 @@ def read(month: Month, merchant_id: str = "") -> list[MerchantMonth]:
             reports[owner].lines.append(Line(kind, counterpart, count, amount))
     for report in reports.values():
         report.lines.sort(key=lambda line: (_place(line.type), line.counterpart))
-    used = (each for each in reports.values() if each.lines or each.opening or each.closing or merchant_id)
+    used = (each for each in reports.values() if each.is_used or merchant_id)
     return sorted(used, key=lambda each: (each.merchant.name, each.merchant.pk))
 
 

@@ -3,15 +3,18 @@
 import tempfile
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
+from psycopg.errors import QueryCanceled
 
+from console.exports.sources import MONTHLY_REPORT
 from console.reports import monthly
 from console.reports.monthly import MerchantMonth, Month
 from core import admin_exports, clock, ids, spreadsheets, staff_acts
@@ -20,8 +23,8 @@ from core.postgres.sessions import limit_statements
 from core.spreadsheets import FileType
 from merchants.models import Merchant
 
-# A month of a large merchant is a million entries.
-STATEMENT_SECONDS = 25
+# A month of a large merchant is a million entries. Only a worker has more time, and it writes no PDF.
+STATEMENT_SECONDS, PDF_SECONDS = 5, 25
 OFFERED_MERCHANTS = 500
 PDF = "pdf"
 
@@ -34,6 +37,7 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
     merchant_id = request.GET.get("merchant", "")
     if merchant_id and not _is_known(merchant_id):
         raise Http404
+    name = request.GET.get("file")
     context: dict[str, Any] = {"error": "", "reports": [], "merchant_id": merchant_id, "today": today}
     try:
         month = monthly.parse(request.GET.get("month", ""), today)
@@ -41,10 +45,14 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         month = monthly.parse("", today)
         context["error"] = _("Choose a month that has begun.")
     else:
-        with limit_statements(connection, STATEMENT_SECONDS):
-            context["reports"] = monthly.read(month, merchant_id)
-        if (name := request.GET.get("file")) is not None:
-            return _answer(request, name, month, context["reports"])
+        found = _read(month, merchant_id, PDF_SECONDS if name == PDF else STATEMENT_SECONDS)
+        if found is not None and name is not None:
+            return _answer(request, name, month, found)
+        context |= {
+            "reports": found,
+            "is_large": found is None,
+            "background": _background(month, merchant_id),
+        }
     context |= site.each_context(request) | {
         "title": _("Monthly report"),
         "month": month,
@@ -52,6 +60,23 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         "merchants": Merchant.objects.order_by("name", "pk")[:OFFERED_MERCHANTS],
     }
     return TemplateResponse(request, "admin/monthly_report.html", context)
+
+
+def _read(month: Month, merchant_id: str, seconds: int) -> list[MerchantMonth] | None:
+    """None if it takes longer."""
+    try:
+        with limit_statements(connection, seconds):
+            return monthly.read(month, merchant_id)
+    except OperationalError as error:
+        if isinstance(error.__cause__, QueryCanceled):
+            return None
+        raise
+
+
+def _background(month: Month, merchant_id: str) -> dict[str, Any]:
+    """The form that asks a worker for the file."""
+    query = urlencode({"month": str(month), "merchant": merchant_id})
+    return {"list": MONTHLY_REPORT, "query": query, "file_types": (("csv", "CSV"), ("xlsx", "Excel"))}
 
 
 def _is_known(merchant_id: str) -> bool:

@@ -1,9 +1,11 @@
 """The report of a month for the accountant, which agrees with the ledger."""
 
 import csv
+import gzip
 import io
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -12,9 +14,12 @@ from django.test import Client
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
-from console.reports import monthly
+from console.exports import jobs
+from console.models import Export
+from console.reports import monthly, monthly_page
 from console.reports.monthly import MerchantMonth, Month, MonthError
-from core import clock
+from core import clock, rows
+from core.background_jobs import JobState
 from merchants.models import Merchant
 from tests.factories import MerchantFactory
 from tests.ledger.builders import MerchantLedger
@@ -141,3 +146,60 @@ def test_report_needs_the_permission_to_export(books: MerchantLedger) -> None:
     assert Merchant.objects.filter(pk=books.merchant_id).exists()
     assert staff_client("reader", "view_entry", "view_merchant").get(PAGE).status_code == 403
     assert staff_client("accountant", "export_lists").get(PAGE).status_code == 200
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page has less time than its statement takes."""
+    read = monthly.read
+
+    def read_slowly(month: Month, merchant_id: str = "") -> list[MerchantMonth]:
+        rows.run("SELECT pg_sleep(CASE current_setting('statement_timeout') WHEN '1s' THEN 5 ELSE 0 END)", [])
+        return read(month, merchant_id)
+
+    monkeypatch.setattr(monthly_page, "STATEMENT_SECONDS", 1)
+    monkeypatch.setattr(monthly, "read", read_slowly)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("more", ["", "&file=csv"])
+def test_large_report_is_written_in_the_background(
+    admin_client: Client, books: MerchantLedger, large: None, more: str
+) -> None:
+    page = admin_client.get(f"{PAGE}?month=2026-11&merchant={books.merchant_id}{more}").content.decode()
+    assert "The month is too large for this page." in page
+    query = unescape(page.split('name="query" value="')[1].split('"')[0])
+    asked = {"list": "monthly_report", "query": query, "file_type": "csv"}
+    assert "Monthly report" in admin_client.post("/admin/exports/", asked, follow=True).content.decode()
+    assert jobs.run_due() == 1
+    export = Export.objects.get()
+    answer = admin_client.get(f"/admin/exports/{export.pk}/")
+    assert 'filename="monthly-report-' in answer["Content-Disposition"]
+    table = list(csv.DictReader(io.StringIO(gzip.decompress(answer.content).decode("utf-8-sig"), newline="")))
+    assert [row["Amount (THB)"] for row in table] == ["1000.00", "2000.50", "-300.00", "2700.50", "0.00"]
+    record = AuditRecord.objects.get(act=Act.EXPORTED)
+    assert (record.object_type, record.after["filter"]) == ("ledger.entry", query)
+
+
+def test_report_of_all_merchants_in_the_background_is_that_of_the_page(
+    admin_client: Client, books: MerchantLedger
+) -> None:
+    MerchantFactory()
+    other = MerchantLedger()
+    at(FIRST_OF_NOVEMBER, lambda: other.credit(500))
+    direct = admin_client.get(f"{PAGE}?month=2026-11&file=csv").content
+    asked = {"list": "monthly_report", "query": "month=2026-11", "file_type": "csv"}
+    admin_client.post("/admin/exports/", asked)
+    jobs.run_due()
+    answer = admin_client.get(f"/admin/exports/{Export.objects.get().pk}/")
+    assert gzip.decompress(answer.content) == direct
+
+
+@pytest.mark.parametrize("query", ["month=x", "month=2999-01", "month=2026-11&merchant=mch_nobody"])
+def test_background_report_without_a_month_or_merchant_is_no_file(
+    admin_client: Client, books: MerchantLedger, query: str
+) -> None:
+    admin_client.post("/admin/exports/", {"list": "monthly_report", "query": query, "file_type": "csv"})
+    jobs.run_due()
+    assert Export.objects.get().state == JobState.FAILED
