@@ -6,6 +6,8 @@ from typing import Any
 from django.db import OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 from psycopg.errors import QueryCanceled
 
 from console import login
@@ -53,13 +55,19 @@ def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
     return None
 
 
-LOCKED_OUT = "Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts."
-HASHING_BUSY = "Somebody else is logging in. Try again in a moment."
-PAGE_TOO_SLOW = "Reading this page from the database takes too long. Use narrower filters."
+LOCKED_OUT = gettext_lazy(
+    "Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts."
+)
+HASHING_BUSY = gettext_lazy("Somebody else is logging in. Try again in a moment.")
+PAGE_TOO_SLOW = gettext_lazy("Reading this page from the database takes too long. Use narrower filters.")
 
 
-def _error_page(request: HttpRequest, status: int, retry_after: int, message: str) -> HttpResponse:
-    context: dict[str, Any] = {"title": "Not now", "message": message, "minutes": -(-retry_after // 60)}
+def _error_page(request: HttpRequest, status: int, retry_after: int, message: Promise) -> HttpResponse:
+    context: dict[str, Any] = {
+        "title": gettext_lazy("Not now"),
+        "message": message,
+        "minutes": -(-retry_after // 60),
+    }
     response = render(request, "admin/refused.html", context, status=status)
     response.headers["Retry-After"] = str(retry_after)
     return response
