@@ -1,13 +1,13 @@
 """Pages of the staff console with long lists behind them, as a logged-in user reads them over HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from urllib.parse import urlencode
 
 import requests
 
 from bench import bulk
-from bench.lists import BANK_TRANSACTIONS, EXCEPTIONS
+from bench.lists import BANK_TRANSACTIONS, EXCEPTIONS, PAYMENTS
 from bench.questions import Measured, Questioner
 from console.home.period import MAX_DAYS
 from core.clock import BANGKOK
@@ -15,7 +15,26 @@ from tests.stack import Stack
 
 DAY = bulk.NEWEST.astimezone(BANGKOK).date()
 MOST_DAYS = {"from": str(DAY - timedelta(days=MAX_DAYS - 1)), "to": str(DAY), "mode": "test"}
-# For each page or list: its address, and its questions by name. `{tail}` is the end of the id of one row.
+# The written merchants are test merchants, and all amounts are 1,500 THB.
+OF_MERCHANT = {"merchant": "{merchant}"}
+NO_AMOUNT = {"amount_from": "1", "amount_to": "2"}
+FILTERS = {
+    "by merchant": OF_MERCHANT,
+    "by merchant and amount": OF_MERCHANT | {"amount_from": "1,500", "amount_to": "1,500"},
+    "by merchant and amount, in vain": OF_MERCHANT | NO_AMOUNT,
+    "by amount": {"amount_from": "1,500", "amount_to": "1,500"},
+    "by amount, in vain": NO_AMOUNT,
+    "of tests": {"mode": "test"},
+    "live, in vain": {"mode": "live"},
+}
+FILTERS_BY_DAY = FILTERS | {
+    "by day": {"date": str(DAY)},
+    "by day and amount, in vain": {"date": str(DAY), **NO_AMOUNT},
+    "by merchant and day": OF_MERCHANT | {"date": str(DAY)},
+    "by merchant, month and amount, in vain": OF_MERCHANT | {"date": f"{DAY:%Y-%m}", **NO_AMOUNT},
+}
+# For each page or list: its address, and its questions by name. `{tail}` is the end of the id of one row, and
+# `{merchant}` the merchant of the list.
 LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
     "home": (
         "",
@@ -28,7 +47,13 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
     # A search that finds one row leads to its page, so these find several or none.
     "search": (
         "search/",
-        {"by reference": {"q": "order {tail}"}, "by amount": {"q": "1,550.00"}, "in vain": {"q": "order 17"}},
+        {
+            "by reference": {"q": "order {tail}"},
+            "by amount": {"q": "1,550.00"},
+            "by the payer's name": {"q": "Somchai"},
+            "by the payer's name, in vain": {"q": "Xenophon"},
+            "in vain": {"q": "order 17"},
+        },
     ),
     "payments": (
         "payments/payment/",
@@ -37,12 +62,15 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
             "most by status": {"status": "succeeded"},
             "few by status": {"status": "pending"},
             "by payer": {"payer_differs__exact": "1"},
+            "by merchant, few by status": OF_MERCHANT | {"status": "pending"},
+            **FILTERS_BY_DAY,
             "last page": {"p": "200"},
             "search by id": {"q": "pay_{tail}"},
             "search by reference": {"q": "order {tail}"},
             "search in vain": {"q": "order 17"},
         },
     ),
+    "codes": ("qrcodes/qrcode/", {"": {}, "search by id": {"q": "qr_{tail}"}}),
     "transactions": (
         "transactions/transaction/",
         {
@@ -57,6 +85,8 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         {
             "": {},
             "by result": {"match_result__exact": "late"},
+            **FILTERS,
+            "search by the payer's name": {"q": "Somchai"},
             "search by the bank's id": {"q": "SANDBOX{tail}"},
             "search by reference": {"q": "R{tail}"},
             "search in vain": {"q": "order 17"},
@@ -71,19 +101,29 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         {
             "": {},
             "few by state": {"state__exact": "pending"},
+            "by merchant": OF_MERCHANT,
+            "of tests": {"mode": "test"},
+            "live, in vain": {"mode": "live"},
+            "by day": {"date": str(DAY)},
             "search by event": {"q": "evt_{tail}"},
             "search by payment": {"q": "pay_{tail}"},
         },
     ),
     "refunds": (
         "refunds/refund/",
-        {"": {}, "few by status": {"status__exact": "pending"}, "search by payment": {"q": "pay_{tail}"}},
+        {
+            "": {},
+            "few by status": {"status__exact": "pending"},
+            **FILTERS_BY_DAY,
+            "search by payment": {"q": "pay_{tail}"},
+        },
     ),
     "withdrawals": (
         "withdrawals/withdrawal/",
         {
             "": {},
             "few by status": {"status__exact": "processing"},
+            **FILTERS_BY_DAY,
             "search by reference": {"q": "order {tail}"},
         },
     ),
@@ -92,6 +132,10 @@ LISTS: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
         {
             "": {},
             "few by reason": {"reason__exact": "late"},
+            "by merchant": OF_MERCHANT,
+            "by merchant and amount, in vain": OF_MERCHANT | NO_AMOUNT,
+            "by amount, in vain": NO_AMOUNT,
+            "live, in vain": {"money": "live"},
             "by amount, most first": {"o": "-2"},
             "last page": {"p": "20"},
             "search by reference": {"q": "R{tail}"},
@@ -112,13 +156,13 @@ class ConsolePages:
     def __init__(self, stack: Stack, questioner: Questioner) -> None:
         self.stack, self.questioner = stack, questioner
 
-    def measure(self, tail: str, rounds: int, seconds: float) -> Measured:
-        """The latencies of all pages. Raises NotMeasurable."""
+    def measure(self, tail: str, merchants: Mapping[str, str], rounds: int, seconds: float) -> Measured:
+        """The latencies of all pages. merchants: of each list. Raises NotMeasurable."""
         result: Measured = {}
         # To write long lists takes longer than a login lasts.
         cookies = self._log_in()
         for _ in range(rounds):
-            for name, path in self._paths(tail):
+            for name, path in self._paths(tail, merchants):
                 request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookies}\r\n\r\n"
                 self.questioner.ask(result, name, request.encode(), seconds)
         return result
@@ -137,10 +181,11 @@ class ConsolePages:
             session.post(address, form, headers={"Referer": address}).raise_for_status()
             return "; ".join(f"{name}={value}" for name, value in session.cookies.items())
 
-    def _paths(self, tail: str) -> Iterator[tuple[str, str]]:
+    def _paths(self, tail: str, merchants: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         for title, (path, queries) in LISTS.items():
+            merchant = merchants.get(title, merchants[PAYMENTS.name])
             for name, query in queries.items():
-                given = {key: value.format(tail=tail) for key, value in query.items()}
+                given = {key: value.format(tail=tail, merchant=merchant) for key, value in query.items()}
                 yield f"{title}, {name}".removesuffix(", "), f"/admin/{path}?{urlencode(given)}"
 
 

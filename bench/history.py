@@ -22,7 +22,7 @@ SHORT_ROWS = 10_000
 LONG_ROWS = 200_000
 FAR_SHARE = 0.9
 # All lists together, with their indexes and the write-ahead log.
-BYTES_A_ROW, GB = 5_500, 1e9
+BYTES_A_ROW, GB = 6_500, 1e9
 WIDTHS = (38, 12, 9, 9, 9, 13, 9, 9, 9, 8, 8)
 # Filters that find one row.
 ONE_ROW = {"reference", "qr_code_id", "payment_id"}
@@ -41,10 +41,18 @@ class MerchantHistory:
     rows: int
     run: str
     secret_key: str
+    merchant_id: str
     owner: str
     answers: Measured = field(default_factory=dict)
 
-    def questions(self) -> Iterator[tuple[str, dict[str, str]]]:
+    def questions(self) -> Iterator[tuple[str, str]]:
+        """Names and paths of pages and of searches."""
+        for name, query in self._pages():
+            yield name, self.path(query)
+        for name, (path, query) in self.list.searches.items():
+            yield name, f"{path}?{urlencode(self._filled(query))}"
+
+    def _pages(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Names and queries: a page of 20 with the total, the total with one row, pages near the end."""
         for name, query in self.filters():
             yield name, query
@@ -63,15 +71,18 @@ class MerchantHistory:
         for name, query in self.list.filters.items():
             dates = {"start_date": start, "end_date": end} if "dates" in query else {}
             given = {key: value for key, value in query.items() if key != "dates"}
-            yield name, {key: value.format(tail=bulk.tail(self.run)) for key, value in given.items()} | dates
+            yield name, self._filled(given) | dates
+
+    def _filled(self, query: dict[str, str]) -> dict[str, str]:
+        return {key: value.format(tail=bulk.tail(self.run)) for key, value in query.items()}
 
     def path(self, query: dict[str, str]) -> str:
         path = self.list.path or f"/Thai/v1/{self.list.name}"
         return f"{path.format(owner=self.owner)}?{urlencode(query)}"
 
-    def request(self, query: dict[str, str]) -> bytes:
+    def request(self, path: str) -> bytes:
         head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {self.secret_key}\r\n\r\n"
-        return f"GET {self.path(query)} HTTP/1.1\r\n{head}".encode()
+        return f"GET {path} HTTP/1.1\r\n{head}".encode()
 
     def _matching(self, query: dict[str, str]) -> float:
         """About how many rows match."""
@@ -91,16 +102,18 @@ def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
     pages = console_pages.ConsolePages(stack, questioner)
     runs = {count: ids.random_text(6) for count in (SHORT_ROWS, rows)}
     short = {each.name: _write(stack, each, SHORT_ROWS, runs[SHORT_ROWS]) for each in LISTS}
-    console_pages.write_staff_lists(stack, short[PAYMENTS.name].owner, runs[SHORT_ROWS], SHORT_ROWS)
+    merchants = {name: history.merchant_id for name, history in short.items()}
+    console_pages.write_staff_lists(stack, merchants[PAYMENTS.name], runs[SHORT_ROWS], SHORT_ROWS)
     # Staff read all merchants in one list, so few rows are measured before many are written.
-    few = pages.measure(bulk.tail(runs[SHORT_ROWS]), rounds, seconds)
+    few = pages.measure(bulk.tail(runs[SHORT_ROWS]), merchants, rounds, seconds)
     tables = []
     for each in LISTS:
         long = _write(stack, each, rows, runs[rows])
+        merchants[each.name] = long.merchant_id
         tables.append(_measure(stack, questioner, short[each.name], long, rounds, seconds))
         bulk.tell(tables[-1])
-    console_pages.write_staff_lists(stack, short[PAYMENTS.name].owner, runs[rows], rows)
-    many = pages.measure(bulk.tail(runs[rows]), rounds, seconds)
+    console_pages.write_staff_lists(stack, merchants[PAYMENTS.name], runs[rows], rows)
+    many = pages.measure(bulk.tail(runs[rows]), merchants, rounds, seconds)
     return "\n\n".join([*tables, table("pages of the console", few, many, rows)])
 
 
@@ -126,8 +139,8 @@ def _measure(
         _check_totals(stack, history)
     for _ in range(rounds):
         for pair in zip(short.questions(), long.questions(), strict=True):
-            for history, (name, query) in zip((short, long), pair, strict=True):
-                questioner.ask(history.answers, name, history.request(query), seconds)
+            for history, (name, path) in zip((short, long), pair, strict=True):
+                questioner.ask(history.answers, name, history.request(path), seconds)
     return table(f"page and total of {short.list.name}", short.answers, long.answers, long.rows)
 
 
@@ -153,14 +166,20 @@ def _write(stack: Stack, measured: MeasuredList, rows: int, run: str) -> Merchan
     """Create a merchant, and insert and count its rows without triggers, which takes a third of the time."""
     name = f"{measured.name} {rows:,}"
     made = json.loads(stack.manage("create_merchant", "--name", name, "--mode", "test", "--json"))
-    history = MerchantHistory(measured, rows, run, made["secret_key"], made["merchant_id"])
+    merchant_id = made["merchant_id"]
+    history = MerchantHistory(measured, rows, run, made["secret_key"], merchant_id, owner=merchant_id)
     with bulk.connect(stack.env["DATABASE_URL"]) as connection:
         if measured.owner == "endpoint_id":
             history.owner = ids.new("wh_", bulk.NEWEST)
-            connection.execute(ENDPOINT, [history.owner, made["merchant_id"], bulk.NEWEST, bulk.NEWEST])
+            connection.execute(ENDPOINT, [history.owner, merchant_id, bulk.NEWEST, bulk.NEWEST])
         statement = bulk.counted_write(measured.name, measured.write, measured.kind)
         with bulk.unindexed(connection, measured.table, rows):
             bulk.fill(connection, statement, rows, run, what=name, list=measured.name, owner=history.owner)
+        if measured.with_rows is not None:
+            table, write = measured.with_rows
+            with bulk.unindexed(connection, table, rows):
+                bulk.fill(connection, write, rows, run, what=table, owner=history.owner)
+            connection.execute(f"VACUUM (ANALYZE) {table}")
         # Autovacuum does this within a minute or two.
         connection.execute(f"VACUUM (ANALYZE) {measured.table}, counts_listcount, counts_countdelta")
     return history

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from bench.bulk import ROWS
 
+PAYMENTS_PATH, QR_CODES_PATH = "/Thai/v1/payments", "/Thai/v1/qr-codes"
+
 
 @dataclass(frozen=True)
 class MeasuredList:
@@ -11,6 +13,8 @@ class MeasuredList:
 
     `counted` is the condition of a plain count, with the filters as parameters. `kind` is the SQL of the kind
     by which rows are counted. A value of a filter may name `{tail}`, the end of the id of one row.
+    `with_rows` is a table, and a statement that writes a row of it for each row of the list. `searches` have
+    a path each. They read a bounded number of rows, so their total is no count of the whole list.
     """
 
     name: str
@@ -23,6 +27,8 @@ class MeasuredList:
     shares: dict[str, float] = field(default_factory=dict)
     owner: str = "merchant_id"
     path: str = ""
+    with_rows: tuple[str, str] | None = None
+    searches: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
 
 
 TRANSACTIONS = MeasuredList(
@@ -52,6 +58,16 @@ TRANSACTIONS = MeasuredList(
     },
     {"succeeded": 0.93, "pending": 0.002, "refund": 0.08, "refunded": 0.02},
 )
+QR_CODES = (
+    "qrcodes_qrcode",
+    f"""
+    INSERT INTO qrcodes_qrcode
+        (id, merchant_id, payment_id, biller_id, reference1, qr_data, created_at, actor, request_id)
+    SELECT 'qr_' || tail, %(owner)s, 'pay_' || tail, '099400015804189', left(tail, 6) || right(tail, 14),
+        repeat('0', 200), at, '', ''
+    {ROWS} (VALUES (1)) AS one
+    """,
+)
 # The instance expires the overdue ones meanwhile. Their number by the clock stays the same.
 PAYMENTS = MeasuredList(
     "payments",
@@ -60,10 +76,11 @@ PAYMENTS = MeasuredList(
     "status",
     f"""
     INSERT INTO payments_payment
-        (id, merchant_id, qr_code_id, status, amount, currency, reference, payer_differs, amount_refunded,
-         amount_refunding, created_at, updated_at, expires_at, completed_at)
-    SELECT 'pay_' || tail, %(owner)s, 'qr_' || tail, status, 150000, 'THB', 'order ' || tail, false, 0, 0,
-        at, at, CASE WHEN n %% 500 = 1 THEN at + interval '10 years' ELSE at + interval '15 min' END,
+        (id, merchant_id, qr_code_id, status, amount, currency, reference, metadata, bank_transaction_id,
+         payer_differs, amount_refunded, amount_refunding, created_at, updated_at, expires_at, completed_at)
+    SELECT 'pay_' || tail, %(owner)s, 'qr_' || tail, status, 150000, 'THB', 'order ' || tail,
+        json_build_object('table', (n %% 100)::text), 'SANDBOX' || tail, false, 0, 0, at, at,
+        CASE WHEN n %% 500 = 1 THEN at + interval '10 years' ELSE at + interval '15 min' END,
         CASE status WHEN 'succeeded' THEN at END
     {ROWS} LATERAL (
         SELECT CASE WHEN n %% 500 < 2 THEN 'pending' WHEN n %% 20 = 3 THEN 'failed' ELSE 'succeeded' END
@@ -83,6 +100,18 @@ PAYMENTS = MeasuredList(
         "by code": {"qr_code_id": "qr_{tail}"},
     },
     {"succeeded": 0.946, "failed": 0.05, "pending": 0.002, "expired": 0.002},
+    with_rows=QR_CODES,
+    searches={
+        "by metadata": (PAYMENTS_PATH, {"metadata[table]": "7"}),
+        "by metadata, in vain": (PAYMENTS_PATH, {"metadata[table]": "none"}),
+        "by amount": (PAYMENTS_PATH, {"amount": "150000"}),
+        "by amount, in vain": (PAYMENTS_PATH, {"amount": "1"}),
+        "by the bank's id": (PAYMENTS_PATH, {"bank_transaction_id": "SANDBOX{tail}"}),
+        "codes": (QR_CODES_PATH, {}),
+        "codes, few by status": (QR_CODES_PATH, {"status": "pending"}),
+        "codes by reference": (QR_CODES_PATH, {"reference": "order {tail}"}),
+        "codes by metadata": (QR_CODES_PATH, {"metadata[table]": "7"}),
+    },
 )
 EVENTS = MeasuredList(
     "events",
