@@ -126,4 +126,4 @@ urlpatterns = [
 ]
 handler400 = "core.api.bad_request"
 handler404 = "core.api.not_found"
-handler500 = "core.api.server_error"
+handler500 = "console.page_limits.server_error"

@@ -1,18 +1,20 @@
-"""Limits of console pages: a time-out for statements, and error pages for refusals."""
+"""Limits of console pages: a time-out for statements. And the pages that say why something is refused."""
 
 from collections.abc import Callable
-from typing import Any
 
+from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template import loader
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy as _
+from django.views.csrf import csrf_failure as django_csrf_failure
 from psycopg.errors import QueryCanceled
 
 from console import login
 from console.lockouts import LockedOutError
-from core import uploads
+from core import admin_refusals, api, uploads
+from core.middleware import request_id_of
 from core.passwords import HashingBusyError
 from core.postgres.sessions import limit_statements
 
@@ -47,27 +49,51 @@ class ConsolePageLimits:
 def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
     """The page for an error that is no fault, or None."""
     if isinstance(error, LockedOutError):
-        return _error_page(request, 429, error.retry_after, LOCKED_OUT)
+        return _later(request, 429, error.retry_after, LOCKED_OUT)
     if isinstance(error, HashingBusyError):
-        return _error_page(request, 503, 2, HASHING_BUSY)
+        return _later(request, 503, 2, HASHING_BUSY)
     if isinstance(error, OperationalError) and isinstance(error.__cause__, QueryCanceled):
-        return _error_page(request, 503, 60, PAGE_TOO_SLOW)
+        return _later(request, 503, 60, PAGE_TOO_SLOW)
+    if isinstance(error, PermissionDenied):
+        return admin_refusals.page(request, _("Not allowed"), NOT_ALLOWED, status=403)
+    if isinstance(error, Http404):
+        return admin_refusals.page(request, _("Page not found"), NOT_FOUND, status=404)
     return None
 
 
-LOCKED_OUT = gettext_lazy(
-    "Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts."
-)
-HASHING_BUSY = gettext_lazy("Somebody else is logging in. Try again in a moment.")
-PAGE_TOO_SLOW = gettext_lazy("Reading this page from the database takes too long. Use narrower filters.")
+LOCKED_OUT = _("Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts.")
+HASHING_BUSY = _("Somebody else is logging in. Try again in a moment.")
+PAGE_TOO_SLOW = _("Reading this page from the database takes too long. Use narrower filters.")
+NOT_ALLOWED = _("Your role does not include this. Ask an admin of your team if you need it.")
+NOT_FOUND = _("There is no such page or object. Search for its id, or choose a task in the menu.")
+FORM_TOO_OLD = _("This form is from before your last login, so nothing was changed. Open the page again.")
+
+SERVER_ERROR = _("Try again. If it happens again, give your administrator this number: %(request_id)s")
 
 
-def _error_page(request: HttpRequest, status: int, retry_after: int, message: Promise) -> HttpResponse:
-    context: dict[str, Any] = {
-        "title": gettext_lazy("Not now"),
-        "message": message,
-        "minutes": -(-retry_after // 60),
-    }
-    response = render(request, "admin/refused.html", context, status=status)
+def _later(request: HttpRequest, status: int, retry_after: int, message: Promise) -> HttpResponse:
+    response = admin_refusals.page(
+        request, _("Not now"), message, status=status, minutes=-(-retry_after // 60)
+    )
     response.headers["Retry-After"] = str(retry_after)
     return response
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """The page for a form without a valid token, such as one from before a login in another tab."""
+    if not request.path_info.startswith(CONSOLE_PREFIX):
+        return django_csrf_failure(request, reason=reason)
+    return admin_refusals.page(request, _("Not now"), FORM_TOO_OLD, status=403)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The page for an unhandled exception, or the API's answer for other paths. Both log it."""
+    answer = api.server_error(request)
+    if not request.path_info.startswith(CONSOLE_PREFIX):
+        return answer
+    message = SERVER_ERROR % {"request_id": request_id_of(request)}
+    # Without the menu and the user, because the database may be the cause.
+    context = {"title": _("This did not work"), "message": message}
+    answer.headers["Content-Type"] = "text/html; charset=utf-8"
+    answer.content = loader.render_to_string("admin/refused.html", context).encode()
+    return answer

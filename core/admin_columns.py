@@ -1,18 +1,20 @@
 """How lists of the console show values: short ids that copy whole, coloured states, links."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import quote
+from django.contrib.admin.utils import label_for_field, lookup_field, quote
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import BooleanField, Field, Model
+from django.db.models import BigIntegerField, BooleanField, Field, Model
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from core.columns import PublicId
+from core import money
+from core.columns import PublicId, RawJson
 
 STATE_FIELDS = frozenset({"status", "state", "outcome", "match_result", "result"})
 # The colour says whether somebody must act, so all lists use the same one for the same word.
@@ -27,6 +29,9 @@ TONE_BY_VALUE = {value: tone for tone, values in TONES.items() for value in valu
 SHOWN_CHARACTERS = 6
 LONGEST_WHOLE_ID = 16
 ID_FIELDS = frozenset({"bank_transaction_id", "charge_id", "bank_reference", "request_id", "transaction_id"})
+# Columns with satang.
+AMOUNT_NAME = re.compile(r"(^|_)(amount|balance)(_|$)")
+EMPTY = "-"
 
 Column = str | Callable[[Any], Any]
 
@@ -65,6 +70,36 @@ def columns(model: type[Model], names: Any) -> list[Column]:
     return [_column(model, name) if isinstance(name, str) else name for name in names]
 
 
+def details(page: Any, names: Any) -> list[Column]:
+    """The values of a page with one row, in the same forms, and a dash for what is empty.
+
+    Django shows related rows by their name and link.
+    """
+    return [_detail(page, name) if isinstance(name, str) else name for name in names]
+
+
+def _detail(page: Any, name: str) -> Column:
+    try:
+        field = page.model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return _titled(name, label_for_field(name, page.model, page), lambda row: _value(page, name, row))
+    show = None if field.is_relation else _form_of(field)
+    return name if show is None else _titled(name, field.verbose_name, show)
+
+
+def _value(page: Any, name: str, row: Any) -> Any:
+    _field, _attribute, value = lookup_field(name, row, page)
+    return badge("test", "Yes") if value is True else value
+
+
+def _titled(name: str, title: Any, show: Callable[[Any], Any]) -> Column:
+    def value(row: Any) -> Any:
+        return EMPTY if (shown := show(row)) in (None, "", False) else shown
+
+    value.__name__ = name  # the CSS class of the row
+    return admin.display(description=title)(value)  # type: ignore[return-value]
+
+
 def _column(model: type[Model], name: str) -> Column:
     try:
         field = model._meta.get_field(name)
@@ -88,6 +123,14 @@ def _form_of(field: Any) -> Callable[[Any], Any] | None:
         return lambda row: copyable(value) if (value := getattr(row, field.attname)) else None
     if field.name in STATE_FIELDS:
         return lambda row: badge(str(getattr(row, field.attname)), _label(field, row))
+    return _form_of_type(field)
+
+
+def _form_of_type(field: Any) -> Callable[[Any], Any] | None:
+    if isinstance(field, BigIntegerField) and AMOUNT_NAME.search(field.name):
+        return lambda row: None if (value := getattr(row, field.attname)) is None else money.display(value)
+    if isinstance(field, RawJson):
+        return lambda row: field.get_prep_value(getattr(row, field.attname))
     if isinstance(field, BooleanField):
         return lambda row: badge("test", "Yes") if getattr(row, field.attname) else ""
     return None

@@ -4,7 +4,6 @@ The columns come from the list itself: fields of the model as they are stored, a
 in UTC and in Bangkok. `export_columns` of a list names others.
 """
 
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +26,17 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
-from core import clock, money, personal_data, rows, security_log, spreadsheets, staff_acts
+from core import (
+    admin_columns,
+    admin_refusals,
+    clock,
+    money,
+    personal_data,
+    rows,
+    security_log,
+    spreadsheets,
+    staff_acts,
+)
 from core.postgres.sessions import limit_statements
 from core.security_log import SecurityEvent
 from core.spreadsheets import Cell, FileType
@@ -37,7 +46,6 @@ PERMISSION = "audit_trail.export_lists"
 PAGE_ROWS = 2_000
 # A web thread is held for so long at most.
 DEADLINE_SECONDS = 20
-AMOUNT_NAME = re.compile(r"(^|_)(amount|balance)(_|$)")
 
 
 class TooMuch(Exception):
@@ -168,8 +176,7 @@ def only_one(user: str) -> None:
 def busy(request: HttpRequest) -> HttpResponse:
     """The page for a person who has an export that runs."""
     message = _("Your last export still runs. Wait until it has ended.")
-    context = {"title": _("Not now"), "message": message, "minutes": 0}
-    return render(request, "admin/refused.html", context, status=429)
+    return admin_refusals.page(request, _("Not now"), message, status=429)
 
 
 def _bounded(found: QuerySet[Any]) -> Iterator[Any]:
@@ -237,7 +244,7 @@ def _column(page: Any, name: str) -> ExportColumn:
     show = getattr(page, f"export_{name}", None)
     value: Callable[[Any], Any] = show or (lambda row: getattr(row, field.attname))
     kind = field.get_internal_type() if is_field else ""
-    if AMOUNT_NAME.search(name) and kind in ("", "BigIntegerField"):
+    if admin_columns.AMOUNT_NAME.search(name) and kind in ("", "BigIntegerField"):
         return ExportColumn((f"{label} ({money.CURRENCY})",), lambda row: (_baht(value(row)),))
     if kind == "DateTimeField":
         headers = (_("%(name)s (UTC)") % {"name": label}, _("%(name)s (Bangkok)") % {"name": label})

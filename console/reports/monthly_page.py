@@ -9,7 +9,6 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
@@ -17,7 +16,7 @@ from psycopg.errors import QueryCanceled
 from console.exports.sources import MONTHLY_REPORT
 from console.reports import monthly
 from console.reports.monthly import MerchantMonth, Month
-from core import admin_exports, clock, ids, spreadsheets, staff_acts
+from core import admin_exports, admin_refusals, clock, ids, spreadsheets, staff_acts
 from core.admin_exports import PERMISSION
 from core.postgres.sessions import limit_statements
 from core.spreadsheets import FileType
@@ -98,8 +97,7 @@ def _answer(request: HttpRequest, name: str, month: Month, reports: list[Merchan
     except admin_exports.AlreadyRunning:
         return admin_exports.busy(request)
     except admin_exports.TooMuch as refusal:
-        context = {"title": _("The file is large"), "message": str(refusal), "minutes": 0}
-        return render(request, "admin/refused.html", context, status=422)
+        return admin_refusals.page(request, _("The file is large"), str(refusal), status=422)
     return admin_exports.download(content, content_type, f"monthly-report-{month}.{name}")
 
 
