@@ -65,7 +65,7 @@ def _is_refundable(payment: Payment, now: datetime) -> bool:
 
 
 def _explain_expiry(payment: Payment) -> str:
-    return _("The code can no longer be paid, and the merchant gets payment.expired. Nothing can undo this.")
+    return _("The code can no longer be paid, and the merchant gets payment.failed. Nothing can undo this.")
 
 
 def _expire(payment: Payment, values: dict[str, Any], now: datetime) -> None:

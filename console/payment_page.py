@@ -30,10 +30,12 @@ class ShownDelivery:
 def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, Any]:
     """What `admin/payment.html` shows. Each part needs the right to view its model."""
     may_view = request.user.has_perm
+    summary = payment_summary.of(payment, now)
     is_pending = payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
     return {
         "page": pages.staff_page(payment, request.GET.get("from", "")),
-        "summary": payment_summary.of(payment, now),
+        "summary": summary,
+        "may_follow": not summary.permission or may_view(summary.permission),
         "undelivered": payment_summary.undelivered(payment),
         "picture_url": f"/v1/qr-codes/{payment.qr_code_id}/image?format=svg" if is_pending else "",
         "bank_transactions": _bank_transactions(payment)

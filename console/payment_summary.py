@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.contrib.admin.utils import quote
 from django.db.models import Q
@@ -9,27 +10,41 @@ from django.urls import reverse
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
+from approvals.models import Approval
 from core import money
 from payments.admin import SUSPENSE_STATUSES
 from payments.models import Payment, PaymentException, PaymentStatus
-from reconciliation.models import Inquiry
-from refunds.models import Refund, RefundStatus
+from reconciliation.models import Inquiry, ReconciliationException
+from refunds.models import REJECTED_BY_STAFF, Refund, RefundStatus
 from webhooks.models import Delivery, DeliveryState
+
+# A payment rarely has more than three.
+MAX_REFUNDS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The sentence, its colour, and a link to what is to do, if anything."""
+    """The sentence, its colour, and a link to what is to do, if anything.
+
+    permission: what a reader needs for the page of the link, if less than all readers have it.
+    """
 
     text: str
     tone: str
     url: str = ""
     link: str = ""
+    permission: str = ""
 
 
 def of(payment: Payment, now: datetime) -> Summary:
-    """The most urgent of: money to decide about, a refund that waits, the status."""
-    return _of_exception(payment) or _of_refund(payment) or _of_status(payment, now)
+    """The most urgent of: money to decide about, a refund that waits or failed, the status."""
+    return (
+        _of_exception(payment)
+        or _of_refund(payment)
+        or _of_returned_refund(payment)
+        or _of_failed_refund(payment)
+        or _of_status(payment, now)
+    )
 
 
 def undelivered(payment: Payment) -> Summary | None:
@@ -76,28 +91,67 @@ def _of_refund(payment: Payment) -> Summary | None:
     found = payment.refunds.filter(status=RefundStatus.PENDING).order_by("id").first()
     if found is None:
         return None
-    return Summary(_waiting(found), "wait", _page("refunds_refund", found.id), _("See the refund"))
+    values = {"amount": money.display(found.amount)}
+    url, link = _page("refunds_refund", found.id), _("See the refund")
+    if found.awaiting_approval:
+        return _of_approval(found, values)
+    if not found.route:
+        text = _("A refund of %(amount)s waits for the customer's account. The merchant's system gives it.")
+        return Summary(text % values, "wait", url, link)
+    text = _("A refund of %(amount)s is on its way. The bank is asked until it has arrived.")
+    return Summary(text % values, "wait", url, link)
 
 
-def _waiting(refund: Refund) -> str:
-    values = {"amount": money.display(refund.amount)}
-    if refund.awaiting_approval:
-        return _("A refund of %(amount)s waits for approval by a second person.") % values
-    if not refund.route:
-        return _("A refund of %(amount)s waits for the customer's account.") % values
-    return _("A refund of %(amount)s is on its way.") % values
+def _of_approval(refund: Refund, values: dict[str, str]) -> Summary:
+    text = _("A refund of %(amount)s waits for approval by a second person.") % values
+    approval_id = Approval.objects.waiting().filter(subject_id=refund.id).values_list("pk", flat=True).first()
+    if approval_id is None:
+        return Summary(text, "wait", _page("refunds_refund", refund.id), _("See the refund"))
+    url = _page("approvals_approval", approval_id)
+    return Summary(text, "wait", url, _("Approve or reject it"), "approvals.view_approval")
+
+
+def _of_returned_refund(payment: Payment) -> Summary | None:
+    """A refund whose money came back, while staff have not decided about it."""
+    if not payment.amount_refunded:
+        return None
+    returned = payment.refunds.exclude(returned_at=None).order_by("id")[:MAX_REFUNDS]
+    amounts = dict(returned.values_list("pk", "amount"))
+    waiting = (
+        ReconciliationException.objects.filter(pk__in=list(amounts)).values_list("pk", flat=True).first()
+    )
+    if waiting is None:
+        return None
+    text = _("A refund of %(amount)s came back from the bank.") % {"amount": money.display(amounts[waiting])}
+    url = _page("reconciliation_reconciliationexception", waiting)
+    return Summary(text, "bad", url, _("Decide what happens to it"))
+
+
+def _of_failed_refund(payment: Payment) -> Summary | None:
+    """The newest refund, if it failed and its money can be refunded again."""
+    if payment.status != PaymentStatus.SUCCEEDED or not payment.refundable_amount:
+        return None
+    newest = payment.refunds.order_by("-id").first()
+    if newest is None or newest.status != RefundStatus.FAILED or newest.failure_code == REJECTED_BY_STAFF:
+        return None
+    text = _(
+        "Paid, but a refund of %(amount)s failed (%(code)s). Ask the customer for another account, and "
+        "refund again."
+    ) % {"amount": money.display(newest.amount), "code": newest.failure_code}
+    return Summary(text, "bad", _page("refunds_refund", newest.id), _("See the refund"))
 
 
 def _of_status(payment: Payment, now: datetime) -> Summary:
     status = payment.status_at(now)
     match status:
         case PaymentStatus.PENDING:
-            return Summary(_pending(payment), "info")
+            return _with_slip(payment, _pending(payment, now), "info")
         case PaymentStatus.SUCCEEDED:
             values = {"amount": money.display(payment.received), "at": _at(payment.completed_at)}
             paid = _("Paid: %(amount)s on %(at)s.") % values
             if not payment.amount_refunded:
-                return Summary(paid, "good")
+                rest = _("Nothing is left to do.")
+                return Summary(f"{paid} {rest}", "good")
             refunded = {"amount": money.display(payment.amount_refunded)}
             part = _("%(amount)s was refunded.") % refunded
             return Summary(f"{paid} {part}", "good")
@@ -106,20 +160,36 @@ def _of_status(payment: Payment, now: datetime) -> Summary:
             return Summary(_("Refunded: all of %(amount)s went back to the payer.") % values, "good")
         case PaymentStatus.FAILED:
             values = {"code": payment.failure_code or "-"}
-            return Summary(_("Not paid: the bank declined it (%(code)s).") % values, "calm")
+            text = _(
+                "Not paid: the bank declined it (%(code)s). The customer can try again or pay otherwise."
+            )
+            return Summary(text % values, "calm")
         case PaymentStatus.EXPIRED:
-            return Summary(_("Not paid: it expired on %(at)s.") % {"at": _at(payment.expires_at)}, "calm")
+            text = _("Not paid: it expired on %(at)s. The customer needs a new code to pay.")
+            return _with_slip(payment, text % {"at": _at(payment.expires_at)}, "calm")
 
 
-def _pending(payment: Payment) -> str:
+def _with_slip(payment: Payment, text: str, tone: str) -> Summary:
+    """With a link for a customer who says that they have paid."""
+    if payment.qr_code_id is None:
+        return Summary(text, tone)
+    url = f"{reverse('admin:reconciliation_slipcheck_check')}?{urlencode({'claimed_payment_id': payment.id})}"
+    return Summary(text, tone, url, _("Check the payer's slip"), "reconciliation.check_slip")
+
+
+def _pending(payment: Payment, now: datetime) -> str:
+    unpaid = _("Not paid yet.")
+    if payment.authorize_uri:
+        how = _("The customer must confirm the charge at the bank of the card.")
+        return f"{unpaid} {how}"
     until = _("It expires on %(at)s.") % {"at": _at(payment.expires_at)} if payment.expires_at else ""
     due_at = Inquiry.objects.filter(payment=payment).values_list("due_at", flat=True).first()
-    if due_at is not None:
-        asked = _("Not paid yet. The bank is asked again at %(at)s.") % {
-            "at": f"{localtime(due_at):%H:%M:%S}"
-        }
-        return f"{asked} {until}".strip()
-    unpaid = _("Not paid yet.")
+    if due_at is not None and due_at <= now:
+        unpaid = _("Not paid yet. The bank is asked again in a moment.")
+    elif due_at is not None:
+        is_today = localtime(due_at).date() == localtime(now).date()
+        at = f"{localtime(due_at):%H:%M:%S}" if is_today else _at(due_at)
+        unpaid = _("Not paid yet. The bank is asked again at %(at)s.") % {"at": at}
     return f"{unpaid} {until}".strip()
 
 

@@ -25,6 +25,11 @@ from payments.models import (
 
 # Statuses of exceptions whose money is still in suspense.
 SUSPENSE_STATUSES = [*HELD_STATUSES, *HELD_EXCESS_STATUSES]
+REASONS = {
+    "duplicate": _("Paid twice"),
+    "amount_mismatch": _("Wrong amount"),
+    "late": _("Paid after expiry"),
+}
 
 
 def _page_of(exception_id: str) -> str:
@@ -75,7 +80,7 @@ class PaymentAdmin(ActingAdmin):
         waiting = payment.exceptions.filter(status__in=SUSPENSE_STATUSES) if payment.has_exceptions else ()
         if not waiting:
             return None
-        links = ((_page_of(each.id), each.reason) for each in waiting)
+        links = ((_page_of(each.id), REASONS.get(each.reason, each.reason)) for each in waiting)
         pages = format_html_join(", ", '<a href="{}">{}</a>', links)
         return format_html("{}: {}", money.display(sum(each.held_amount for each in waiting)), pages)
 
@@ -116,7 +121,11 @@ class PaymentAdmin(ActingAdmin):
         shown = {
             title: [name for name in fields if self._has_value(obj, name)] for title, fields in parts.items()
         }
-        return [(title, {"fields": fields}) for title, fields in shown.items() if fields]
+        return [
+            (title, {"fields": admin_columns.details(self, fields)})
+            for title, fields in shown.items()
+            if fields
+        ]
 
     def _has_value(self, payment: Payment, name: str) -> bool:
         show = getattr(self, name, None)

@@ -11,6 +11,9 @@ from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from core import clock
+from refunds import completion
+from refunds.models import Refund
 from tests.conftest import SandboxBankClient, Shop
 
 Story = Callable[[Shop, SandboxBankClient], dict[str, str]]
@@ -57,11 +60,37 @@ def refunded_in_part(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     return code
 
 
+def failed_refund(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    code = refunded_in_part(shop, bank)
+    refund = Refund.objects.get()
+    completion.fail(refund, refund.payment, "account_closed", clock.now())
+    return code
+
+
+def refund_for_approval(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    code = shop.qr_code(amount=6_000_000)
+    bank.notify(code, satang=6_000_000)
+    account = {"bank_code": "SCB", "bank_account": "4051234567", "account_name": "Somying"}
+    asked = {"payment_id": code["payment_id"], "destination": account}
+    assert shop.post("/v1/refunds", asked).status_code == 200
+    return code
+
+
+def declined(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
+    code = unpaid(shop, bank)
+    bank.notify(code, type="decline")
+    return code
+
+
 @pytest.mark.parametrize(
     ("story", "tone", "text"),
     [
-        (unpaid, "info", "Not paid yet. It expires on 2026-11-21 12:15:00."),
-        (paid, "good", "Paid: 999.00 THB on 2026-11-21 12:00:00."),
+        (
+            unpaid,
+            "info",
+            "Not paid yet. It expires on 2026-11-21 12:15:00. Check the payer's slip.",
+        ),
+        (paid, "good", "Paid: 999.00 THB on 2026-11-21 12:00:00. Nothing is left to do."),
         (
             overpaid,
             "bad",
@@ -72,7 +101,29 @@ def refunded_in_part(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
             "bad",
             "999.00 THB arrived although the payment was complete. Decide what happens to it.",
         ),
-        (refunded_in_part, "wait", "A refund of 99.00 THB is on its way. See the refund."),
+        (
+            refunded_in_part,
+            "wait",
+            "A refund of 99.00 THB is on its way. The bank is asked until it has arrived. See the refund.",
+        ),
+        (
+            failed_refund,
+            "bad",
+            (
+                "Paid, but a refund of 99.00 THB failed (account_closed). Ask the customer for another "
+                "account, and refund again. See the refund."
+            ),
+        ),
+        (
+            refund_for_approval,
+            "wait",
+            "A refund of 60,000.00 THB waits for approval by a second person. Approve or reject it.",
+        ),
+        (
+            declined,
+            "calm",
+            "Not paid: the bank declined it (declined_by_bank). The customer can try again or pay otherwise.",
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -96,7 +147,10 @@ def test_expired_payment_says_when_it_expired(shop: Shop, admin_client: Client, 
         moved.shift(timedelta(minutes=2))
         assert sentence(page_of(admin_client, code)) == (
             "calm",
-            "Not paid: it expired on 2026-11-21 12:01:00.",
+            (
+                "Not paid: it expired on 2026-11-21 12:01:00. The customer needs a new code to pay. "
+                "Check the payer's slip."
+            ),
         )
 
 
