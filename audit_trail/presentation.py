@@ -12,6 +12,7 @@ from django.db.models import BooleanField, F, Func
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
@@ -92,7 +93,7 @@ def _text(name: str, value: Any) -> str:
     if value is None or value in ("", [], {}):
         return NOTHING
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, int) and _AMOUNT.search(name):
         return money.display(value)
     if isinstance(value, str) and _TIME.fullmatch(value):

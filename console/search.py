@@ -17,6 +17,7 @@ from django.contrib.admin.utils import (
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
@@ -131,6 +132,8 @@ def _found(model_admin: Any, request: HttpRequest, rows: Any, query: str) -> Fou
 
 def _cell(column: str | Callable[[Any], Any], row: Any, model_admin: Any) -> Any:
     field, attribute, value = lookup_field(column, row, model_admin)
+    if column == "baht":
+        return format_html('<span class="nowrap">{}</span>', value)
     if field is None:
         return display_for_value(value, EMPTY, getattr(attribute, "boolean", False))
     return display_for_field(value, field, EMPTY)

@@ -55,7 +55,8 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         asked = set(request.POST.getlist("action")) - {""}
         if asked and self.has_view_or_change_permission(request) and asked - set(self.get_actions(request)):
             raise PermissionDenied
-        return super().changelist_view(request, extra_context)
+        title = {"title": capfirst(self.opts.verbose_name_plural)}
+        return super().changelist_view(request, title | (extra_context or {}))
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         query = urlencode({"q": unquote(object_id)})
@@ -86,8 +87,7 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
         return admin_lists.BoundedChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        title = {"title": capfirst(self.opts.verbose_name_plural)}
-        shown: HttpResponse = super().changelist_view(request, title | (extra_context or {}))
+        shown: HttpResponse = super().changelist_view(request, extra_context)
         context = getattr(shown, "context_data", None) or {}
         if "cl" in context:
             context["export_links"] = self.export_links(request, context["cl"])
@@ -106,6 +106,18 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields with the columns of a `CausedRow` last. Django has them first."""
         return sorted(super().get_fields(request, obj), key=CAUSE_FIELDS.__contains__)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields in the forms of lists: amounts in baht, coloured states, ids that copy."""
+        return [
+            (title, {**options, "fields": admin_columns.details(self, options["fields"])})
+            for title, options in super().get_fieldsets(request, obj)
+        ]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Without the help texts of columns, which are for developers."""
+        none = {field.name: "" for field in self.opts.fields}
+        return super().get_form(request, obj, **{"help_texts": none} | kwargs)
 
     @admin.display(description=_("amount"))
     def baht(self, row: Any) -> str | None:
@@ -148,7 +160,8 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        shown: HttpResponse = super().change_view(request, object_id, form_url, extra_context)
+        title = {"title": capfirst(self.opts.verbose_name)}
+        shown: HttpResponse = super().change_view(request, object_id, form_url, title | (extra_context or {}))
         if self.shows_personal_data and shown.status_code == 200:
             self.record_view(unquote(object_id))
         return shown

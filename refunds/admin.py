@@ -2,6 +2,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
@@ -33,7 +34,11 @@ class RefundAdmin(ActingAdmin):
         order = Transfer.objects.filter(pk=refund.id).first()
         if order is None:
             return None
-        return f"{order.bank_code} {personal_data.account(order.account)}" if order.account else "the card"
+        return (
+            f"{order.bank_code} {personal_data.account(order.account)}"
+            if order.account
+            else gettext("the card")
+        )
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [*super().get_fields(request, obj), "pending_reason", "destination"]

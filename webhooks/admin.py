@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.contrib import admin
-from django.template.defaultfilters import pluralize
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import localtime
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
-from core import clock, personal_data
+from core import admin_columns, clock, personal_data
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import ModeFilter
 from core.admin_lists import DateFilter
@@ -34,33 +34,46 @@ MAX_SEARCHED = 200
 
 def describe_health(health: EndpointHealth | None, now: datetime) -> str:
     """Describe the health of an endpoint for staff, with times in the time zone of the console."""
+    lately = _recent_health(health, now)
     if health is None or health.verified_at is None:
-        return "unverified, " + _recent_health(health, now)
-    return _recent_health(health, now)
+        return gettext("unverified, %(lately)s") % {"lately": lately}
+    return lately
 
 
 def _recent_health(health: EndpointHealth | None, now: datetime) -> str:
     if health is None:
-        return "no requests yet"
+        return gettext("no requests yet")
     if health.paused_until is not None:
         return _pause_text(health, health.paused_until, now) + (
-            f", after {_failures_text(health)}" if health.consecutive_failures else ""
+            f", {_failures_text(health)}" if health.consecutive_failures else ""
         )
     if health.consecutive_failures:
         return _failures_text(health)
-    answers = health.latency_ms is not None
-    return f"healthy, answers in about {health.latency_ms} ms" if answers else "no requests yet"
+    if health.latency_ms is None:
+        return gettext("no requests yet")
+    return gettext("healthy, answers in about %(ms)s ms") % {"ms": health.latency_ms}
 
 
 def _pause_text(health: EndpointHealth, until: datetime, now: datetime) -> str:
     if until > now:
-        return f"paused until {localtime(until):%H:%M:%S}, {health.pause_seconds:g} s"
-    return f"sends one delivery at a time since {localtime(until):%Y-%m-%d %H:%M:%S}"
+        values = {"at": f"{localtime(until):%H:%M:%S}", "seconds": f"{health.pause_seconds:g}"}
+        return gettext("paused until %(at)s, %(seconds)s s") % values
+    at = {"at": f"{localtime(until):%Y-%m-%d %H:%M:%S}"}
+    return gettext("sends one delivery at a time since %(at)s") % at
 
 
 def _failures_text(health: EndpointHealth) -> str:
     count = health.consecutive_failures
-    return f"{count} failure{pluralize(count)} in a row, last: {health.last_error}"
+    text = ngettext(
+        "%(count)s failure in a row, last: %(error)s", "%(count)s failures in a row, last: %(error)s", count
+    )
+    return text % {"count": count, "error": health.last_error}
+
+
+def _action_text(action: EndpointAction) -> str:
+    at = f"{localtime(action.created_at):%Y-%m-%d %H:%M:%S}"
+    done = gettext("%(type)s by %(actor)s") % {"type": action.get_type_display(), "actor": action.actor}
+    return f"{at} {done}" + (f": {action.detail}" if action.detail else "")
 
 
 def _html_list(lines: Iterable[str]) -> str:
@@ -74,11 +87,9 @@ class EndpointAdmin(ActingAdmin):
         "id",
         "merchant",
         "url",
-        "status",
-        "disabled_reason",
+        "state",
         "current_health",
         "created_at",
-        "deleted_at",
     ]
     list_filter = [
         "status",
@@ -90,6 +101,15 @@ class EndpointAdmin(ActingAdmin):
     search_fields = ["=id", "=merchant__id", "url"]
     readonly_fields = ["current_health", "recent_actions", "latest_failures"]
 
+    @admin.display(description=_("status"))
+    def state(self, endpoint: Endpoint) -> str:
+        """In one column, because each of them is empty for most endpoints."""
+        if endpoint.deleted_at is not None:
+            return admin_columns.badge("deleted", _("Deleted"))
+        status = admin_columns.badge(endpoint.status, endpoint.get_status_display())
+        reason = endpoint.get_disabled_reason_display() if endpoint.disabled_reason else ""
+        return format_html("{} {}", status, reason) if reason else status
+
     @admin.display(description=_("health"))
     def current_health(self, endpoint: Endpoint) -> str:
         return describe_health(getattr(endpoint, "health", None), clock.now())
@@ -97,11 +117,7 @@ class EndpointAdmin(ActingAdmin):
     @admin.display(description=_("history"))
     def recent_actions(self, endpoint: Endpoint) -> str:
         recent = EndpointAction.objects.filter(endpoint=endpoint).order_by("-id")[:MAX_SHOWN]
-        return _html_list(
-            f"{localtime(each.created_at):%Y-%m-%d %H:%M:%S} "
-            f"{each.get_type_display().lower()} by {each.actor}" + (f": {each.detail}" if each.detail else "")
-            for each in recent
-        )
+        return _html_list(_action_text(each) for each in recent)
 
     @admin.display(description=_("latest failures"))
     def latest_failures(self, endpoint: Endpoint) -> str:

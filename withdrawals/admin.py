@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
-from core import money
+from core import admin_columns, money
 from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
 from ledger import services as ledger
@@ -41,9 +41,10 @@ class WithdrawalAdmin(ActingAdmin):
     indexed_filters = frozenset({"hold"})
     object_acts = WITHDRAWAL_ACTS
 
-    @admin.display(description=_("held"), boolean=True)
-    def held(self, withdrawal: Withdrawal) -> bool:
-        return bool(withdrawal.status == WithdrawalStatus.PENDING and withdrawal.debt)  # type: ignore[attr-defined]
+    @admin.display(description=_("held"))
+    def held(self, withdrawal: Withdrawal) -> str | None:
+        is_held = withdrawal.status == WithdrawalStatus.PENDING and withdrawal.debt  # type: ignore[attr-defined]
+        return admin_columns.badge("held", "Yes") if is_held else None
 
     @admin.display(description=_("merchant debt"))
     def merchant_owes(self, withdrawal: Withdrawal) -> str:

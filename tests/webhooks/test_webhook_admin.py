@@ -124,10 +124,10 @@ def change_page(client: Client, endpoint: Endpoint) -> str:
             EndpointHealth(verified_at=NOW, consecutive_failures=1, last_error="dns"),
             "1 failure in a row, last: dns",
         ),
-        (EndpointHealth(**PAUSED), "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout"),
+        (EndpointHealth(**PAUSED), "paused until 10:06:05, 120 s, 12 failures in a row, last: timeout"),
         (
             EndpointHealth(**PAUSED | {"paused_until": NOW, "last_error": "dns"}),
-            "sends one delivery at a time since 2026-11-21 10:04:05, after 12 failures in a row, last: dns",
+            "sends one delivery at a time since 2026-11-21 10:04:05, 12 failures in a row, last: dns",
         ),
         (EndpointHealth(**PAUSED | {"consecutive_failures": 0}), "paused until 10:06:05, 120 s"),
     ],
@@ -142,7 +142,7 @@ def test_endpoint_page_shows_health_history_and_failures(staff: Client, history:
     set_health(history, **PAUSED)
     run_action(staff, history, "disable")
     page = change_page(staff, history)
-    assert "paused until 10:06:05, 120 s, after 12 failures in a row, last: timeout" in page
+    assert "paused until 10:06:05, 120 s, 12 failures in a row, last: timeout" in page
     assert "2026-11-21 10:04:05 disabled by staff:staff: staff" in page
     assert f"2026-11-21 10:04:05 {only_delivery().id} #1: timeout" in page
 
