@@ -1,6 +1,7 @@
 """The navigation of the console: sections by task, in the order in which staff need them.
 
-Models that no section names are internals. They are in the last section, *System*.
+Models that no section names, and the details of each section, are internals. They are in the last section,
+*System*.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ class Page:
 class Section:
     """A task of staff and the lists that belong to it: labels of models, the main list first.
 
-    The search of the console does not read `details`, whose rows have pages of their own only for experts.
+    `details` are for experts: the menu has them in *System*. The search of the console does not read them.
     """
 
     name: str
@@ -146,7 +147,8 @@ def menu(site: admin.AdminSite, request: HttpRequest) -> list[MenuItem]:
 
 def _system(site: admin.AdminSite) -> Section:
     rest = sorted(_label_of(model) for model in site._registry if _label_of(model) not in NAMED)
-    return Section("system", _("System"), tuple(rest))
+    details = sorted(label for section in SECTIONS for label in section.details)
+    return Section("system", _("System"), (*details, *rest))
 
 
 def _item(site: admin.AdminSite, request: HttpRequest, section: Section) -> MenuItem:
@@ -155,7 +157,7 @@ def _item(site: admin.AdminSite, request: HttpRequest, section: Section) -> Menu
 
 def _links(site: admin.AdminSite, request: HttpRequest, section: Section) -> Iterator[Link]:
     by_label = {_label_of(model): model_admin for model, model_admin in site._registry.items()}
-    for label in section.lists:
+    for label in section.models:
         model_admin: Any = by_label[label]
         if not model_admin.has_view_permission(request):
             continue
