@@ -17,10 +17,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals import services as approvals
-from core import clock, ids, money, rows
+from core import admin_columns, clock, ids, money, rows
 from core.admin_filters import AmountFilter
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND
 from merchants.admin_filters import MerchantFilter
+from payments.models import Payment
 from reconciliation.exceptions import actions, detail_page, resolution_records, summaries
 from reconciliation.exceptions.actions import Action, may_view_exceptions
 from reconciliation.exceptions.bulk_admin import LIST_URL, BulkActionPages
@@ -182,7 +183,8 @@ class ReconciliationExceptionAdmin(BulkActionPages):
         best = next((each for each in summary.candidates if each.is_unpaid), None) if summary else None
         if best is None:
             return None
-        return format_html("{}<br><small>{}</small>", best.explanation, best.payment.id)
+        link = admin_columns.link_to(Payment, best.payment.id, admin_columns.copyable(best.payment.id))
+        return format_html("<span>{}<br>{}</span>", best.explanation, link)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.action_view)
