@@ -2,12 +2,13 @@
 "use strict";
 
 const menuButton = document.querySelector(".menu-button");
-if (menuButton) {
-    menuButton.addEventListener("click", () => {
-        const isOpen = document.body.classList.toggle("menu-open");
-        menuButton.setAttribute("aria-expanded", String(isOpen));
-    });
+
+function showMenu(isOpen) {
+    document.body.classList.toggle("menu-open", isOpen);
+    menuButton.setAttribute("aria-expanded", String(isOpen));
 }
+
+menuButton?.addEventListener("click", () => showMenu(!document.body.classList.contains("menu-open")));
 
 // On a phone a row of a list is a card, and each value stands beside the title of its column.
 for (const table of document.querySelectorAll("#result_list, table.cards")) {
@@ -63,7 +64,20 @@ function choose(index) {
     rows[chosen].querySelector("th a, td a")?.focus();
 }
 
+// Escape closes what is open, and gives the focus back to what opened it.
+function closePopup() {
+    const popup = document.querySelector("details.account[open], details.filter[open]");
+    if (popup) {
+        popup.open = false;
+        popup.querySelector("summary").focus();
+    } else if (document.body.classList.contains("menu-open")) {
+        showMenu(false);
+        menuButton.focus();
+    } else if (document.activeElement.matches("#search, #searchbar")) document.activeElement.blur();
+}
+
 document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closePopup();
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
     const search = document.querySelector("#search, #searchbar");
     if (event.key === "/" && search) {
