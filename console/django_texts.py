@@ -5,6 +5,7 @@ TEXTS = (
     "%(name)s with ID “%(key)s” doesn’t exist. Perhaps it was deleted?",
     "(Hidden field %(name)s) %(error)s",
     "(click to clear)",
+    "0 of %(cnt)s selected",
     "Added “%(object)s”.",
     "After you’ve created a user, you’ll be able to edit more user options.",
     "All",
