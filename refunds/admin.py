@@ -11,9 +11,14 @@ from core.admin import ReadOnlyAdmin
 from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
-from refunds.models import Refund, RefundReversal
+from refunds.models import Refund, RefundPendingReason, RefundReversal
 from refunds.refund_acts import REFUND_ACTS
 from transfers.models import Transfer
+
+PENDING_TEXTS = {
+    RefundPendingReason.AWAITING_DESTINATION: _("the customer's account"),
+    RefundPendingReason.PROCESSING: _("the bank"),
+}
 
 
 @admin.register(Refund)
@@ -28,6 +33,12 @@ class RefundAdmin(ActingAdmin):
     list_select_related = ["merchant", "payment"]
     search_fields = ["=id", "=payment__id"]
     object_acts = REFUND_ACTS
+
+    @admin.display(description=_("waits for"))
+    def pending_reason(self, refund: Refund) -> str | None:
+        if refund.awaiting_approval:
+            return gettext("approval by a second person")
+        return None if refund.pending_reason is None else str(PENDING_TEXTS[refund.pending_reason])
 
     @admin.display(description=_("destination"))
     def destination(self, refund: Refund) -> str | None:

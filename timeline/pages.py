@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
 from django.utils.timezone import localtime
+from django.utils.translation import gettext
 
 from core import clock, money, personal_data
 from payments.models import Payment
@@ -105,7 +106,7 @@ def staff_page(subject: Payment, offset_text: str) -> StaffPage:
     return StaffPage(
         entries=[(entry, list(_detail_rows(entry))) for entry in entries],
         total=total,
-        sources=[(source.value, source in reported) for source in ReportSource],
+        sources=[(gettext(str(source.label)).lower(), source in reported) for source in ReportSource],
         newer=max(0, offset - STAFF_PAGE_SIZE) if offset else None,
         older=offset + STAFF_PAGE_SIZE if offset + STAFF_PAGE_SIZE < total else None,
     )
