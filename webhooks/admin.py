@@ -10,7 +10,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
-from core import admin_columns, clock, personal_data
+from core import admin_columns, clock, personal_data, request_context
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import ModeFilter
 from core.admin_lists import DateFilter
@@ -72,7 +72,10 @@ def _failures_text(health: EndpointHealth) -> str:
 
 def _action_text(action: EndpointAction) -> str:
     at = f"{localtime(action.created_at):%Y-%m-%d %H:%M:%S}"
-    done = gettext("%(type)s by %(actor)s") % {"type": action.get_type_display(), "actor": action.actor}
+    done = gettext("%(type)s by %(actor)s") % {
+        "type": action.get_type_display(),
+        "actor": request_context.display_name(action.actor),
+    }
     return f"{at} {done}" + (f": {action.detail}" if action.detail else "")
 
 

@@ -143,7 +143,7 @@ def test_endpoint_page_shows_health_history_and_failures(staff: Client, history:
     run_action(staff, history, "disable")
     page = change_page(staff, history)
     assert "paused until 10:06:05, 120 s, 12 failures in a row, last: timeout" in page
-    assert "2026-11-21 10:04:05 disabled by staff:staff: staff" in page
+    assert "2026-11-21 10:04:05 Disabled by staff: staff" in page
     assert f"2026-11-21 10:04:05 {only_delivery().id} #1: timeout" in page
 
 
