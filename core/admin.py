@@ -114,10 +114,10 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
             for title, options in super().get_fieldsets(request, obj)
         ]
 
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Without the help texts of columns, which are for developers."""
         none = {field.name: "" for field in self.opts.fields}
-        return super().get_form(request, obj, **{"help_texts": none} | kwargs)
+        return super().get_form(request, obj, change=change, **{"help_texts": none} | kwargs)
 
     @admin.display(description=_("amount"))
     def baht(self, row: Any) -> str | None:

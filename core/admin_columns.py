@@ -97,7 +97,7 @@ def _titled(name: str, title: Any, show: Callable[[Any], Any]) -> Column:
         return EMPTY if (shown := show(row)) in (None, "", False) else shown
 
     value.__name__ = name  # the CSS class of the row
-    return admin.display(description=title)(value)  # type: ignore[return-value]
+    return admin.display(description=title)(value)
 
 
 def _column(model: type[Model], name: str) -> Column:
