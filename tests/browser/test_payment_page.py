@@ -14,7 +14,7 @@ from tests.stack import Stack
 pytestmark = pytest.mark.slow
 SMALL: ViewportSize = {"width": 320, "height": 568}
 WITHIN_MS = 2000
-"""After the service knows of the payment, the page must show it."""
+"""How soon the page asks again, by its own clock: it shows a payment within this time."""
 
 
 @pytest.fixture
@@ -44,7 +44,17 @@ def test_page_turns_by_itself(
     expect(page.get_by_role("heading", level=1)).to_have_text("Scan to pay")
     shop_client.pay(code, scenario)
     shop_client.wait_for_status(code, status)
-    expect(page.get_by_role("heading", level=1)).to_have_text(heading, timeout=WITHIN_MS)
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+
+
+def test_page_asks_often_while_it_is_shown(customer: BrowserContext, shop_client: ShopClient) -> None:
+    page = customer.new_page()
+    page.clock.install()
+    page.goto(f"/pay/{shop_client.qr_code()['qr_code_id']}")
+    for _ in range(3):
+        with page.expect_response("**/state") as asked:
+            page.clock.run_for(WITHIN_MS)
+        assert asked.value.status == 304
 
 
 def test_wrong_amount_and_end_of_the_code_appear(customer: BrowserContext, shop_client: ShopClient) -> None:
