@@ -64,6 +64,7 @@ PATH_PARAMETERS: Json = {
     "event_id": response_fields.id_schema("evt_"),
     "withdrawal_id": response_fields.id_schema("wd_"),
     "transaction_id": response_fields.id_schema("txn_"),
+    "request_id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
     "bank": {"type": "string", "examples": ["sandbox", "scb"]},
     "secret": {"type": "string", "pattern": "^door_[0-9A-Za-z]{43}$"},
     "reference": {"type": "string", "examples": ["wd_0oDFPXrTS4spMBBZozkykNHKN2t"]},

@@ -125,6 +125,8 @@ SETTING_RULES = [
         f"50,000 by default; 1 to {MAX_EXPORT_ROWS:,}, because the web server holds the file in memory."),
     SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
         "90 by default; at least 1, ten years at most."),
+    SettingRule(25, "REQUEST_LOG_RETENTION_DAYS", lambda n: 0 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
+        "30 by default; 0 records no requests; ten years at most."),
     SettingRule(22, "PROXY_HOPS", lambda n: 0 <= n <= MAX_PROXY_HOPS, "is out of range",
         f"The number of your own proxies in front of web, up to {MAX_PROXY_HOPS}; 0 where none does."),
     SettingRule(40, "APPROVAL_ITEM_LIMIT", lambda n: 0 <= n < money.MAX_AMOUNT, "is out of range",

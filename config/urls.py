@@ -16,6 +16,7 @@ from qrcodes import views as qr_codes
 from reconciliation.exceptions.views import PaymentExceptionViewSet
 from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
+from request_log.views import RequestViewSet
 from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
 from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, SandboxPaymentViewSet
 from testclock.views import ClockViewSet
@@ -76,6 +77,8 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("withdrawals/<str:withdrawal_id>", WithdrawalViewSet, {"get": "retrieve"}),
     ("withdrawals/<str:withdrawal_id>/cancel", WithdrawalViewSet, {"post": "cancel"}),
     ("banks", BankViewSet, {"get": "list"}),
+    ("requests", RequestViewSet, {"get": "list"}),
+    ("requests/<str:request_id>", RequestViewSet, {"get": "retrieve"}),
 ]
 
 

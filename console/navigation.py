@@ -119,6 +119,7 @@ SECTIONS = (
             "approvals.payoutaccount",
             "approvals.payoutpolicy",
         ),
+        ("request_log.requestrecord",),
     ),
     Section(
         "webhooks",

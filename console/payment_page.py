@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import urlencode
 
 from console import payment_summary
 from ledger.models import Entry
@@ -43,6 +45,7 @@ def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, 
         else None,
         "refunds": _refunds(payment) if may_view("refunds.view_refund") else None,
         "deliveries": _deliveries(payment) if may_view("webhooks.view_delivery") else None,
+        "requests_url": _requests_url(payment) if may_view("request_log.view_requestrecord") else "",
         "entries": _entries(payment) if may_view("ledger.view_entry") else None,
     }
 
@@ -69,6 +72,11 @@ def _deliveries(payment: Payment) -> list[ShownDelivery]:
         ShownDelivery(delivery, next(iter(delivery.attempt_set.all()), None))
         for delivery in found.prefetch_related(attempts).order_by("-created_at", "-id")[:MAX_ROWS]
     ]
+
+
+def _requests_url(payment: Payment) -> str:
+    """The list of the merchant's requests about the payment."""
+    return f"{reverse('admin:request_log_requestrecord_changelist')}?{urlencode({'q': payment.id})}"
 
 
 def _entries(payment: Payment) -> "QuerySet[Entry]":

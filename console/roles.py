@@ -192,6 +192,7 @@ AREAS: tuple[Area, ...] = (
                 "approvals.view_payoutaccount",
                 "approvals.view_payoutpolicy",
             ),
+            _act(_("See the requests of merchants"), EVERYBODY, "request_log.view_requestrecord"),
             _act(_("Create a merchant"), SETUP, "merchants.create_merchant"),
             _act(_("Rename a merchant"), SETUP, "merchants.rename_merchant"),
             _act(
@@ -328,6 +329,8 @@ def _create_missing_permissions(apps: Any, app_labels: Iterable[str]) -> None:
     The apps of a migration have no modules.
     """
     for app_label in app_labels:
+        if app_label not in apps.app_configs:
+            continue  # an app of a later migration
         config = apps.get_app_config(app_label)
         if getattr(config, "models_module", None) is None:
             config.models_module = True

@@ -21,6 +21,7 @@ from core import (
     access_log,
     client_addresses,
     errors,
+    finished_requests,
     http,
     personal_data,
     received,
@@ -71,8 +72,11 @@ class AccessMiddleware:
             security_log.record_denied_request(
                 status=response.status_code, code=getattr(response, "error_code", "")
             )
+        seconds = time.perf_counter() - started
         if self.access_log is not None:
-            self.access_log.add(_access_line(request, response, time.perf_counter() - started))
+            self.access_log.add(_access_line(request, response, seconds))
+        if hasattr(request, "merchant_id"):
+            finished_requests.report(request, response, seconds)
         return response
 
 

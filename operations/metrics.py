@@ -32,6 +32,7 @@ from reconciliation.models import (
     Inquiry,
     ReconciliationException,
 )
+from request_log.models import DroppedRequests
 from transfers.models import CircuitBreaker, Transfer
 from transfers.schedule import OVERDUE_AFTER
 from webhooks.delivery import metrics as deliveries
@@ -69,6 +70,7 @@ class DatabaseCollector(Collector):
         yield from _deliveries(now)
         yield from _delivery_attempts()
         yield _endpoints()
+        yield _dropped_requests()
         yield _clock_metric()
 
 
@@ -290,6 +292,11 @@ def _attempt_durations(attempts: list[DeliveryCounter]) -> Metric:
         buckets=buckets,
         sum_value=sum(counter.total_ms for counter in attempts) / 1000,
     )
+
+
+def _dropped_requests() -> Metric:
+    dropped = DroppedRequests.objects.aggregate(count=Sum("count"))["count"] or 0
+    return CounterMetricFamily("request_log_dropped", "Requests that the request log does not have.", dropped)
 
 
 def _endpoints() -> Metric:

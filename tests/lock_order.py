@@ -101,6 +101,8 @@ SEPARATE_MODELS = {
     "reconciliation.ConfirmationInquiry",
     "reconciliation.ReconciliationException",
     "reconciliation.SlipCheck",
+    "request_log.DroppedRequests",
+    "request_log.RequestRecord",
     "transfers.CircuitBreaker",
     "transfers.TransferEvent",
 }

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 APPS = [
     "apidocs", "approvals", "audit_trail", "banks", "bench", "config", "console", "core", "counts",
     "idempotency", "ledger", "merchants", "operations", "payments", "qrcodes", "reconciliation", "refunds",
-    "sandbox", "testclock", "timeline", "transactions", "transfers", "webhooks", "withdrawals",
+    "request_log", "sandbox", "testclock", "timeline", "transactions", "transfers", "webhooks", "withdrawals",
 ]  # fmt: skip
 SOURCES = [path for app in APPS for path in (ROOT / app).rglob("*.py") if "migrations" not in path.parts]
 TOP_LEVEL = {path.name for path in ROOT.iterdir() if not path.name.startswith((".venv", ".data"))}

@@ -333,6 +333,9 @@ CASES = [
         "authentication_failed", lambda shop: shop.http.get(PAYMENTS),
         "The secret key is missing or not valid.",
     ),
+    Case(
+        "request_not_found", get("/v1/requests/none"), "No request with this id in the request log."
+    ),
     Case("not_found", get("/v1/nothing"), "This path does not exist."),
     Case("method_not_allowed", lambda shop: shop.delete(PAYMENTS), "This path does not support DELETE."),
     *(

@@ -17,8 +17,10 @@ from pytest_django import Settings
 from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
 from core import clock, ids
 from merchants import secret_keys, services
+from request_log.models import RequestRecord
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop
+from tests.request_log.builders import make_records
 from tests.withdrawals.builders import fund, withdrawn
 
 ID = re.compile(rb"[0-9A-Za-z]{27}")
@@ -55,7 +57,7 @@ ROUTES = [
 ] + [Route("POST", "Thai/qr-codes")]
 OF_ONE = [route for route in ROUTES if route.parameters]
 # The banks of the country are the same for all merchants.
-NO_LISTS_OF_A_MERCHANT = ("balance", "/banks")
+NO_LISTS_OF_A_MERCHANT = ("balance", "/banks", "/requests")
 LISTS = [
     route
     for route in ROUTES
@@ -106,6 +108,10 @@ def an_exception(shop: Shop) -> str:
     return str(found["exception_id"])
 
 
+def a_request(shop: Shop) -> str:
+    return RequestRecord.objects.get(pk=make_records(shop, 1)[0]).request_id
+
+
 # Builders of the objects that path parameters name. A delivery needs the webhook before it, an
 # exception the payment.
 OWNED: dict[str, Callable[[Shop], str]] = {
@@ -118,6 +124,7 @@ OWNED: dict[str, Callable[[Shop], str]] = {
     "event_id": an_event,
     "withdrawal_id": a_withdrawal,
     "transaction_id": a_transaction,
+    "request_id": a_request,
 }
 
 

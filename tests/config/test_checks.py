@@ -40,6 +40,8 @@ def found_errors() -> list[CheckMessage]:
         ("WEBHOOK_TIMEOUT_SECONDS", 0.0, "15"),
         ("SPEEDUP", 0.0, "1 by default"),
         ("WEBHOOK_ATTEMPT_RETENTION_DAYS", 0, "at least 1"),
+        ("REQUEST_LOG_RETENTION_DAYS", -1, "0 records no requests"),
+        ("REQUEST_LOG_RETENTION_DAYS", 10**9, "ten years"),
         ("WEBHOOK_ATTEMPT_RETENTION_DAYS", 10**9, "ten years"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
         ("CARD_CONCURRENCY", 0, "1 to 64"),

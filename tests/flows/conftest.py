@@ -19,7 +19,7 @@ SECRET = "whsec_" + "c2VjcmV0" * 5
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("instance") / "data"
-    with Stack.on_shared_server(folder, RATE_LIMIT="0") as running:
+    with Stack.on_shared_server(folder, RATE_LIMIT="0", REQUEST_LOG_RETENTION_DAYS="30") as running:
         wait_until(running.is_ready, 180)
         yield running
 

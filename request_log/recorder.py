@@ -1,0 +1,229 @@
+"""Record finished requests off their path: a bounded buffer in each process, and a thread that writes it.
+
+A request never waits for the log. If the buffer is full, or the database does not answer, records are dropped
+and counted. A killed process loses what it had not written, at most the last second and a bit.
+"""
+
+import atexit
+import logging
+import os
+import re
+import threading
+import time
+from collections import Counter
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import close_old_connections, transaction
+from django.db.models import F
+from django.http import HttpRequest, HttpResponse
+from django.utils.encoding import escape_uri_path
+
+from core import clock, ids, request_context, rows
+from core.logs import redact, redact_secrets
+from core.request_context import RequestContext
+from request_log import redaction
+from request_log.models import DroppedRequests, Idempotency, RequestRecord
+
+log = logging.getLogger("request_log")
+PREFIX = "rlg_"
+WRITE_SECONDS = 1.0
+# What the buffer holds between two writes, and the part of it that one merchant may have.
+MAX_RECORDS, MAX_RECORDS_PER_MERCHANT = 2_000, 500
+MAX_BYTES, MAX_BYTES_PER_MERCHANT = 8_000_000, 2_000_000
+# Bodies are half of the cost. Of each merchant, one write keeps so many, and as many of refused requests.
+MAX_BODIES_PER_MERCHANT = 10
+_PAYMENT_ID = re.compile(rb'"payment_id"\s*:\s*"(pay_[0-9A-Za-z]{27})"')
+
+
+class FinishedRequest(NamedTuple):
+    """A request and its response, as they are: the writer reads them, so that the request need not."""
+
+    merchant_id: str
+    request: HttpRequest
+    response: HttpResponse
+    seconds: float
+    context: RequestContext
+    ended_at: datetime
+
+
+class Recorder:
+    """The buffer of this process."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with an empty buffer and without a thread."""
+        self._changing = threading.Lock()
+        self._records: list[FinishedRequest] = []
+        self._used: dict[str, tuple[int, int]] = {}
+        self._bytes = 0
+        self._dropped = 0
+        self._has_records = threading.Event()
+        self._writer: threading.Thread | None = None
+
+    def record(self, request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+        """Keep a finished request of a merchant for the writer, or count it as dropped."""
+        if settings.REQUEST_LOG_RETENTION_DAYS == 0:
+            return
+        merchant_id: str = request.merchant_id  # type: ignore[attr-defined]
+        made = FinishedRequest(
+            merchant_id, request, response, seconds, request_context.current(), clock.now()
+        )
+        size = len(_request_body(request)) + len(_response_body(response))
+        if self._keep(made, size):
+            self._start_writer()
+            self._has_records.set()
+
+    def write(self) -> int:
+        """Store what the buffer holds. Returns how many records are stored."""
+        records, dropped = self._take()
+        if not records:
+            return 0
+        try:
+            with transaction.atomic():
+                rows.copy_in(_rows(records))
+                _count_dropped(dropped)
+        # No error may end the thread, not even one in the code that masks bodies.
+        except Exception as error:
+            log.warning("%d requests were not recorded: %s", len(records), type(error).__name__)
+            with self._changing:
+                self._dropped += dropped + len(records)
+            return 0
+        return len(records)
+
+    def _keep(self, made: FinishedRequest, size: int) -> bool:
+        """Add to the buffer, or count as dropped. Returns whether this is the first record in it."""
+        with self._changing:
+            count, used_bytes = self._used.get(made.merchant_id, (0, 0))
+            if (
+                count >= MAX_RECORDS_PER_MERCHANT
+                or used_bytes + size > MAX_BYTES_PER_MERCHANT
+                or len(self._records) >= MAX_RECORDS
+                or self._bytes + size > MAX_BYTES
+            ):
+                self._dropped += 1
+                return False
+            self._used[made.merchant_id] = count + 1, used_bytes + size
+            self._bytes += size
+            self._records.append(made)
+            return len(self._records) == 1
+
+    def _take(self) -> tuple[list[FinishedRequest], int]:
+        """Empty the buffer. Returns its records and how many were dropped. Without records, drops wait."""
+        with self._changing:
+            if not self._records:
+                return [], 0
+            taken = self._records, self._dropped
+            self._records, self._used, self._bytes, self._dropped = [], {}, 0, 0
+        return taken
+
+    def _start_writer(self) -> None:
+        if self._writer is None or not self._writer.is_alive():
+            self._writer = threading.Thread(target=self._run, name="request log", daemon=True)
+            self._writer.start()
+
+    def _run(self) -> None:
+        while self._has_records.wait():
+            time.sleep(WRITE_SECONDS)
+            # A record that comes after the next line is the first one of an empty buffer, or is written now.
+            self._has_records.clear()
+            close_old_connections()
+            self.write()
+
+
+RECORDER = Recorder()
+# Web workers are forks. A fork has no thread, a copy of the buffer, and perhaps a lock that nobody opens.
+os.register_at_fork(after_in_child=RECORDER.forget)
+# A worker that stops writes what it has.
+atexit.register(RECORDER.write)
+
+
+def _request_body(request: HttpRequest) -> bytes:
+    """The body if a view has read it."""
+    return getattr(request, "_body", b"")
+
+
+def _response_body(response: HttpResponse) -> bytes:
+    return b"" if response.streaming else response.content
+
+
+def _rows(records: list[FinishedRequest]) -> list[RequestRecord]:
+    """The rows to store. Only the first requests and the first refusals of each merchant have bodies."""
+    counts: Counter[tuple[str, bool]] = Counter()
+    made = []
+    for each in records:
+        kind = (each.merchant_id, each.response.status_code >= 400)
+        counts[kind] += 1
+        made.append(_row(each, has_bodies=counts[kind] <= MAX_BODIES_PER_MERCHANT))
+    return made
+
+
+def _row(made: FinishedRequest, *, has_bodies: bool) -> RequestRecord:
+    request, response, match = made.request, made.response, made.request.resolver_match
+    sent, answered = _request_body(request), _response_body(response)
+    return rows.new(
+        RequestRecord,
+        id=ids.new(PREFIX, made.ended_at),
+        merchant_id=made.merchant_id,
+        created_at=made.ended_at,
+        key_id=made.context.actor.removeprefix("key:")[:16],
+        method=str(request.method)[:8],
+        route=f"/{match.route}"[:120] if match else "",
+        path=_path(request)[:500],
+        status=response.status_code,
+        error_code=getattr(response, "error_code", "")[:60],
+        duration_ms=round(made.seconds * 1000),
+        idempotency=_idempotency(request, response),
+        request_id=_request_id(made.context.request_id),
+        payment_id=_payment_id(request, sent, answered),
+        address=made.context.address[:64],
+        request_body=redaction.body(sent, is_ours=False) if has_bodies else redaction.size_of(sent),
+        response_body=redaction.body(answered, is_ours=True) if has_bodies else redaction.size_of(answered),
+    )
+
+
+def _request_id(given: str) -> str:
+    # Only ids of clients can have a secret. A redacted one may be longer.
+    return given if given.startswith("req_") else redact_secrets(given)[:64]
+
+
+def _path(request: HttpRequest) -> str:
+    path, query = _redacted_path(request.path), request.META.get("QUERY_STRING", "")
+    return f"{path}?{redaction.query(query)}" if query else path
+
+
+# Many requests have the same path.
+@lru_cache(maxsize=256)
+def _redacted_path(path: str) -> str:
+    return redact(escape_uri_path(path))
+
+
+def _payment_id(request: HttpRequest, sent: bytes, answered: bytes) -> str:
+    """The payment that a request is about: in its path, its response or its body. Empty for none.
+
+    The whole response need not be parsed for it. A list is about no payment.
+    """
+    path = request.resolver_match.kwargs if request.resolver_match else {}
+    if "payment_id" in path:
+        return ids.or_none(path["payment_id"], "pay_") or ""
+    if not path and request.method == "GET":
+        return ""
+    found = _PAYMENT_ID.search(answered) or _PAYMENT_ID.search(sent)
+    return found[1].decode() if found else ""
+
+
+def _idempotency(request: HttpRequest, response: HttpResponse) -> Idempotency:
+    if "Idempotent-Replayed" in response.headers:
+        return Idempotency.REPLAYED
+    is_keyed = request.method == "POST" and "HTTP_IDEMPOTENCY_KEY" in request.META
+    return Idempotency.FIRST if is_keyed else Idempotency.NONE
+
+
+def _count_dropped(dropped: int) -> None:
+    if dropped:
+        DroppedRequests.objects.get_or_create(pk=1, defaults={"count": 0})
+        DroppedRequests.objects.filter(pk=1).update(count=F("count") + dropped)

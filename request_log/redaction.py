@@ -1,0 +1,154 @@
+"""Bodies and queries as the request log may keep them: without secrets and personal data.
+
+The values of listed fields are kept. Of any other field the log has the kind and the length, because a client
+may send anything under any name.
+"""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import orjson
+
+from core import received, vault
+from core.logs import redact
+from core.personal_data import masked_name
+
+# Larger bodies are not read, because the writer shares the processor with requests.
+MAX_READ = 16_384
+MAX_STORED = 4_096
+MAX_DEPTH = 16
+# Shorter text and smaller numbers are no account number and no secret.
+SUSPICIOUS_LENGTH = 10
+SUSPICIOUS_NUMBER = 10 ** (SUSPICIOUS_LENGTH - 1)
+KEPT = frozenset({
+    # Ids, states and times.
+    "account_digits", "advanced_at", "after", "at", "balance_transaction_id", "bank_code", "bank_reference",
+    "bank_transaction_id", "before", "biller_id", "brand", "code", "completed_at", "created_at", "date",
+    "delivery_id", "disabled_reason", "end_date", "error", "error_code", "event", "event_id", "exception_id",
+    "expires_at", "failing_since", "failure_code", "finished_at", "id", "idempotency", "key", "last4",
+    "method", "next_after", "next_attempt_at", "paid_at", "param", "path", "paused_until",
+    "payer_bank_code", "payment_id", "payment_page_url", "pending_reason", "problem", "qr_code_id", "qr_data",
+    "qr_image_url",
+    "reason", "reference", "reference1", "reference2", "reference3", "refund_id", "report_at", "request_id",
+    "route", "scenario", "searched_to", "sending_bank", "since", "slip_reference", "source", "start_date",
+    "started_at", "state", "status", "timestamp", "transaction_id", "trigger", "type", "until",
+    "updated_at", "verification", "webhook_id", "withdrawal_id",
+    # Amounts, counts, switches and settings of a request.
+    "accepted", "advance_minutes", "advance_seconds", "advanced_seconds", "after_sequence", "amount",
+    "amount_display", "amount_received", "amount_refunded", "attempts", "available", "awaiting_approval",
+    "balance_after", "bank_reports", "card_payments", "completed", "consecutive_failures", "currency",
+    "deliveries", "difference_seconds", "duration_ms", "expired", "expiry_minutes", "format", "has_more",
+    "http_status", "inquiries", "limit", "livemode", "max", "min", "number", "offset", "ok",
+    "oldest_due_seconds", "owed", "pending", "qr_codes", "refunds", "remaining", "replayed", "reserved",
+    "reserved_after", "reserved_amount", "sequence", "timezone", "total", "transfers", "unconfirmed",
+    "unconfirmed_after", "unconfirmed_amount",
+    # Names of banks, and our own sentences.
+    "bank_name", "client_bank_name", "detail", "message", "name_th", "short_name", "warning",
+})  # fmt: skip
+"""Fields whose text or number is kept."""
+CONTAINERS = frozenset({
+    "balance_transactions", "banks", "card", "checks", "data", "deliveries", "destination", "error",
+    "events", "exception", "exceptions", "health", "moved", "payer", "payments", "qr_codes", "refunds",
+    "requests", "sources", "timeline", "transactions", "warnings", "webhooks", "withdrawals",
+})  # fmt: skip
+"""Fields with objects and arrays of other fields."""
+# What a client wrote and a response repeats. The service made the rest of a response.
+REPEATED = frozenset(["message", "detail", "reference", "bank_name", "client_bank_name"])
+
+
+def body(content: bytes, *, is_ours: bool) -> str:
+    """The text of a JSON body to keep, with at most about MAX_STORED characters.
+
+    A body that is no JSON, or too large, is a note. `is_ours`: the service made it.
+    """
+    if not content or len(content) > MAX_READ:
+        return size_of(content)
+    try:
+        parsed = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return f"[{len(content)} bytes, not JSON]"
+    is_object = isinstance(parsed, dict)
+    kept = _object(parsed, MAX_DEPTH, is_ours) if is_object else _described(parsed)
+    text = orjson.dumps(kept).decode()
+    if len(text) > MAX_STORED:
+        text = f"{text[:MAX_STORED]}... [{len(content)} bytes]"
+    return text
+
+
+def size_of(content: bytes) -> str:
+    """A note in place of a body that is not kept."""
+    return f"[{len(content)} bytes]" if content else ""
+
+
+def query(text: str) -> str:
+    """A query string without the values of unknown parameters."""
+    return urlencode(
+        [
+            (redact(name), _field(name, value, depth=0, is_ours=False))
+            for name, value in parse_qsl(text, keep_blank_values=True)
+        ],
+        safe="[]",
+    )
+
+
+def _object(given: dict[str, Any], depth: int, is_ours: bool) -> Any:
+    if not depth:
+        return "[...]"
+    kept: dict[str, Any] = {}
+    for name, value in given.items():
+        # Most fields pass this condition, which costs little.
+        if name in KEPT and _is_harmless(name, value, is_ours):
+            kept[name] = value
+        else:
+            shown = name if name in KEPT or name in CONTAINERS else redact(name)
+            kept[shown] = _field(name, value, depth, is_ours)
+    return kept
+
+
+def _is_harmless(name: str, value: Any, is_ours: bool) -> bool:
+    """Whether the value of a listed field cannot have a secret or personal data."""
+    if type(value) is str:
+        return len(value) < SUSPICIOUS_LENGTH or (is_ours and name not in REPEATED)
+    if type(value) is int or type(value) is float:
+        return is_ours or -SUSPICIOUS_NUMBER < value < SUSPICIOUS_NUMBER
+    return value is None or type(value) is bool
+
+
+def _field(name: str, value: Any, depth: int, is_ours: bool) -> Any:
+    if isinstance(value, dict | list):
+        return _items(name, value, depth, is_ours) if name in CONTAINERS else _described(value)
+    if name in KEPT:
+        return _scalar(name, value, is_ours)
+    return _personal(name, value) if isinstance(value, str) else value and _described(value)
+
+
+def _items(name: str, value: Any, depth: int, is_ours: bool) -> Any:
+    if isinstance(value, dict):
+        return _object(value, depth - 1, is_ours)
+    return [
+        _items(name, each, depth, is_ours) if isinstance(each, dict) else _scalar(name, each, is_ours)
+        for each in value
+    ]
+
+
+def _scalar(name: str, value: Any, is_ours: bool) -> Any:
+    """The value of a listed field, with masked secrets and long numbers."""
+    if _is_harmless(name, value, is_ours):
+        return value
+    return redact(value) if isinstance(value, str) else _described(value)
+
+
+def _personal(name: str, value: str) -> str | None:
+    """What is kept of the text of any other field."""
+    if name == "name" or name.endswith("_name"):
+        return masked_name(value)
+    if name.endswith("account"):
+        return vault.masked(value)
+    if name == "url":
+        # Some addresses have a secret in their query.
+        return redact(value.partition("?")[0])
+    return _described(value)
+
+
+def _described(value: Any) -> str:
+    return f"[{received.describe(value, is_shown=False)}]"

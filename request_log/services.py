@@ -1,0 +1,98 @@
+"""Read and delete the request log."""
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from core import ids, rows
+from core.paging import NEWEST_FIRST, Cursor
+from counts.lists import BEGINNING, END
+from merchants.models import Merchant
+from request_log.errors import RequestNotFound
+from request_log.models import RequestRecord
+from request_log.recorder import PREFIX
+
+# Rows that a page with filters looks at. The next page goes on where it ended.
+SCANNED = 10_000
+INDEXED = frozenset(["payment_id", "request_id"])
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+DELETE_BATCH = 1_000
+# The rest waits for the next run, so that this run does not delay other tasks.
+DELETE_SECONDS = 10.0
+DELETE = """
+DELETE FROM request_log_requestrecord WHERE id = ANY(ARRAY(
+    SELECT id FROM request_log_requestrecord WHERE id < %s ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
+))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPage:
+    """Requests, the newest first, and the id after which the next page begins; None at the end."""
+
+    records: list[RequestRecord]
+    next_after: str | None
+
+
+def page(
+    merchant: Merchant,
+    *,
+    limit: int,
+    cursor: Cursor | None = None,
+    start: datetime = BEGINNING,
+    end: datetime = END,
+    **filters: Any,
+) -> RequestPage:
+    """Up to `limit` requests of the merchant, the newest first, older than the cursor, within the period.
+
+    With filters it looks at the next SCANNED rows only, so the page may have fewer rows and yet a next one.
+    Filters by an INDEXED column choose these rows.
+    """
+    indexed = {name: filters.pop(name) for name in INDEXED.intersection(filters)}
+    found = requests_of(merchant).filter(**indexed, created_at__gte=start, created_at__lt=end)
+    found = found.order_by(*NEWEST_FIRST) if cursor is None else cursor.restrict(found)
+    last = None
+    if filters:
+        last = found.values_list("created_at", "pk")[SCANNED - 1 : SCANNED].first()
+        found = found.filter(**filters) if last is None else _until(found, *last).filter(**filters)
+    records = list(found[: limit + 1])
+    next_after = records[limit - 1].pk if len(records) > limit else last and last[1]
+    return RequestPage(records[:limit], next_after)
+
+
+def requests_of(merchant: Merchant) -> "QuerySet[RequestRecord]":
+    """The whole log of the merchant."""
+    return RequestRecord.objects.filter(merchant_id=merchant.id)
+
+
+def _until(rows: "QuerySet[RequestRecord]", created_at: datetime, row_id: str) -> "QuerySet[RequestRecord]":
+    """The rows up to this one, the newest first."""
+    return rows.filter(created_at__gte=created_at).exclude(created_at=created_at, pk__lt=row_id)
+
+
+def find(*, merchant: Merchant, request_id: str) -> RequestRecord:
+    """The newest request of the merchant with this request id. Raises RequestNotFound."""
+    found = requests_of(merchant).filter(request_id=request_id).order_by(*NEWEST_FIRST)
+    record = found.first() if REQUEST_ID.fullmatch(request_id) else None
+    if record is None:
+        raise RequestNotFound()
+    return record
+
+
+def delete_old(*, now: datetime, batch: int = DELETE_BATCH, seconds: float = DELETE_SECONDS) -> int:
+    """Delete records older than REQUEST_LOG_RETENTION_DAYS, the oldest first. Returns how many.
+
+    Deletes at least one batch, and more until `seconds` have passed. Several runs may work at once.
+    """
+    before = ids.first(PREFIX, now - timedelta(days=settings.REQUEST_LOG_RETENTION_DAYS))
+    until, total = time.monotonic() + seconds, 0
+    while deleted := rows.run(DELETE, [before, batch]).rowcount:
+        total += deleted
+        if time.monotonic() >= until:
+            break
+    return total

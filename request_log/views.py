@@ -1,0 +1,51 @@
+from typing import Any
+
+from rest_framework.request import Request
+
+from core import api, paging
+from core.http import ApiResponse
+from counts.lists import period_of
+from merchants.api import MerchantViewSet, merchant_of
+from request_log import openapi as docs
+from request_log import services
+from request_log.serializers import RequestQuery
+from request_log.shapes import full_request_object, request_object
+
+REQUEST_QUERY = RequestQuery()
+# Filters by a column with the same values.
+COLUMNS = {
+    "method": "method",
+    "route": "route",
+    "key": "key_id",
+    "request_id": "request_id",
+    "payment_id": "payment_id",
+}
+
+
+class RequestViewSet(MerchantViewSet):
+    @docs.list_requests
+    def list(self, request: Request) -> ApiResponse:
+        query = api.read_query(REQUEST_QUERY, request)
+        merchant = merchant_of(request)
+        found = services.page(
+            merchant,
+            limit=query["limit"],
+            cursor=paging.find_cursor(services.requests_of(merchant), query),
+            **period_of(query),
+            **_filters(query),
+        )
+        shown = [request_object(record) for record in found.records]
+        return ApiResponse.of({"requests": shown, "limit": query["limit"], "next_after": found.next_after})
+
+    @docs.get_request
+    def retrieve(self, request: Request, request_id: str) -> ApiResponse:
+        record = services.find(merchant=merchant_of(request), request_id=request_id)
+        return ApiResponse.of(full_request_object(record))
+
+
+def _filters(query: dict[str, Any]) -> dict[str, Any]:
+    filters = {column: query[name] for name, column in COLUMNS.items() if name in query}
+    if "status" in query:
+        lowest = int(query["status"][0]) * 100
+        filters |= {"status__gte": lowest, "status__lt": lowest + 100}
+    return filters

@@ -1,0 +1,142 @@
+"""What the request log keeps of a body and of a query."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from request_log import redaction
+from request_log.redaction import CONTAINERS, KEPT, MAX_READ, MAX_STORED
+
+OPENAPI = Path(__file__).parents[2] / "docs" / "openapi.json"
+# Fields with personal data, secrets, or any text of a merchant.
+HIDDEN = {
+    "account_name", "actor", "address", "authorize_uri", "bank_account", "client_bank_account", "client_name",
+    "description", "details", "last_error", "metadata", "name", "note", "payer_account", "payer_name",
+    "request_body", "response", "response_body", "secret", "summary", "token_id", "url",
+}  # fmt: skip
+
+
+def kept(given: object, *, is_ours: bool = False) -> Any:
+    return json.loads(redaction.body(json.dumps(given).encode(), is_ours=is_ours))
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"amount": 1500, "currency": "THB"}, {"amount": 1500, "currency": "THB"}),
+        ({"amount": "1,500.00"}, {"amount": "1,500.00"}),
+        ({"secret": "whsec_abc"}, {"secret": "[a string of 9 characters]"}),
+        ({"Secret": {"value": "x"}}, {"Secret": "[an object of 1 fields]"}),
+        ({"token_id": "tok_test_visa"}, {"token_id": "[a string of 13 characters]"}),
+        ({"bank_account": "4051234567"}, {"bank_account": "xxxxxx4567"}),
+        ({"bank_account": 4051234567}, {"bank_account": "[a number]"}),
+        ({"bank_account": None}, {"bank_account": None}),
+        ({"account_name": "Somtam House"}, {"account_name": "S*** H***"}),
+        ({"destination": {"name": "Somchai"}}, {"destination": {"name": "S***"}}),
+        ({"destination": "Somchai"}, {"destination": "[a string of 7 characters]"}),
+        ({"bank_name": "Kasikornbank"}, {"bank_name": "Kasikornbank"}),
+        ({"description": "for Somchai"}, {"description": "[a string of 11 characters]"}),
+        ({"metadata": {"payer": "Somchai"}}, {"metadata": "[an object of 1 fields]"}),
+        ({"customer": ["Somchai"]}, {"customer": "[an array of 1 items]"}),
+        ({"phone": 812345678}, {"phone": "[a number]"}),
+        ({"reference": {"status": "Somchai"}}, {"reference": "[an object of 1 fields]"}),
+        ({"reference": "order 17"}, {"reference": "order 17"}),
+        ({"reference": "4111111111111111"}, {"reference": "...1111"}),
+        ({"reference": 4051234567}, {"reference": "[a number]"}),
+        ({"reference": "tq_test_abcdefgh0123456789"}, {"reference": "tq_test_abcdefgh[redacted]"}),
+        ({"tq_test_abcdefgh0123456789": True}, {"tq_test_abcdefgh[redacted]": "[true]"}),
+        (
+            {"url": "https://user:password@shop.example/hook?token=x"},
+            {"url": "https://user:[redacted]@shop.example/hook"},
+        ),
+        (
+            {"events": ["payment.succeeded", ["x"]]},
+            {"events": ["payment.succeeded", "[an array of 1 items]"]},
+        ),
+        ([1, "a", None], "[an array of 3 items]"),
+        ("Somchai", "[a string of 7 characters]"),
+    ],
+)
+def test_body_of_a_request_keeps_no_secret_and_no_personal_data(given: object, stored: object) -> None:
+    assert kept(given) == stored
+
+
+def test_body_of_a_response_keeps_what_the_service_made() -> None:
+    given = {"payment_id": "pay_x", "available": 12_345_678_901, "payer": {"name": "Somchai Jaidee"}}
+    assert kept(given, is_ours=True) == given | {"payer": {"name": "S*** J***"}}
+
+
+@pytest.mark.parametrize("name", ["reference", "message", "detail"])
+def test_response_that_repeats_a_request_keeps_no_secret(name: str) -> None:
+    assert kept({name: "tq_test_abcdefgh0123456789"}, is_ours=True) == {name: "tq_test_abcdefgh[redacted]"}
+
+
+def test_each_field_of_the_api_is_kept_or_hidden() -> None:
+    known = set(names_of(json.loads(OPENAPI.read_text())))
+    assert known - KEPT - CONTAINERS == HIDDEN
+    assert (KEPT | CONTAINERS) - known == set()
+
+
+def names_of(schema: object) -> list[str]:
+    """The names of all properties and query parameters."""
+    if isinstance(schema, list):
+        return [name for each in schema for name in names_of(each)]
+    if not isinstance(schema, dict):
+        return []
+    properties = schema.get("properties")
+    own = list(properties) if isinstance(properties, dict) else []
+    parameter = [schema["name"]] if schema.get("in") == "query" else []
+    return own + parameter + [name for each in schema.values() for name in names_of(each)]
+
+
+def test_escaped_field_name_is_masked() -> None:
+    text = redaction.body(rb'{"\u0073ecret":"x"}', is_ours=False)
+    assert text == '{"secret":"[a string of 1 characters]"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        (b"", ""),
+        (b"secret", "[6 bytes, not JSON]"),
+        (b"\xff\x00", "[2 bytes, not JSON]"),
+        (b'"' + b"a" * MAX_READ + b'"', f"[{MAX_READ + 2} bytes]"),
+        (b"[" * 2000, "[2000 bytes, not JSON]"),
+    ],
+)
+def test_body_that_cannot_be_masked_is_not_kept(body: bytes, stored: str) -> None:
+    assert redaction.body(body, is_ours=False) == stored
+
+
+def test_long_body_is_cut() -> None:
+    text = redaction.body(json.dumps({"reference": "x" * 5_000}).encode(), is_ours=False)
+    assert len(text) < MAX_STORED + 30
+    assert text.endswith("... [5017 bytes]")
+
+
+def test_deep_body_is_cut() -> None:
+    given: object = {}
+    for _ in range(100):
+        given = {"data": given}
+    assert json.dumps(kept(given)).count("data") < 20
+
+
+def test_control_characters_stay_escaped() -> None:
+    assert "\0" not in redaction.body(rb'{"reference":"\u0000"}', is_ours=False)
+
+
+@pytest.mark.parametrize(
+    ("query", "stored"),
+    [
+        ("status=pending&limit=20", "status=pending&limit=20"),
+        ("reference=0812345678", "reference=...5678"),
+        ("payer=Somchai&metadata[name]=Jaidee", "payer=[a+string+of+7+characters]&metadata[name]=[a+"),
+        ("api_key=tq_test_abcdefgh0123456789", "api_key=[a+string+of+26+characters]"),
+        ("status=%00", "status=%00"),
+    ],
+)
+def test_query_keeps_the_values_of_known_parameters(query: str, stored: str) -> None:
+    assert redaction.query(query).startswith(stored)
+    assert "Jaidee" not in redaction.query(query)
