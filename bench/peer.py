@@ -248,6 +248,7 @@ def _payment_object(payment: Any, now: datetime) -> dict[str, Any]:
         "expires_at": clock.iso_or_none(expires_at),
         "authorize_uri": payment["authorize_uri"] if payment["status"] == "pending" else None,
         "exceptions": [],  # no payment here has any
+        "exceptions_has_more": False,
         "payer": None,  # no payment here is paid
         "bank_transaction_id": payment["bank_transaction_id"],
         "refunds": {

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from payments.models import HELD_STATUSES, OPEN_STATUSES, PaymentException
-from payments.shapes import exception_event_data
+from payments.shapes import exception_event_data, newest_exceptions
 from webhooks import events
 from webhooks.models import EventType
 
@@ -17,7 +17,7 @@ def publish(exception_ids: Iterable[str], *, now: datetime) -> None:
     found = PaymentException.objects.filter(pk__in=exception_ids).select_related("payment")
     published = [
         _event(each, now)
-        for each in found.prefetch_related("payment__exceptions")
+        for each in found.prefetch_related(newest_exceptions("payment__exceptions"))
         if each.status in OPEN_STATUSES or each.status not in HELD_STATUSES
     ]
     if published:

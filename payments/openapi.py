@@ -43,6 +43,7 @@ PAYMENT: dict[str, Any] = {
     "expires_at": "2026-11-21T03:19:05.123Z",
     "authorize_uri": None,
     "exceptions": [],
+    "exceptions_has_more": False,
     "payer": {
         "name": "SOMCHAI J.",
         "bank_code": "014",

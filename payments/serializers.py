@@ -144,7 +144,11 @@ class PaymentObject(serializers.Serializer[Any]):
         help_text="The page where the payer authorises the charge (3-D Secure); else null.",
     )
     exceptions = PaymentExceptionObject(
-        many=True, help_text="Money that arrived and did not match, oldest first; usually empty."
+        many=True,
+        help_text="Money that arrived and did not match: the newest 20, oldest first; usually empty.",
+    )
+    exceptions_has_more = serializers.BooleanField(
+        help_text="Whether there are older ones: list them by `GET .../payments/{payment_id}/exceptions`."
     )
     payer = Payer(allow_null=True, help_text="Null until a bank has reported the payer, and for cards.")
     bank_transaction_id = response_fields.PatternField(

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import prefetch_related_objects
+from django.db.models import Prefetch, Sum, prefetch_related_objects
 
 from core import money, thaibanks, vault
 from core.clock import iso, iso_or_none
 from merchants.models import Mode
-from payments.models import Payment, PaymentException, PaymentStatus
+from payments.models import HELD_STATUSES, Payment, PaymentException, PaymentStatus
+
+# Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
+MAX_SHOWN = 20
 
 
 def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
@@ -37,7 +40,8 @@ def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),
         "authorize_uri": payment.authorize_uri if payment.status == PaymentStatus.PENDING else None,
-        "exceptions": [exception_object(each) for each in exceptions],
+        "exceptions": [exception_object(each) for each in exceptions[-MAX_SHOWN:]],
+        "exceptions_has_more": len(exceptions) > MAX_SHOWN,
         "payer": _payer(payment),
         "bank_transaction_id": payment.bank_transaction_id,
         "refunds": {
@@ -51,7 +55,7 @@ def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
 
 def load_exceptions(payments: Sequence[Payment]) -> None:
     """Read the exceptions of these payments by one query, or by none: most payments have none."""
-    prefetch_related_objects([payment for payment in payments if payment.has_exceptions], "exceptions")
+    prefetch_related_objects([each for each in payments if each.has_exceptions], newest_exceptions())
 
 
 def event_data(payment: Payment) -> dict[str, Any]:
@@ -92,15 +96,31 @@ def exception_event_data(exception: PaymentException, now: datetime) -> dict[str
     }
 
 
+def newest_exceptions(path: str = "exceptions") -> Prefetch[Any]:
+    """What objects of payments need of the exceptions, however many there are."""
+    newest = PaymentException.objects.order_by("-reported_at", "-id")
+    return Prefetch(path, queryset=newest[: MAX_SHOWN + 1], to_attr="newest_exceptions")
+
+
 def _exceptions(payment: Payment) -> Sequence[PaymentException]:
-    """The payment's exceptions. The flag saves a query: most payments have none."""
-    return list(payment.exceptions.all()) if payment.has_exceptions else ()
+    """The newest exceptions of the payment, the oldest of them first; one more than MAX_SHOWN if there are.
+
+    The flag saves a query: most payments have none.
+    """
+    if not payment.has_exceptions:
+        return ()
+    load_exceptions([payment])
+    newest: list[PaymentException] = payment.newest_exceptions  # type: ignore[attr-defined]
+    return newest[::-1]
 
 
 def _amount_received(payment: Payment, exceptions: Sequence[PaymentException]) -> int | None:
     """The satang that paid, if it is another amount. Before a payment is paid, what is held for it."""
     if payment.completed_at is not None:
         return payment.amount_received
+    if len(exceptions) > MAX_SHOWN:
+        held = payment.exceptions.filter(status__in=HELD_STATUSES).order_by()
+        return int(held.aggregate(satang=Sum("amount"))["satang"] or 0) or None
     return sum(each.held_amount for each in exceptions) or None
 
 

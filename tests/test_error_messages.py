@@ -207,6 +207,10 @@ CASES = [
         "must be one of requested_by_customer, duplicate, fraudulent, late_payment, other",
     ),
     Case(
+        "invalid_part", act_on(f"{PAYMENTS}/pay_x/exceptions/rcp_x/return", {"part": "rest"}),
+        'part must be all or excess. Received: "rest".', "must be one of all, excess",
+    ),
+    Case(
         "invalid_note", refund_with(note=None),
         "note must be a string of 1 to 255 characters. Received: null.", "must be a string",
     ),

@@ -74,7 +74,7 @@ def return_excess(summary: ExceptionSummary, values: FormValues) -> str:
 
 
 def _of_excess(movement: BankTransaction, excess: int) -> str:
-    destination = returns.find_destination_of_payer(movement)
+    destination = returns.find_destination_of_excess(movement)
     if destination is None or destination.transaction_id:
         return _(
             "The excess of %(amount)s waits here for another decision: it cannot be sent to the payer's "

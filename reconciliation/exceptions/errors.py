@@ -1,4 +1,4 @@
-from core.errors import NotFound, StateError
+from core.errors import NotFound, StateError, invalid_field
 
 
 class ExceptionNotFound(NotFound):
@@ -14,3 +14,6 @@ class ExceptionNotAcceptable(StateError):
 class ExceptionNotReturnable(StateError):
     code = "exception_not_returnable"
     message = "This exception cannot be returned: {why}."
+
+
+InvalidPart = invalid_field("part", "all or excess")

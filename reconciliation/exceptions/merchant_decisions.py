@@ -6,6 +6,7 @@ with staff: other accounts, other payments, merges, and money without a payment.
 
 from collections.abc import Callable
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 
 from core import ids
@@ -29,10 +30,18 @@ REASONS: dict[type[ActionNotAllowed], str] = {
     resolution_records.NotConfirmed: "only an uploaded statement reports this money, and a second source "
     "must confirm it first",
     resolution_records.BeingReversed: "the bank is taking this money back",
+    resolution_records.NoExcess: "it is not more than the amount of its payment, so it has no excess",
     resolution_records.NoWayBack: "it cannot be sent to the payer's account from here, and the operator must "
     "decide",
 }
 Decide = Callable[..., object]
+
+
+class ReturnedPart(StrEnum):
+    """What a return sends back."""
+
+    ALL = "all"
+    EXCESS = "excess"  # an over-payment pays its payment with the payment's amount; the rest goes back
 
 
 def find_payment(*, merchant: Merchant, payment_id: str) -> Payment:
@@ -52,9 +61,16 @@ def accept(exception: PaymentException, *, note: str = DEFAULT_NOTE, now: dateti
     return _decide(exception, partial(resolutions.accept, note=note, now=now), ExceptionNotAcceptable)
 
 
-def send_back(exception: PaymentException, *, note: str = DEFAULT_NOTE, now: datetime) -> PaymentException:
-    """Order a return of the money to the payer's account. Raises ExceptionNotReturnable."""
-    return _decide(exception, partial(resolutions.send_back, note=note, now=now), ExceptionNotReturnable)
+def send_back(
+    exception: PaymentException, *, part: str, note: str = DEFAULT_NOTE, now: datetime
+) -> PaymentException:
+    """Order a return of the money to the payer's account. Raises ExceptionNotReturnable.
+
+    An excess whose return failed is all that is left, so both parts of it are the same.
+    """
+    is_whole = part == ReturnedPart.ALL or exception.status == "excess_open"
+    order = resolutions.send_back if is_whole else partial(resolutions.return_excess, must_send=True)
+    return _decide(exception, partial(order, note=note, now=now), ExceptionNotReturnable)
 
 
 def _decide(

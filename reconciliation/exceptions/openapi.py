@@ -12,7 +12,11 @@ from reconciliation.exceptions.errors import (
     ExceptionNotFound,
     ExceptionNotReturnable,
 )
-from reconciliation.exceptions.serializers import DecisionRequest, PaymentExceptionList
+from reconciliation.exceptions.serializers import (
+    DecisionRequest,
+    PaymentExceptionList,
+    ReturnRequest,
+)
 
 EXCEPTION: dict[str, Any] = {
     "exception_id": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
@@ -52,10 +56,12 @@ send_back = Operation(
     tag=Tag.PAYMENTS,
     scope=Scope.EXCEPTIONS_WRITE,
     summary="Return the money of an exception",
-    description="All of the money goes back to the account that it came from. It is `sending_back` until the "
-    "bank confirms, then `sent_back`; if the bank refuses it, it is `open` again. Only the operator can send "
-    "it to another account. Only one decision counts: yours or the operator's.",
-    body=Body(DecisionRequest, {"note": "Paid twice by mistake."}),
+    description="The money goes back to the account that it came from. It is `sending_back` until the "
+    "bank confirms, then `sent_back`; if the bank refuses it, it is `open` again. With `part` `excess`, an "
+    "over-payment pays its payment, and only the rest goes back: `excess_sending_back`, `excess_sent_back`, "
+    "`excess_open`. Only the operator can send it to another account. Only one decision counts: yours or the "
+    "operator's.",
+    body=Body(ReturnRequest, {"part": "all", "note": "Paid twice by mistake."}),
     response=Body(PaymentExceptionObject, EXCEPTION | {"status": "sending_back"}),
     errors=(PaymentNotFound, ExceptionNotFound, ExceptionNotReturnable),
 )

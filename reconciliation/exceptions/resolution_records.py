@@ -72,6 +72,10 @@ class NoWayBack(ActionNotAllowed):
     """The money cannot be sent to the payer's account from here."""
 
 
+class NoExcess(ActionNotAllowed):
+    """The money is not more than the amount of its payment."""
+
+
 class AlreadyResolved(ActionNotAllowed):
     """Somebody has decided already; the text says who, what and when. Nothing changed."""
 

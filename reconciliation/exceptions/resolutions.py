@@ -119,11 +119,11 @@ def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> Ba
 
 
 @resolution_records.decision(ResolutionType.EXCESS_SENT_BACK)
-def return_excess(movement_id: str, *, note: str, now: datetime) -> Return | Excess:
+def return_excess(movement_id: str, *, note: str, now: datetime, must_send: bool = False) -> Return | Excess:
     """Let an over-payment pay its payment with the payment's amount, and order a return of the rest.
 
     The return goes to the payer's account as the bank reported it. If it is unknown, or if this bank cannot
-    send a part, the excess waits for another decision, and is the result.
+    send a part, the excess waits for another decision, and is the result; with `must_send` it is NoWayBack.
     """
     payment_id = _payment_id_of(movement_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
@@ -131,12 +131,16 @@ def return_excess(movement_id: str, *, note: str, now: datetime) -> Return | Exc
     _check_no_probable_duplicate(movement)
     _check_confirmed(movement)
     if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(movement):
-        raise ActionNotAllowed(_("This money has no excess, or its payment is not waiting for money."))
+        has_none = payment is not None and movement.amount <= payment.amount
+        refused = resolution_records.NoExcess if has_none else ActionNotAllowed
+        raise refused(_("This money has no excess, or its payment is not waiting for money."))
     _check_not_reversed(movement)
+    destination = returns.find_destination_of_excess(movement)
+    if must_send and destination is None:
+        raise resolution_records.NoWayBack("The excess cannot be sent to the payer's account from here.")
     resolution = resolution_records.draft(movement.id, ResolutionType.EXCESS_SENT_BACK, note, now, payment.id)
     crediting.credit_from_suspense(movement, payment, resolution, received=payment.amount)
     excess = excesses.create(movement, movement.amount - payment.amount, now=now)
-    destination = returns.find_destination_of_payer(movement)
     return returns.order_return(movement, destination, note=note, now=now) if destination else excess
 
 

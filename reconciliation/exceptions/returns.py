@@ -46,14 +46,14 @@ class ReturnDestination:
     is_payers: bool = False
 
 
-def destination_of_payer(movement: BankTransaction) -> ReturnDestination:
+def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) -> ReturnDestination:
     """The payer's account as the bank reported it, or the payment to void at a bank that only voids.
 
     Raises NoDestination, and NoSender if the bank never reported the id to void. An excess cannot be voided:
-    a void takes back the whole payment.
+    a void takes back the whole payment. `of_excess`: of the excess that the caller is about to make.
     """
     if banks.is_void_only(accounts.bank(movement.bank)):
-        if not movement.id_at_bank or excesses.find(movement) is not None:
+        if not movement.id_at_bank or of_excess or excesses.find(movement) is not None:
             raise NoSender()
         return ReturnDestination(transaction_id=movement.id_at_bank, is_payers=True)
     try:
@@ -64,10 +64,10 @@ def destination_of_payer(movement: BankTransaction) -> ReturnDestination:
     return ReturnDestination(movement.payer_bank_code, movement.payer_account, name, is_payers=True)
 
 
-def find_destination_of_payer(movement: BankTransaction) -> ReturnDestination | None:
-    """The payer's account if it is known and this bank can send to it."""
+def find_destination_of_excess(movement: BankTransaction) -> ReturnDestination | None:
+    """The payer's account if it is known and this bank can send a part to it."""
     try:
-        destination = destination_of_payer(movement)
+        destination = destination_of_payer(movement, of_excess=True)
         check_bank_can_send(movement, destination)
     except (NoDestination, NoSender):
         return None

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from core import fields, response_fields
 from payments.serializers import PaymentExceptionObject
+from reconciliation.exceptions.merchant_decisions import ReturnedPart
 
 MAX_NOTE_LENGTH = 255
 
@@ -18,10 +19,21 @@ class DecisionRequest(serializers.Serializer[Any]):
     )
 
 
+class ReturnRequest(DecisionRequest):
+    """A return of the money of an exception."""
+
+    part = fields.Choice(
+        list(ReturnedPart),
+        default=ReturnedPart.ALL.value,
+        help_text="`all`: the payment gets nothing. `excess`: an over-payment pays its payment with the "
+        "payment's amount, and the rest goes back.",
+    )
+
+
 class PaymentExceptionList(response_fields.Page):
     """A page of the exceptions of a payment."""
 
     exceptions = PaymentExceptionObject(many=True)
 
 
-DECISION_REQUEST = DecisionRequest()
+DECISION_REQUEST, RETURN_REQUEST = DecisionRequest(), ReturnRequest()

@@ -9,7 +9,7 @@ from merchants.api import MerchantViewSet, merchant_of
 from payments.shapes import exception_object
 from reconciliation.exceptions import merchant_decisions
 from reconciliation.exceptions import openapi as docs
-from reconciliation.exceptions.serializers import DECISION_REQUEST
+from reconciliation.exceptions.serializers import DECISION_REQUEST, RETURN_REQUEST
 
 QUERY = PageQuery()
 
@@ -41,7 +41,7 @@ class PaymentExceptionViewSet(MerchantViewSet):
     @docs.send_back
     @idempotent
     def send_back(self, request: Request, payment_id: str, exception_id: str) -> Job:
-        fields, merchant, now = api.read_body(DECISION_REQUEST, request), merchant_of(request), clock.now()
+        fields, merchant, now = api.read_body(RETURN_REQUEST, request), merchant_of(request), clock.now()
 
         def work() -> ApiResponse:
             found = merchant_decisions.find(

@@ -20,6 +20,7 @@ CARD_KEYS = {
     *("payment_id", "status", "amount", "currency", "description", "created_at", "updated_at", "card"),
     *("qr_code_id", "reference", "completed_at"),
     *("authorize_uri", "exceptions", "payer", "bank_transaction_id", "refunds", "livemode", "amount_display"),
+    "exceptions_has_more",
     *("metadata", "amount_received", "amount_refunded", "failure_code", "expires_at"),
 }
 DECLINES = {

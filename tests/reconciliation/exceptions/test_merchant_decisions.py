@@ -159,6 +159,79 @@ def test_money_that_was_probably_reported_twice_stays_with_staff(seller: Seller)
         assert "probably reported the same money twice" in message(seller.ask_to(decision, held))
 
 
+# --- return of the excess ----------------------------------------------------------------------------------
+
+
+def test_returned_excess_leaves_the_payment_with_its_amount(seller: Seller, served_by: Serving) -> None:
+    served_by(sends=[DONE])
+    movement = seller.mismatch(170_000)
+    assert seller.decide("return", movement, part="excess")["status"] == "excess_sending_back"
+    run_returns()
+    order = Transfer.objects.get()
+    actual = (order.bank_code, order.account, order.amount)
+    assert actual == (movement.payer_bank_code, movement.payer_account, 20_000)
+    payment = seller.shop.payment(str(movement.payment_id))
+    assert (payment["status"], payment["amount_received"]) == ("succeeded", None)
+    assert [each["status"] for each in payment["exceptions"]] == ["excess_sent_back"]
+    assert (suspense(), seller.balance()) == (0, (150_000, 0))
+    key = f"key:{secret_keys.public_id(seller.shop.secret_key)}"
+    assert (Resolution.objects.get().type, Resolution.objects.get().actor) == ("excess_sent_back", key)
+
+
+@pytest.mark.parametrize("part", ["all", "excess"])
+def test_excess_whose_return_failed_can_be_returned_again(
+    seller: Seller, served_by: Serving, part: str
+) -> None:
+    served_by(sends=[TransferResult("failed", "b-1", "closed"), DONE])
+    movement = seller.mismatch(170_000)
+    seller.decide("return", movement, part="excess")
+    run_returns()
+    (shown,) = seller.shop.payment(str(movement.payment_id))["exceptions"]
+    assert shown["status"] == "excess_open"
+    assert seller.decide("return", movement, part=part)["status"] == "excess_sending_back"
+    run_returns()
+    assert (suspense(), seller.balance()) == (0, (150_000, 0))
+
+
+@pytest.mark.parametrize("make", [Seller.mismatch, Seller.late])
+def test_money_that_is_not_too_much_has_no_excess(
+    seller: Seller, make: Callable[[Seller], BankTransaction]
+) -> None:
+    movement = make(seller)
+    text = "it is not more than the amount of its payment, so it has no excess."
+    assert message(seller.ask_to("return", movement, part="excess")).endswith(text)
+    assert (state_of(movement)[1], Return.objects.count()) == ("", 0)
+
+
+@pytest.mark.parametrize("paid_by", ["report", "accept"])
+def test_excess_of_a_payment_that_is_paid_already_is_refused(seller: Seller, paid_by: str) -> None:
+    movement = seller.mismatch(170_000)
+    if paid_by == "accept":
+        seller.decide("accept", movement)
+        text = "it is accepted."
+    else:
+        with_payment_paid(seller, movement)
+        text = "its payment is succeeded."
+    assert message(seller.ask_to("return", movement, part="excess")).endswith(text)
+    assert Return.objects.count() == 0
+
+
+def test_excess_that_cannot_be_sent_to_the_payer_changes_nothing(seller: Seller) -> None:
+    movement = seller.mismatch(170_000, payer_bank_code="999")
+    count = tables.count_rows()
+    answer = seller.ask_to("return", movement, part="excess")
+    assert message(answer).endswith("and the operator must decide.")
+    assert tables.count_rows() == count
+    assert seller.shop.payment(str(movement.payment_id))["status"] == "pending"
+
+
+@pytest.mark.parametrize("part", ["", "rest", None, True, 1])
+def test_unknown_part_is_refused(seller: Seller, part: Any) -> None:
+    movement = seller.mismatch(170_000)
+    assert outcome(seller.ask_to("return", movement, part=part)) == "invalid_part"
+    assert state_of(movement)[1] == ""
+
+
 # --- states and refusals -----------------------------------------------------------------------------------
 
 

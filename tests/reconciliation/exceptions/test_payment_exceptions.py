@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from core import clock, money
-from payments import expiry_sweep
+from payments import expiry_sweep, shapes
 from payments.models import PaymentException
 from reconciliation.models import BankTransaction
 from tests.reconciliation.builders import Seller, decide, get_page
@@ -110,6 +110,23 @@ def test_list_of_payments_reads_all_exceptions_with_one_statement(seller: Seller
         listed = seller.shop.get("/v1/payments").json()["payments"]
     assert [len(each["exceptions"]) for each in listed] == [1, 1, 1]
     assert sum("paymentexception" in each["sql"] for each in asked) == 1
+
+
+def test_payment_shows_its_newest_exceptions_and_counts_all_money(
+    seller: Seller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shapes, "MAX_SHOWN", 2)
+    code = seller.shop.qr_code()
+    for satang in (1, 2):
+        seller.report(code, satang=satang)
+    assert exceptions_of(seller, code) == [("amount_mismatch", 1, "open"), ("amount_mismatch", 2, "open")]
+    assert seller.shop.payment(code["payment_id"])["exceptions_has_more"] is False
+    decide("record_manual_return", seller.report(code, satang=4), bank_reference="counter 7")
+    seller.report(code, satang=8)
+    assert [satang for _, satang, _ in exceptions_of(seller, code)] == [4, 8]
+    shown = seller.shop.payment(code["payment_id"])
+    assert (shown["exceptions_has_more"], shown["amount_received"]) == (True, 11)
+    assert seller.shop.get(f"/v1/payments/{code['payment_id']}/exceptions").json()["total"] == 4
 
 
 def test_exceptions_of_a_payment_are_listed_newest_first(seller: Seller) -> None:
