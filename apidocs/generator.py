@@ -115,9 +115,10 @@ class OperationSchema(AutoSchema):
             )
             if operation.is_list:
                 found["200"]["headers"] |= error_responses.headers(["Link"])
-            found["200"]["headers"] |= error_responses.headers(operation.headers)
         elif not operation.responses:
             found["204"] = self._answer(204, {})
+        if "200" in found:
+            found["200"]["headers"] |= error_responses.headers(operation.headers)
         return dict(sorted(found.items()))
 
     def _answer(self, status: int, content: Json, links: tuple[Link, ...] = ()) -> Json:

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from core import response_fields
 from core.errors import ApiError
+from core.fields import QueryMetadata
 from core.scopes import Scope
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -95,11 +96,17 @@ class Operation:
     headers: tuple[str, ...] = ()
     body_fields: frozenset[str] = field(init=False)
     query_fields: frozenset[str] = field(init=False)
+    nested_fields: Mapping[str, frozenset[str]] = field(init=False)
+    """Of fields of the body that are objects with fields of their own."""
+    keyed_parameters: frozenset[str] = field(init=False)
+    """Query parameters with a key, such as `metadata[table]`."""
 
     def __post_init__(self) -> None:
         body = self.body.serializer if self.body else None
         object.__setattr__(self, "body_fields", _names(body))
         object.__setattr__(self, "query_fields", _names(self.query))
+        object.__setattr__(self, "nested_fields", _nested(body))
+        object.__setattr__(self, "keyed_parameters", _keyed(self.query))
 
     @property
     def is_list(self) -> bool:
@@ -118,3 +125,17 @@ def operation_of(handler: object) -> Operation | None:
 
 def _names(serializer: SerializerType | None) -> frozenset[str]:
     return frozenset() if serializer is None else frozenset(serializer().fields)
+
+
+def _nested(serializer: SerializerType | None) -> dict[str, frozenset[str]]:
+    given = {} if serializer is None else serializer().fields
+    return {
+        name: frozenset(each.fields)
+        for name, each in given.items()
+        if isinstance(each, serializers.Serializer)
+    }
+
+
+def _keyed(serializer: SerializerType | None) -> frozenset[str]:
+    given = {} if serializer is None else serializer().fields
+    return frozenset(name for name, each in given.items() if isinstance(each, QueryMetadata))

@@ -66,12 +66,9 @@ class MerchantViewSet(ApiViewSet):
         if operation is None:
             return
         body = request._full_data if type(request._full_data) is dict else {}
-        fields = operation.body_fields
-        if body.keys() <= fields and not request.META.get("QUERY_STRING"):
+        is_plain = body.keys() <= operation.body_fields and not operation.nested_fields
+        if is_plain and not request.META.get("QUERY_STRING"):
             return
-        parameters = operation.query_fields
-        ignored = [name for name in body if name not in fields]
-        ignored += [name for name in request.query_params if name.partition("[")[0] not in parameters]
-        if ignored:
-            named = ignored_parameters.header(ignored, fields | parameters)
+        named = ignored_parameters.header_of(operation, body, request.query_params)
+        if named:
             http.set_headers(response, {ignored_parameters.HEADER: named})

@@ -78,6 +78,7 @@ image = Operation(
     description="For an `<img>`: it needs no key and shows no personal data. PNG, or SVG by `format` or "
     "`Accept`. If the code can no longer be paid, the status is 410 and the picture shows PAID or EXPIRED.",
     query=ImageQuery,
+    headers=("Ignored-Parameters",),
     responses={200: _PICTURES, 410: _PICTURES},
     errors=(InvalidFormat, QrCodeNotFound, QrCodeGone),
 )

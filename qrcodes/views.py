@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
-from core import api, clock, http, paging, received
+from core import api, clock, http, ignored_parameters, paging, received
 from core.api import get_or_head_only
 from core.http import ApiResponse
 from idempotency.services import InsertJob, Job
@@ -91,9 +91,12 @@ def image(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     the id.
     """
     try:
-        return _picture(request, qr_code_id)
+        response = _picture(request, qr_code_id)
     except (QrCodeNotFound, QrCodeGone, InvalidFormat) as error:
-        return api.error_response(error, request)
+        response = api.error_response(error, request)
+    if named := ignored_parameters.header_of(docs.image, {}, request.GET):
+        http.set_headers(response, {ignored_parameters.HEADER: named})
+    return response
 
 
 def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:

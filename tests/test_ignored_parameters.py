@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from core import ignored_parameters
+from core.ignored_parameters import Ignored
 from tests.conftest import Shop
 from tests.factories import qr_request
 
@@ -56,6 +57,43 @@ def test_unknown_query_parameter_is_named(shop: Shop) -> None:
     assert ignored(shop.get(f"{CODES}/{shop.qr_code()['qr_code_id']}?x=1")) == '"x"'
 
 
+@pytest.mark.parametrize(
+    ("destination", "expected"),
+    [
+        ({"bank_acount": "1"}, '"destination.bank_acount";did-you-mean="destination.bank_account"'),
+        ({"colour": 1}, '"destination.colour"'),
+        ({"destination": {"amount": 1}}, '"destination.destination"'),
+        ({"x" * 41: 1}, f'"destination.{"x" * 28}"'),
+        ({"bank_code": "014", "bank_account": "4051234567", "account_name": "Malee"}, None),
+        ("014", None),
+        ([{"colour": 1}], None),
+    ],
+)
+def test_unknown_field_of_an_object_within_the_body_is_named(
+    shop: Shop, destination: Any, expected: str | None
+) -> None:
+    body = {"payment_id": "pay_x", "destination": destination}
+    assert ignored(shop.post("/v1/refunds", body)) == expected
+
+
+def test_field_of_metadata_is_never_named(shop: Shop) -> None:
+    assert ignored(shop.post(CODES, qr_request(metadata={"colour": 1}))) is None
+    assert ignored(shop.get("/v1/payments?metadata[colour]=1")) is None
+
+
+def test_query_parameter_with_a_key_that_it_does_not_take_is_named(shop: Shop) -> None:
+    assert ignored(shop.get("/v1/payments?status[0]=pending")) == '"status[0]";did-you-mean="status"'
+    assert ignored(shop.get("/v1/refunds?metadata[table]=4")) == '"metadata[table]"'
+
+
+def test_unknown_query_parameter_of_a_picture_is_named(shop: Shop) -> None:
+    path = f"/Thai/qr-codes/{shop.qr_code()['qr_code_id']}/image"
+    for query, status in (("fromat=svg", 200), ("fromat=svg&format=gif", 400)):
+        response = shop.http.get(f"{path}?{query}")
+        assert (response.status_code, ignored(response)) == (status, '"fromat";did-you-mean="format"')
+    assert ignored(shop.http.get(f"{path}?format=svg")) is None
+
+
 def test_field_of_an_operation_without_fields_is_named(shop: Shop) -> None:
     path = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
     assert ignored(shop.post(path, {"reason": "x"})) == '"reason"'
@@ -69,7 +107,7 @@ def test_many_unknown_names_are_counted(shop: Shop) -> None:
 
 def test_longest_header_is_bounded() -> None:
     names = [f"{number}{'ก' * 100}" for number in range(100)]
-    longest = ignored_parameters.header(names, ["amount"])
+    longest = ignored_parameters.header([Ignored(name, ["amount"], "destination.") for name in names])
     assert len(longest) < 4_000
     assert longest.isascii()
 
