@@ -9,9 +9,9 @@ from pytest_django import Settings
 
 from apidocs.error_responses import CODES_OF_COMMANDS
 from core.errors import CATALOGUE
-from core.http import error_response
 from merchants.models import Merchant
 from tests.conftest import SandboxBankClient, Shop, open_shop
+from tests.error_messages import MESSAGES
 from tests.factories import qr_request
 from tests.webhooks.builders import make_endpoint
 from tests.withdrawals.builders import withdrawal_request
@@ -392,113 +392,6 @@ CASES = [
     Case("test_mode_only", of_live_merchant, "The sandbox bank is for test keys only."),
 ]  # fmt: skip
 
-# Errors that need a bank, an acquirer, load or a fault: the message here, the provocation in that file.
-ELSEWHERE: dict[str, tuple[str, dict[str, Any], str]] = {
-    "acquirer_unavailable": (
-        "payments/test_card_limits.py", {},
-        "The acquirer does not answer at the moment. Nothing was stored; try again shortly.",
-    ),
-    "caller_not_allowed": (
-        "banks/test_notification_endpoint.py", {}, "This address is not in the bank's networks."
-    ),
-    "card_declined": ("payments/test_cards.py", {}, "The card was declined."),
-    "clock_limit_reached": (
-        "testclock/test_limits.py", {"seconds_left": 60},
-        "A clock goes 90 days forward: 60 s are left. DELETE starts it anew.",
-    ),
-    "clock_not_advanceable": (
-        "testclock/test_limits.py", {"limit": 1000},
-        "More than 1000 codes, deliveries, transfers or reports of the bank wait. Expire codes first.",
-    ),
-    "reference_in_use": (
-        "qrcodes/test_open_references.py", {"id": "qr_1"},
-        "QR code qr_1 has this reference and is open. Show it again, or expire it first.",
-    ),
-    "delivery_not_redeliverable": (
-        "webhooks/test_redelivery.py", {},
-        "The webhook of this delivery is disabled, so nothing is sent to it.",
-    ),
-    "exception_not_acceptable": (
-        "reconciliation/exceptions/test_merchant_decisions.py", {"why": "it was decided"},
-        "This exception cannot be accepted: it was decided.",
-    ),
-    "exception_not_found": (
-        "reconciliation/exceptions/test_merchant_decisions.py", {"id": "rcp_1"}, "No exception rcp_1."
-    ),
-    "exception_not_returnable": (
-        "reconciliation/exceptions/test_merchant_decisions.py", {"why": "it was decided"},
-        "This exception cannot be returned: it was decided.",
-    ),
-    "expired_card": ("payments/test_cards.py", {}, "The card has expired."),
-    "idempotency_key_in_progress": (
-        "idempotency/test_concurrent_requests.py", {},
-        "A request with this idempotency key is still running. Try again shortly.",
-    ),
-    "insufficient_scope": (
-        "merchants/test_scopes.py", {"scope": "payments:read"},
-        "This key does not have the scope payments:read.",
-    ),
-    "internal_error": (
-        "core/test_errors.py", {},
-        "An internal error occurred. Try again. If the error stays, report the request id.",
-    ),
-    "invalid_host": (
-        "console/test_untrusted_requests.py", {}, "The Host header does not name this service."
-    ),
-    "invalid_order": (
-        "sandbox/test_orders.py", {"param": "amount"}, "amount of the order is missing or malformed."
-    ),
-    "invalid_order_signature": (
-        "sandbox/test_api.py", {}, "The signature of the order is missing, wrong or too old."
-    ),
-    "invalid_signature": (
-        "banks/test_notification_endpoint.py", {}, "The signature is missing, wrong or too old."
-    ),
-    "order_not_found": ("sandbox/test_orders.py", {}, "The bank has no order with this reference."),
-    "order_reference_reused": ("sandbox/test_orders.py", {}, "Another order has this reference."),
-    "partial_refund_not_supported": (
-        "reconciliation/matching/test_voids.py", {"whole": "1,500.00 THB"},
-        "The bank of this payment supports only a full refund: 1,500.00 THB.",
-    ),
-    "payout_account_not_allowed": (
-        "approvals/test_payout_accounts.py", {},
-        "bank_account is not on the merchant's list of payout accounts.",
-    ),
-    "payout_account_too_new": (
-        "approvals/test_payout_accounts.py", {"usable_at": "2026-11-22T03:04:05.123Z"},
-        "bank_account is on the list of payout accounts, but can be used only from 2026-11-22T03:04:05.123Z.",
-    ),
-    "processing_error": ("payments/test_cards.py", {}, "The acquirer could not process the card."),
-    "rate_limit_exceeded": (
-        "merchants/test_key_rate_limit.py", {"retry_after": 1},
-        "Too many requests with this key. Try again in 1 s.",
-    ),
-    "request_timeout": (
-        "devstack/test_web_server.py", {}, "The request body did not arrive in time."
-    ),
-    "service_unavailable": (
-        "webhooks/test_probe_limits.py", {}, "The service cannot answer right now. Try again shortly."
-    ),
-    "token_already_used": (
-        "payments/test_cards.py", {}, "This token was already used. Create a new token for the card."
-    ),
-    "too_many_card_payments": (
-        "payments/test_card_limits.py", {},
-        "Too many card payments are in progress. Nothing was stored; try again shortly.",
-    ),
-    "too_many_exports": (
-        "merchants/test_csv_lists.py", {},
-        "A CSV file of this merchant is being written. Try again in a second.",
-    ),
-    "too_many_refused_keys": (
-        "merchants/test_refused_keys.py", {"retry_after": 2},
-        "Too many requests without a valid key from this address. Try again in 2 s.",
-    ),
-    "too_many_webhooks": (
-        "webhooks/test_webhook_limit.py", {"limit": 20},
-        "A merchant has at most 20 webhooks. Delete one before you create another.",
-    ),
-}  # fmt: skip
 FRAMEWORK_WORDS = (
     "non_field",
     'type "str"',
@@ -528,13 +421,11 @@ def test_refused_request_gets_this_message(shop: Shop, case: Case) -> None:
     assert not [word for word in FRAMEWORK_WORDS if word in response.content.decode().lower()]
 
 
-@pytest.mark.parametrize("code", ELSEWHERE)
-def test_error_that_another_test_provokes_has_this_message(code: str) -> None:
-    file, context, message = ELSEWHERE[code]
-    assert code in (Path(__file__).parent / file).read_text()
-    assert CATALOGUE[code](**context).text == message
-    assert message.encode() in error_response(CATALOGUE[code](**context)).body
+@pytest.mark.parametrize("code", MESSAGES)
+def test_error_that_needs_more_than_a_request_is_compared_by_another_test(code: str) -> None:
+    texts = [path.read_text() for path in Path(__file__).parent.rglob("test_*.py")]
+    assert any("check_error(" in text and f'"{code}"' in text for text in texts if "MESSAGES" not in text)
 
 
 def test_each_code_of_the_catalogue_has_a_case() -> None:
-    assert {case.code for case in CASES} | ELSEWHERE.keys() == CATALOGUE.keys() - CODES_OF_COMMANDS
+    assert {case.code for case in CASES} | MESSAGES.keys() == CATALOGUE.keys() - CODES_OF_COMMANDS

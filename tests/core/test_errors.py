@@ -1,15 +1,19 @@
 """The catalogue of errors: one code per condition, with the HTTP status of its type."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
 from rest_framework import serializers
 
+from core import api
 from core.errors import CATALOGUE, ApiError, InvalidRequest
 from core.http import error_response
+from tests.error_messages import check_error
 
 import_module("config.urls")  # whatever answers requests is imported with it
 
@@ -95,6 +99,12 @@ def test_error_message_is_formatted_and_param_names_the_field() -> None:
     assert (error.text, error.param, str(error)) == (text, "amount", text)
     assert error_response(error).headers == {"Retry-After": "3"}
     assert CATALOGUE["payment_not_found"](id="pay_1").text == "No payment pay_1."
+
+
+def test_fault_is_an_internal_error_that_tells_nothing_of_it() -> None:
+    response = api.error_response(ValueError("no such account"), RequestFactory().get("/v1/payments"))
+    assert response.status_code == 500
+    check_error(json.loads(response.content), "internal_error")
 
 
 def test_request_id_is_shown_only_in_server_errors() -> None:

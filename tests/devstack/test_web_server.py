@@ -20,6 +20,7 @@ from config.devstack.processes import command_of
 from config.http_protocol import MAX_CONNECTIONS
 from core.http import MAX_BODY
 from tests.devstack.conftest import WebServer, serving
+from tests.error_messages import check_error
 from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
 from tests.stack import Stack, wait_until
 
@@ -125,7 +126,8 @@ def test_incomplete_body_is_408_and_incomplete_head_is_closed_after_ten_seconds(
     assert second.recv(1000).startswith(b"HTTP/1.1 204")
     second.sendall(HALF_HEADER)
     response = reply(body)
-    assert (response.status, response.json["error"]["code"]) == (408, "request_timeout")
+    assert response.status == 408
+    check_error(response.json, "request_timeout")
     assert response.headers["connection"] == "close"
     assert response.headers["x-request-id"].startswith("req_")
     for stalled in (header, silent, blank, second):

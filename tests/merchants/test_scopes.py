@@ -23,6 +23,7 @@ from merchants import secret_keys, services
 from merchants.api import MerchantViewSet
 from merchants.models import MAX_SEEN_NETWORKS, ApiKey
 from tests.conftest import Shop
+from tests.error_messages import check_error
 from tests.security_lines import security_lines
 
 PAYMENT_SCOPES = [Scope.PAYMENTS_WRITE, Scope.PAYMENTS_READ]
@@ -100,7 +101,7 @@ def test_operation_without_the_required_scope_is_refused(shop: Shop) -> None:
         assert (refused.status_code, error["code"], error["type"]) == (
             403, "insufficient_scope", "permission_error",
         ), path  # fmt: skip
-        assert scope.value in error["message"]
+        check_error(refused.json(), "insufficient_scope", scope=scope.value)
         assert ask(with_key(shop, [scope]), method, path).status_code not in (401, 403, 500), path
 
 

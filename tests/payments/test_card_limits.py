@@ -21,6 +21,7 @@ from sandbox.models import SandboxCharge
 from tests import webhook_receiver
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
+from tests.error_messages import check_error
 from tests.payments.card_builders import PATH, error_of, events, inquire, request
 from tests.tables import count_rows
 from tests.webhook_receiver import Reply
@@ -52,6 +53,7 @@ def test_card_payment_above_the_merchant_limit_is_503_and_stores_nothing(
     with slots_taken(card_shop, CALLS // 2):
         refused = card_shop.post(PATH, request(), key=key)
     assert error_of(refused) == (503, "too_many_card_payments", "api_error")
+    check_error(refused.json(), "too_many_card_payments")
     assert int(refused.headers["Retry-After"]) >= 1
     assert count_rows() == before
     assert card_shop.post(PATH, request(), key=key).json()["status"] == "succeeded"
@@ -164,6 +166,7 @@ def test_card_payment_with_an_open_circuit_is_a_503_and_stores_nothing(card_shop
     refused = card_shop.post(PATH, request(), key="order-1")
     assert count_rows() == before
     assert error_of(refused) == (503, "acquirer_unavailable", "api_error")
+    check_error(refused.json(), "acquirer_unavailable")
     assert 1 <= int(refused.headers["Retry-After"]) <= circuit_breakers.OPEN_PERIODS[0].total_seconds()
     CircuitBreaker.objects.update(open_until=clock.now())
     assert card_shop.post(PATH, request(), key="order-1").json()["status"] == "succeeded"

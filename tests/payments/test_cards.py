@@ -12,6 +12,7 @@ from payments.serializers import looks_like_card_number
 from sandbox.acquirer_server import AcquirerServer
 from sandbox.models import SandboxCharge
 from tests.conftest import Shop, open_shop
+from tests.error_messages import check_error
 from tests.payments.card_builders import PATH, error_of, events, inquire, request, rows_of, short_call_timeout
 from tests.tables import count_rows
 
@@ -65,6 +66,7 @@ def test_successful_card_payment_stores_history_event_balance_and_charge(card_sh
 def test_declined_card_is_402_with_the_payment_id(card_shop: Shop, path: str, token: str, code: str) -> None:
     refused = card_shop.post(path, request(token))
     assert error_of(refused) == (402, code, "payment_error")
+    check_error(refused.json(), code)
     payment_id = refused.json()["error"]["payment_id"]
     failed = card_shop.get(f"{PATH}/{payment_id}").json()
     assert (failed["status"], failed["failure_code"], failed["card"]["brand"]) == ("failed", code, "visa")
@@ -120,6 +122,8 @@ def test_invalid_card_token_is_a_400_and_stores_nothing(
     after = count_rows()
     assert error_of(refused) == (400, code, "validation_error")
     assert refused.json()["error"]["param"] == "token_id"
+    if code == "token_already_used":
+        check_error(refused.json(), "token_already_used")
     assert "4242" not in refused.content.decode()
     assert after == before
     assert card_shop.get(PATH).json()["total"] == 0
@@ -211,6 +215,7 @@ def test_unreachable_acquirer_fails_the_payment(acquirer: AcquirerServer, settin
     card_shop = open_shop("Somtam House")
     refused = card_shop.post(PATH, request())
     assert error_of(refused) == (402, "processing_error", "payment_error")
+    check_error(refused.json(), "processing_error")
     assert rows_of(card_shop) == [("failed", "failed", 150_000)]
 
 

@@ -15,6 +15,7 @@ from merchants.models import Merchant
 from payments.models import Payment
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
+from tests.error_messages import check_error
 from tests.reconciliation.builders import staff_client
 from tests.staff_acts import acts_of_staff, run_act, send_act
 from webhooks.models import Event
@@ -44,14 +45,9 @@ def test_several_open_codes_of_a_reference_are_allowed_by_default(shop: Shop) ->
 def test_second_open_code_of_a_reference_is_refused(strict: Shop) -> None:
     first = ask(strict).json()
     refused = ask(strict)
-    assert refused.status_code == 400
-    assert refused.json()["error"] == {
-        "code": "reference_in_use",
-        "type": "validation_error",
-        "param": "reference",
-        "message": f"QR code {first['qr_code_id']} has this reference and is open. "
-        "Show it again, or expire it first.",
-    }
+    error = refused.json()["error"]
+    assert (refused.status_code, error["type"], error["param"]) == (400, "validation_error", "reference")
+    check_error(refused.json(), "reference_in_use", id=first["qr_code_id"])
     assert Payment.objects.count() == Event.objects.count() == 1
 
 

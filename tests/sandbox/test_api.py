@@ -13,6 +13,7 @@ from django.test import Client
 from core import clock, thaiqr
 from sandbox.models import SandboxCallback, SandboxOrder, SandboxPayment
 from tests.conftest import Shop, open_shop
+from tests.error_messages import check_error
 from tests.sandbox.conftest import BILLER, REFERENCE, error_of, payload, send_signed, sign
 
 URL, STATEMENT_URL, PAGE_URL = "/sandbox/v1/payments", "/sandbox/v1/statements/2026-11-21", "/sandbox/bank"
@@ -63,6 +64,7 @@ def test_sandbox_bank_api_refuses_invalid_signature(name: str, fault: str) -> No
     with time_machine.travel(clock.now(), tick=False):
         response = send_signed(*request, signature=INVALID_SIGNATURES[fault](*request))
     assert error_of(response) == (401, "invalid_order_signature", None)
+    check_error(response.json(), "invalid_order_signature")
     assert not SandboxOrder.objects.exists()
 
 

@@ -11,6 +11,7 @@ from core import clock
 from sandbox.models import SandboxCallback, SandboxOrder
 from tests.concurrency import run_concurrently
 from tests.conftest import new_client
+from tests.error_messages import check_error
 from tests.sandbox.conftest import error_of, send_signed
 
 pytestmark = pytest.mark.django_db
@@ -126,7 +127,9 @@ def test_repeated_order_is_idempotent() -> None:
 )
 def test_order_reference_reused_is_refused(name: str, value: str) -> None:
     order()
-    assert error_of(order(**{name: value})) == (409, "order_reference_reused", None)
+    refused = order(**{name: value})
+    assert error_of(refused) == (409, "order_reference_reused", None)
+    check_error(refused.json(), "order_reference_reused")
     assert SandboxOrder.objects.get().amount == 150_000
 
 
@@ -146,7 +149,9 @@ def test_account_of_order_is_sealed() -> None:
 
 @pytest.mark.parametrize("reference", ["wd_1Kq1vJZ3d8rT5wY7uI9oP2aS4dF", "x" * 65, "%00", "%F0%9F%92%B8"])
 def test_unknown_order_is_404(reference: str) -> None:
-    assert error_of(inquire(reference)) == (404, "order_not_found", None)
+    answer = inquire(reference)
+    assert error_of(answer) == (404, "order_not_found", None)
+    check_error(answer.json(), "order_not_found")
 
 
 @pytest.mark.parametrize(("path", "allowed"), [(PATH, "POST"), (f"{PATH}/{REFERENCE}", "GET, HEAD")])
@@ -172,7 +177,9 @@ MALFORMED_FIELDS: dict[str, list[Any]] = {
     ("name", "value"), [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]
 )
 def test_malformed_order_field_is_named(name: str, value: Any) -> None:
-    assert error_of(order(**{name: value})) == (400, "invalid_order", name)
+    refused = order(**{name: value})
+    assert error_of(refused) == (400, "invalid_order", name)
+    check_error(refused.json(), "invalid_order", param=name)
     assert not SandboxOrder.objects.exists()
 
 

@@ -8,6 +8,7 @@ from standardwebhooks import Webhook
 
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
+from tests.error_messages import check_error
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.api_calls import (
     LATER,
@@ -53,6 +54,7 @@ def test_disabled_webhook_refuses_test_redelivery_and_replay(shop: Shop, tail: s
     assert error_code(shop.post(webhook_path(endpoint, tail), {"since": "2026-11-21"})) == (400, code)
     answer = redeliver(shop, endpoint, only_delivery().id)
     assert error_code(answer) == (400, "delivery_not_redeliverable")
+    check_error(answer.json(), "delivery_not_redeliverable")
     assert Delivery.objects.count() == 1
 
 

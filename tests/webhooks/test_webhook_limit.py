@@ -8,6 +8,7 @@ from pytest_django import Settings
 from config.settings import WEBHOOKS_PER_MERCHANT
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
+from tests.error_messages import check_error
 from tests.webhook_receiver import Receiver
 from tests.webhooks.api_calls import error_code, webhook_path
 from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, make_endpoint
@@ -35,7 +36,7 @@ def test_webhook_over_the_limit_is_refused_and_nothing_is_stored(shop: Shop) -> 
     answer = create(shop)
     assert error_code(answer) == (422, "too_many_webhooks")
     assert answer.json()["error"]["type"] == "validation_error"
-    assert str(LIMIT) in answer.json()["error"]["message"]
+    check_error(answer.json(), "too_many_webhooks", limit=LIMIT)
     assert Endpoint.objects.count() == EndpointAction.objects.count() == LIMIT
 
 

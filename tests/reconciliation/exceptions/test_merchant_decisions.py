@@ -20,6 +20,7 @@ from sandbox.models import SandboxCallback
 from tests import tables
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
+from tests.error_messages import check_error
 from tests.reconciliation.builders import Seller, decide, run_returns, state_of, suspense
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.transfers.builders import Bank
@@ -298,11 +299,10 @@ def test_decision_by_state_of_the_exception(
 
 def test_refusal_names_the_status_and_no_member_of_staff(seller: Seller) -> None:
     decide("accept", movement := seller.mismatch())
-    text = "This exception cannot be returned: it is accepted."
-    assert message(seller.ask_to("return", movement)) == text
-    twice = seller.duplicate()
-    text = "This exception cannot be accepted: its payment is succeeded."
-    assert message(seller.ask_to("accept", twice)) == text
+    refused = seller.ask_to("return", movement)
+    check_error(refused.json(), "exception_not_returnable", why="it is accepted")
+    refused = seller.ask_to("accept", seller.duplicate())
+    check_error(refused.json(), "exception_not_acceptable", why="its payment is succeeded")
 
 
 @pytest.mark.parametrize("decision", DECISIONS)
@@ -310,7 +310,8 @@ def test_exception_of_another_payment_or_of_none_is_not_found(seller: Seller, de
     own, other, unmatched = seller.mismatch(), seller.mismatch(), seller.unmatched()
     for exception_id in (other.id, unmatched.id, ids.new("rcp_", clock.now()), "rcp_x", "nonsense"):
         answer = seller.shop.post(f"/v1/payments/{own.payment_id}/exceptions/{exception_id}/{decision}")
-        assert (answer.status_code, outcome(answer)) == (404, "exception_not_found")
+        assert answer.status_code == 404
+        check_error(answer.json(), "exception_not_found", id=exception_id)
 
 
 @pytest.mark.parametrize("decision", DECISIONS)

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import time_machine
 
+from core import money
 from payments.models import Payment
 from reconciliation.models import BankTransaction
 from refunds.tasks import run_due
 from tests.banks import fake_bbl
 from tests.banks.fake_bbl import INQUIRY, VOID, FakeBbl, response
 from tests.banks.test_notification_endpoint import ConnectedShop, connect_shop, pushed
+from tests.error_messages import check_error
 from tests.merchants.connection_configs import BBL_CONFIG
 from tests.transfers.builders import pass_time
 from tests.webhook_receiver import Reply
@@ -116,8 +118,9 @@ def test_void_after_the_bank_day_fails(live: ConnectedShop, bank: FakeBbl, after
 def test_partial_refund_is_refused_by_a_void_only_bank(live: ConnectedShop, bank: FakeBbl) -> None:
     code, notification = paid(live, bank)
     part = {"payment_id": code["payment_id"], "amount": code["amount"] - 1}
-    error = live.shop.post("/v1/refunds", part).json()["error"]
-    assert (error["code"], error["param"]) == ("partial_refund_not_supported", "amount")
+    refused = live.shop.post("/v1/refunds", part).json()
+    assert refused["error"]["param"] == "amount"
+    check_error(refused, "partial_refund_not_supported", whole=money.display(code["amount"]))
     assert live.shop.get("/v1/refunds").json()["total"] == 0
     live.push(void_notification(notification))
     assert live.status(code) == "refunded"
