@@ -87,7 +87,8 @@ class FullRequestObject(RequestObject):
 
     request_body = serializers.CharField(
         allow_null=True,
-        help_text="As text, without secrets, with masked names and accounts; the first 4,096 characters.",
+        help_text="As text, without secrets, with masked names and accounts; the first 4,096 characters. Of "
+        "many in a second only the first 10, and the first 10 refused ones, have it; others the size.",
     )
     response_body = serializers.CharField(allow_null=True, help_text="As the body of the request.")
 
