@@ -6,6 +6,7 @@ from datetime import datetime
 import pytest
 import time_machine
 from django.contrib import admin
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import resolve, reverse
@@ -13,7 +14,7 @@ from django.urls import resolve, reverse
 from console import navigation
 from core import admin_columns
 from payments.models import Payment
-from tests.conftest import Shop
+from tests.conftest import SandboxBankClient, Shop
 
 PAYMENTS = "/admin/payments/payment/"
 
@@ -99,6 +100,18 @@ def test_list_of_payments_has_short_ids_coloured_states_and_bangkok_times(
     assert "1,999.50 THB" in page
     assert noon.strftime("%Y-%m-%d 12:00:00") in page
     assert f'<a href="/admin/merchants/merchant/{shop.merchant.id.replace("_", "_5F")}/change/">' in page
+
+
+def test_page_of_a_refund_shows_baht_states_and_dashes(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    bank.notify(code := shop.qr_code(amount=99_900))
+    refund = shop.post("/v1/refunds", {"payment_id": code["payment_id"], "amount": 9_900}).json()
+    page = admin_client.get(f"/admin/refunds/refund/{quote(refund['refund_id'])}/change/").text
+    for shown in ("99.00 THB", '<span class="state wait">Pending</span>', "the bank"):
+        assert shown in page, shown
+    for hidden in ("9900", "Satang.", ">None<", "core.request_context"):
+        assert hidden not in page, hidden
 
 
 def test_list_names_the_chosen_filter_and_clears_it(admin_client: Client, shop: Shop) -> None:
