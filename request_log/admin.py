@@ -1,6 +1,9 @@
 """Console pages of the request log."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from core import personal_data
@@ -8,10 +11,26 @@ from core.admin import ReadOnlyAdmin
 from core.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from request_log.models import RequestRecord
+from request_log.serializers import STATUS_CLASSES
 
 
 class OwnRequestsFilter(NewestOfMerchantFilter):
     lookup = "merchant_id"  # the column is no foreign key
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """Filters by the class of the answer."""
+
+    title, parameter_name = _("status"), "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(each, each) for each in STATUS_CLASSES]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        if self.value() not in STATUS_CLASSES:
+            return queryset
+        lowest = int(str(self.value())[0]) * 100
+        return queryset.filter(status__gte=lowest, status__lt=lowest + 100)
 
 
 @admin.register(RequestRecord)
@@ -21,7 +40,7 @@ class RequestRecordAdmin(ReadOnlyAdmin):
         "id", "created_at", "merchant_id", "method", "route", "status", "error_code", "duration_ms",
         "request_id",
     ]  # fmt: skip
-    list_filter = [OwnRequestsFilter, DateFilter, "method", "status", "idempotency"]
+    list_filter = [OwnRequestsFilter, DateFilter, "method", StatusFilter, "idempotency"]
     search_fields = ["=id", "=request_id", "=payment_id"]
     readonly_fields = ["request_text", "response_text"]
 
