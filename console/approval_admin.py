@@ -35,10 +35,9 @@ LIST_URL, PAGE_URL = "admin:approvals_approval_changelist", "admin:approvals_app
 class DecisionForm(forms.Form):
     note = forms.CharField(
         max_length=500,
-        required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
         label=_("Reason"),
-        help_text=_("Required to reject. Only staff see it."),
+        help_text=_("Only staff see it."),
     )
 
 
@@ -113,8 +112,6 @@ class ApprovalAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         approval, form = _find(unquote(object_id)), DecisionForm(request.POST)
         is_rejected = "reject" in request.POST
-        if form.is_valid() and is_rejected and not form.cleaned_data["note"].strip():
-            form.add_error("note", gettext("Enter a reason to reject."))
         if not form.is_valid():
             return self._page(request, approval, form)
         decide = services.reject if is_rejected else services.approve

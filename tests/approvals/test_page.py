@@ -13,7 +13,7 @@ from approvals.models import Approval, ApprovalKind
 from console import approval_page
 from core import clock, ids
 from merchants.services import issue_key
-from tests.approvals.builders import LIST, MALEE, approval_of, listed, page, staff
+from tests.approvals.builders import LIST, MALEE, approval_of, click, listed, page, staff
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.reconciliation.builders import Seller, decide
@@ -51,6 +51,15 @@ def approval_row(kind: ApprovalKind, shop: Shop | None, **fields: Any) -> Approv
         **fields,
     )
     return row
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+@pytest.mark.parametrize("reason", ["", "   "])
+def test_each_decision_needs_a_reason(shop: Shop, decision: str, reason: str) -> None:
+    approval, prasit = approval_row(ApprovalKind.WITHDRAWAL, shop), staff("prasit", "decide_approval")
+    assert "This field is required." in click(prasit, decision, approval.subject_id, note=reason)
+    approval.refresh_from_db()
+    assert (approval.status, approval.decided_by) == ("waiting", "")
 
 
 @pytest.mark.parametrize("kind", list(ApprovalKind))

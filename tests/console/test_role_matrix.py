@@ -207,7 +207,7 @@ def probes(world: World) -> Iterator[Probe]:
     export = reverse("admin:payments_payment_export", args=["csv"])  # test_exports.py tries all lists
     yield Probe("audit_trail.export_lists", export, changes=True, name="export")
     for page, permission in PAGE_PERMISSIONS.items():
-        data = {"approve": "1"} if page.endswith("_decide") else None
+        data = {"approve": "1", "note": "Called the payer"} if page.endswith("_decide") else None
         yield Probe(permission, world.path(page), data, changes=page.endswith("_decide"), name=page)
     for action in ACTIONS:
         path = reverse(f"admin:{ACTION_PAGE}", args=[world.movement.pk, action.slug])
