@@ -5,10 +5,10 @@ drf-spectacular registers the field extensions when this module is imported.
 
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
 
 from apidocs import error_responses
-from core import response_fields
+from core import response_fields, thaibanks
 from core.fields import METADATA_QUERY_KEYS
 from idempotency.views import MAX_KEY_LENGTH
 
@@ -86,6 +86,32 @@ class TokenIdField(OpenApiSerializerFieldExtension):
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         return {"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"}
+
+
+class BankCodeField(OpenApiSerializerFieldExtension):
+    """What `GET /banks` lists. Responses have no such enum, so that a new bank breaks no client."""
+
+    target_class = "transfers.serializers.BankCode"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        codes = [bank.code for bank in thaibanks.BANKS]
+        return {"type": "string", "enum": [*codes, *(bank.alias.upper() for bank in thaibanks.BANKS)]}
+
+
+class AdvanceRequestBody(OpenApiSerializerExtension):
+    """Exactly one of the two fields: generators make a union of two types of it."""
+
+    target_class = "testclock.serializers.AdvanceRequest"
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        fields = auto_schema._map_basic_serializer(self.target, direction)["properties"]
+        return {
+            "description": "Exactly one of the two fields.",
+            "oneOf": [
+                {"type": "object", "required": [name], "properties": {name: schema}}
+                for name, schema in fields.items()
+            ],
+        }
 
 
 class MetadataField(OpenApiSerializerFieldExtension):

@@ -90,7 +90,8 @@ class OperationSchema(AutoSchema):
 
     def _body(self, operation: Operation) -> Json | None:
         if operation.body is not None:
-            needed = any(field.required for field in operation.body.serializer().fields.values())
+            body = self.resolve_serializer(operation.body.serializer, "request")  # type: ignore[arg-type]
+            needed = not body.schema.keys().isdisjoint(("required", "oneOf"))
             return {"required": needed, "content": self._content(operation.body, "request")}
         if operation.request_contents:
             return {"content": _media_types(operation.request_contents)}

@@ -6,6 +6,7 @@ from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 
 from core import clock, fields, response_fields
+from sandbox.scenarios import SCENARIOS
 from sandbox.statements import FORMATS
 
 BILLER_ID = "[0-9]{13}|[0-9]{15}"
@@ -58,7 +59,7 @@ class DateField(PatternField):
 
 class SandboxPaymentRequest(serializers.Serializer[Any]):
     qr_data = fields.Text()
-    scenario = fields.Text(default="paid", is_shown=True)
+    scenario = fields.Choice(list(SCENARIOS), default="paid")
     paid_at = InstantField(
         required=False,
         help_text="The bank's time of the payment, within a year of now. The default is now, and for `late` "
@@ -73,7 +74,7 @@ class SandboxPaymentRequest(serializers.Serializer[Any]):
 
 class SandboxPaymentObject(serializers.Serializer[Any]):
     bank_transaction_id = response_fields.public_id("sbp_")
-    scenario = serializers.CharField()
+    scenario = serializers.ChoiceField(list(SCENARIOS))
     accepted = serializers.BooleanField()
 
 

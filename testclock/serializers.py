@@ -7,7 +7,7 @@ from testclock.models import MAX_SECONDS
 
 
 class AdvanceRequest(fields.Body):
-    """How far to advance the time: one of the two fields."""
+    """How far to advance the time: exactly one of the two fields."""
 
     advance_seconds = fields.Integer(unit="seconds", min_value=1, max_value=MAX_SECONDS, required=False)
     advance_minutes = fields.Integer(unit="minutes", min_value=1, max_value=MAX_SECONDS // 60, required=False)

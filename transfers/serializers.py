@@ -15,11 +15,15 @@ InvalidAccountName = invalid_field("account_name", "a string of 1 to 140 charact
 MAX_NAME_LENGTH = 140
 
 
+class BankCode(fields.Text):
+    """A bank by its 3-digit code, or by its short name in any case."""
+
+
 class Payee(serializers.Serializer[Any]):
     """An account at a bank in Thailand. A short name in `bank_code` becomes the 3-digit code."""
 
     default_error_messages = fields.OBJECT
-    bank_code = fields.Text(
+    bank_code = BankCode(
         min_length=2,
         max_length=10,
         is_shown=True,
