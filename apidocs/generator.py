@@ -90,7 +90,7 @@ class OperationSchema(AutoSchema):
 
     def _body(self, operation: Operation) -> Json | None:
         if operation.body is not None:
-            body = self.resolve_serializer(operation.body.serializer, "request")  # type: ignore[arg-type]
+            body = self.resolve_serializer(operation.body.serializer, "request")
             needed = not body.schema.keys().isdisjoint(("required", "oneOf"))
             return {"required": needed, "content": self._content(operation.body, "request")}
         if operation.request_contents:

@@ -6,6 +6,7 @@ from core.http import JSON
 from core.openapi import Operation, Tag
 from merchants.errors import AuthenticationFailed
 
+YAML = "application/yaml"
 _GUARDED = "Needs `Authorization: Bearer <MONITORING_TOKEN>` if the operator has set such a token."
 _STATUS = {"type": "string", "enum": ["ok", "unavailable"]}
 _CHECK = {
@@ -68,10 +69,32 @@ openapi = Operation(
     description="OpenAPI 3.1.",
     responses={200: {JSON: {"type": "object"}}},
 )
+openapi_yaml = Operation(
+    name="openapi_yaml",
+    tag=Tag.SERVICE,
+    summary="This document as YAML",
+    description="OpenAPI 3.1.",
+    responses={200: {YAML: {"type": "object"}}},
+)
+postman = Operation(
+    name="postman",
+    tag=Tag.SERVICE,
+    summary="This document as a Postman collection",
+    description="Version 2.1, with one request for each operation. Set the variables `base_url` and "
+    "`secret_key`. The ids in answers become variables for the next request.",
+    responses={200: {JSON: {"type": "object"}}},
+)
+llms = Operation(
+    name="llms",
+    tag=Tag.SERVICE,
+    summary="This document for language models",
+    description="The rules, a first purchase, and one line for each operation, as Markdown (llmstxt.org).",
+    responses={200: {"text/plain": {"type": "string"}}},
+)
 page = Operation(
     name="docs",
     tag=Tag.SERVICE,
-    summary="This document, to read and to try",
-    description="Needs nothing from the internet.",
+    summary="This document, to read",
+    description="With guides. Needs nothing from the internet. `/docs/try` sends requests.",
     responses={200: {"text/html": {"type": "string"}}},
 )

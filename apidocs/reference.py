@@ -1,11 +1,13 @@
-"""The committed reference: the OpenAPI document, and the table of error codes."""
+"""The reference: the OpenAPI document, what is made of it, and the table of error codes."""
 
 from pathlib import Path
 from typing import Any
 
 import orjson
+import yaml
 from django.conf import settings
 
+from apidocs import llms_text, postman
 from apidocs.error_responses import CODES_OF_COMMANDS
 from apidocs.generator import ApiSchemaGenerator
 from core.errors import CATALOGUE, MESSAGES
@@ -53,9 +55,26 @@ def error_table() -> str:
     return HEADING + "".join(rows)
 
 
+def published() -> dict[str, str]:
+    """The content of the files that are committed and served, by name."""
+    whole = document()
+    return {
+        "openapi.json": _as_json(whole),
+        "openapi.yaml": _as_yaml(whole),
+        "postman.json": _as_json(postman.collection(whole)),
+        "llms.txt": llms_text.text(whole),
+    }
+
+
 def reference_files() -> dict[Path, str]:
     """The content of the committed files, by path."""
-    return {
-        FOLDER / "openapi.json": orjson.dumps(document(), option=orjson.OPT_INDENT_2).decode() + "\n",
-        FOLDER / "errors.md": error_table(),
-    }
+    return {FOLDER / name: text for name, text in (published() | {"errors.md": error_table()}).items()}
+
+
+def _as_json(value: dict[str, Any]) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def _as_yaml(value: dict[str, Any]) -> str:
+    plain = orjson.loads(orjson.dumps(value))  # without enums, and without parts that YAML would refer to
+    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=110)

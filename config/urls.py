@@ -125,7 +125,12 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("metrics", metrics.metrics),
     path("openapi.json", views.openapi),
+    path("openapi.yaml", views.openapi_yaml),
+    path("postman.json", views.postman),
+    path("llms.txt", views.llms),
     path("docs", views.page),
+    path("docs/try", views.trial_page),
+    path("docs/guides/<path:name>", views.guide),
 ]
 handler400 = "core.api.bad_request"
 handler404 = "core.api.not_found"

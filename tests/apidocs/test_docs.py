@@ -1,4 +1,4 @@
-"""The API reference page loads nothing from other origins."""
+"""The reference loads nothing from other origins. Documents and guides are served as committed."""
 
 import re
 from typing import Any
@@ -7,14 +7,21 @@ import pytest
 from django.test import Client
 
 from apidocs import reference
+from apidocs.guides import EXAMPLES, GUIDES
 
 ASSET = re.compile(r'(?:src|href)="([^"]+)"')
-TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png"}
+TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png", ".svg": "image/svg+xml"}
+CONTENT_TYPES = {
+    "openapi.json": "application/json",
+    "openapi.yaml": "application/yaml",
+    "postman.json": "application/json",
+    "llms.txt": "text/plain; charset=utf-8",
+}
 
 
-@pytest.fixture
-def page(client: Client) -> Any:
-    return client.get("/docs")
+@pytest.fixture(params=["/docs", "/docs/try"])
+def page(client: Client, request: pytest.FixtureRequest) -> Any:
+    return client.get(request.param)
 
 
 def test_docs_page_policy_allows_own_origin_only(page: Any) -> None:
@@ -29,8 +36,8 @@ def test_docs_page_loads_own_origin_only(page: Any) -> None:
 
 
 def test_docs_page_assets_have_content_types(client: Client, page: Any) -> None:
-    parts = ASSET.findall(page.content.decode())
-    assert {part[part.rindex(".") :] for part in parts} == set(TYPES)
+    parts = [part for part in ASSET.findall(page.content.decode()) if part.startswith("/static/")]
+    assert {".js", ".css"} < {part[part.rindex(".") :] for part in parts} <= set(TYPES)
     for part in parts:
         served = client.get(part)
         assert served.status_code == 200, part
@@ -39,17 +46,57 @@ def test_docs_page_assets_have_content_types(client: Client, page: Any) -> None:
 
 
 def test_swagger_validator_badge_is_off(client: Client) -> None:
-    assert b"validatorUrl: null" in client.get("/static/apidocs/docs.js").getvalue()
+    assert b"validatorUrl: null" in client.get("/static/apidocs/try.js").getvalue()
 
 
-@pytest.mark.slow
-def test_served_openapi_document_is_the_generated_one(client: Client) -> None:
-    served = client.get("/openapi.json")
-    assert served["Content-Type"] == "application/json"
-    assert served.json() == reference.document()
+@pytest.mark.parametrize("name", CONTENT_TYPES)
+def test_documents_are_served_as_committed(client: Client, name: str) -> None:
+    served = client.get(f"/{name}")
+    assert served["Content-Type"] == CONTENT_TYPES[name]
+    assert served.content == (reference.FOLDER / name).read_bytes()
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/healthz", "/readyz", "/metrics"])
+def test_page_links_to_every_guide_and_document(client: Client) -> None:
+    text = client.get("/docs").content.decode()
+    for path in [*(f"/docs/guides/{name}" for name in GUIDES), *(f"/{name}" for name in CONTENT_TYPES)]:
+        assert f'href="{path}"' in text or path == "/openapi.yaml", path
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_guide_is_served_with_all_files_that_it_names(client: Client, name: str) -> None:
+    served = client.get(f"/docs/guides/{name}")
+    assert served["Content-Type"] == "text/markdown; charset=utf-8"
+    text = served.content.decode()
+    assert text.startswith(f"# {GUIDES[name].title}\n")
+    for path in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
+        assert client.get(f"/docs/guides/{path}").status_code == 200, path
+
+
+def test_program_of_a_guide_is_served_as_text(client: Client) -> None:
+    for name in EXAMPLES:
+        served = client.get(f"/docs/guides/{name}")
+        assert served["Content-Type"] == "text/plain; charset=utf-8"
+        assert served.content == (reference.FOLDER / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["operations.md", "../README.md", "..%2FREADME.md", "examples/", "x"])
+def test_other_files_are_not_served_as_guides(client: Client, name: str) -> None:
+    assert client.get(f"/docs/guides/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/docs",
+        "/docs/try",
+        "/docs/guides/errors.md",
+        "/openapi.json",
+        "/llms.txt",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    ],
+)
 def test_undocumented_method_is_405_in_error_envelope(client: Client, path: str) -> None:
     response = client.post(path)
     assert (response.status_code, response["Allow"]) == (405, "GET, HEAD")

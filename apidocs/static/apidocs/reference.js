@@ -1,0 +1,78 @@
+// Shows the OpenAPI document with Redoc, and the guides as its first sections.
+const place = document.getElementById("reference");
+const guides = [...place.querySelectorAll("[data-guide]")].map((link) => ({
+  path: link.getAttribute("href"),
+  title: link.textContent,
+}));
+
+const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+const color = isDark
+  ? { ink: "#e8edf3", soft: "#9aa9ba", line: "#2c3948", paper: "#17212d", ground: "#0d141c", link: "#7cb7ff" }
+  : { ink: "#16202c", soft: "#5c6b7c", line: "#dfe5ec", paper: "#eef2f7", ground: "#fff", link: "#12589e" };
+const font = 'system-ui, "Noto Sans Thai", "Noto Sans", sans-serif';
+const theme = {
+  breakpoints: { medium: "60rem", large: "90rem" },
+  colors: {
+    primary: { main: color.link },
+    text: { primary: color.ink, secondary: color.soft },
+    border: { dark: color.line, light: color.line },
+    gray: { 50: color.paper, 100: color.paper },
+    success: { main: isDark ? "#4fc78e" : "#137a4b" },
+    error: { main: isDark ? "#ff8a80" : "#b3261e" },
+  },
+  schema: {
+    linesColor: color.line,
+    nestedBackground: color.paper,
+    typeNameColor: color.soft,
+    typeTitleColor: color.soft,
+    requireLabelColor: isDark ? "#ff8a80" : "#b3261e",
+    arrow: { color: color.soft },
+  },
+  sidebar: { backgroundColor: color.paper, textColor: color.ink, activeTextColor: color.link },
+  rightPanel: { backgroundColor: "#12263a", servers: { overlay: { backgroundColor: color.paper, textColor: color.ink } } },
+  codeBlock: { backgroundColor: "#0b1a2b" },
+  typography: {
+    fontFamily: font,
+    headings: { fontFamily: font },
+    code: { backgroundColor: color.paper, color: color.ink, wrap: true },
+    links: { color: color.link, visited: color.link, hover: color.link },
+  },
+};
+
+async function load(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
+  return answer;
+}
+
+async function show() {
+  const schema = await (await load(place.dataset.schema)).json();
+  const texts = await Promise.all(guides.map(async ({ path }) => (await load(path)).text()));
+  schema.info.description = [schema.info.description, ...texts].join("\n\n");
+  const options = {
+    theme,
+    hideDownloadButtons: true, // the links above
+    jsonSamplesExpandLevel: 4,
+    scrollYOffset: "nav",
+    sortRequiredPropsFirst: true,
+  };
+  window.Redoc.init(schema, options, place);
+}
+
+// A link of a guide names another guide, a heading, or a program beside it. Redoc has other names for headings.
+const anchor = (text) => text.trim().toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
+place.addEventListener("click", (event) => {
+  const href = event.target.closest("a[href]")?.getAttribute("href") ?? "";
+  const [, file, part] = href.match(/^([\w-]+\.md)?(?:#([\w-]+))?$/) ?? [];
+  const wanted = part ?? anchor(guides.find(({ path }) => path.endsWith(`/${file}`))?.title ?? "");
+  const heading = [...place.querySelectorAll("h1, h2, h3")].find((each) => anchor(each.textContent) === wanted);
+  if (wanted && heading) {
+    event.preventDefault();
+    heading.scrollIntoView();
+  } else if (href.startsWith("examples/")) {
+    event.preventDefault();
+    location.assign(`/docs/guides/${href}`);
+  }
+});
+
+show().catch((error) => { place.textContent = `The reference cannot be shown: ${error.message}`; });

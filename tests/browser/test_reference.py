@@ -1,0 +1,47 @@
+"""The reference page in a real browser: guides, operations, a phone, dark colours, and no other origin."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import DESKTOP, PHONE
+from tests.browser.test_console import WIDE
+from tests.stack import Stack
+
+pytestmark = pytest.mark.slow
+# Redoc wants to show the logo of its maker, and the policy of the page refuses it.
+REFUSED_LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"
+
+
+@pytest.fixture
+def reference(stack: Stack, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page, shown. Errors of scripts and answers of other origins fail the test."""
+    scheme, viewport = request.param
+    with browser.new_context(base_url=stack.base_url, viewport=viewport, color_scheme=scheme) as context:
+        page, errors, answered = context.new_page(), [], []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        page.on("response", lambda response: answered.append(response.url))
+        page.goto("/docs")
+        expect(page.get_by_role("heading", name="Webhook reference")).to_be_visible(timeout=60_000)
+        yield page
+        assert [error for error in errors if REFUSED_LOGO not in error] == []
+        assert [url for url in answered if not url.startswith((stack.base_url, "blob:", "data:"))] == []
+
+
+@pytest.mark.parametrize(
+    "reference", [("light", DESKTOP), ("dark", PHONE)], ids=["desktop", "phone"], indirect=True
+)
+def test_reference_shows_guides_and_operations_in_the_colors_of_the_browser(reference: Page) -> None:
+    expect(reference.get_by_role("heading", name="Generate a QR code")).to_be_attached()
+    expect(reference.get_by_role("heading", name="Receive your first webhook")).to_be_attached()
+    assert reference.evaluate(WIDE) == 0
+    is_dark = reference.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    ground = reference.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground))) < 150) == is_dark
+    # A link to a heading of another guide.
+    reference.get_by_role("link", name="renewed the secret").click()
+    expect(reference.get_by_role("heading", name="Renew it without a gap")).to_be_in_viewport()
+    assert reference.url.partition("#")[0].endswith("/docs")
