@@ -191,12 +191,6 @@ def test_rejected_withdrawal_fails_and_releases_the_money(
     assert event_data_of(made)[-1]["data"] == ended
 
 
-def test_rejection_of_a_withdrawal_without_a_reason_is_refused(shop: Shop, malee: Client) -> None:
-    made = withdrawn(shop, amount=150_000)["withdrawal_id"]
-    assert "Enter a reason" in click(malee, "reject", made, note=" ")
-    assert waiting() == [made]
-
-
 def test_merchant_cancels_a_waiting_withdrawal(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     assert shop.post(f"{PATH}/{made}/cancel").json()["status"] == "canceled"

@@ -231,6 +231,7 @@ def test_approve_outgoing_money(
     staff.page.goto("/admin/")
     staff.click(re.compile("^Approvals"), within="#menu")
     staff.click("50,002.00 THB")
+    staff.page.get_by_label("Reason").fill("Called the payer")
     staff.click("Approve", "button")
     staff.succeeded()
     staff.check("Approve outgoing money of somebody else")
