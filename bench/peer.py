@@ -214,6 +214,7 @@ def _code_object(
             "qr_code_id": code_id,
             "qr_data": payload,
             "qr_image_url": f"{BASE_URL}/Thai/qr-codes/{code_id}/image",
+            "payment_page_url": f"{BASE_URL}/pay/{code_id}",
             "amount": requested.amount,
             "amount_display": money.display(requested.amount),
             "currency": "THB",
