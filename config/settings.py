@@ -65,7 +65,7 @@ APPROVAL_ITEM_LIMIT = read_variable("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
 APPROVAL_DAILY_LIMIT = read_variable("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)
 # Hours before money may go to a new payout account.
 PAYOUT_ACCOUNT_WAITING_HOURS = read_variable("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)
-# Days after which delivery attempts are deleted.
+# Days after which recorded requests and delivery attempts are deleted.
 REQUEST_LOG_RETENTION_DAYS = read_variable("REQUEST_LOG_RETENTION_DAYS", env.int, 30)  # 0: no log
 WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable("WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90)
 # A list of the console with more rows is not downloaded at once.
