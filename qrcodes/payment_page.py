@@ -112,9 +112,9 @@ def _check_rate(request: HttpRequest) -> None:
 
 
 def _find(request: HttpRequest, qr_code_id: str) -> Payment:
-    """The payment of the code, with its merchant. Raises TooManyPageRequests, QrCodeNotFound."""
+    """The payment of the code. Raises TooManyPageRequests, QrCodeNotFound."""
     _check_rate(request)
-    payments = Payment.objects.select_related("merchant", "qr_code").filter(qr_code_id=qr_code_id)
+    payments = Payment.objects.filter(qr_code_id=qr_code_id)
     return ids.find(qr_code_id, "qr_", payments.first, QrCodeNotFound)
 
 
@@ -164,7 +164,7 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "state": shown.state,
         "etag": shown.etag,
         "seconds_left": max(0, seconds_left),
-        "expires_today": expires_at.astimezone(clock.BANGKOK).date() == now.astimezone(clock.BANGKOK).date(),
+        "pay_before": _time_of(expires_at, now),
         "is_open": is_open,
         "may_change": is_open
         or shown.state == PageState.REVIEW
@@ -173,3 +173,9 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "has_sandbox_bank": is_test and bool(settings.SANDBOX_BANK_SECRET),
         "language": translation.get_language(),
     }
+
+
+def _time_of(at: datetime, now: datetime) -> str:
+    """The time in Bangkok, with the day if it is another one."""
+    at, today = at.astimezone(clock.BANGKOK), now.astimezone(clock.BANGKOK).date()
+    return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M:%S}"

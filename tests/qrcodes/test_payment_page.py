@@ -112,6 +112,8 @@ def test_page_counts_down_and_expires_by_the_clock(shop: Shop, noon: datetime) -
         code = shop.qr_code(expiry_minutes=15)
         clock.move_to(noon + timedelta(minutes=14))
         assert 'data-seconds-left="60"' in read(code)
+        assert "Pay before 12:15:00" in read(code)
+        assert re.search(r"Pay before \d{4}-\d{2}-\d{2} 11:59:00", read(shop.qr_code(expiry_minutes=1425)))
         clock.move_to(noon + timedelta(minutes=15))
         assert heading(code) == "This code has expired"
         assert "qrcodes/pay.js" in read(code)  # the bank may still report the money
