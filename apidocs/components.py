@@ -8,8 +8,10 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
 
 from apidocs import error_responses
+from banks.sandbox import SIGNATURE_HEADER
 from core import response_fields, thaibanks
 from core.fields import METADATA_QUERY_KEYS
+from core.openapi import Signature
 from idempotency.views import MAX_KEY_LENGTH
 
 Json = dict[str, Any]
@@ -37,6 +39,18 @@ PARAMETERS: Json = {
     },
 }
 
+
+def _sandbox_signature(message: str) -> Json:
+    return {
+        "type": "apiKey",
+        "in": "header",
+        "name": SIGNATURE_HEADER,
+        "description": f"`t=<Unix time>,v1=<signature>`. The signature is the HMAC-SHA256 of `<t>.{message}` "
+        "with `SANDBOX_BANK_SECRET` of the deployment, as 64 lower-case hexadecimal digits. `t` is in "
+        "seconds and at most 5 minutes off.",
+    }
+
+
 COMPONENTS: Json = {
     "parameters": PARAMETERS,
     "headers": error_responses.HEADERS,
@@ -52,6 +66,8 @@ COMPONENTS: Json = {
             "scheme": "bearer",
             "description": "`MONITORING_TOKEN` of the deployment. Without that setting the pages are open.",
         },
+        Signature.REQUEST_TO_SANDBOX_BANK.value: _sandbox_signature("<method> <path with its query>.<body>"),
+        Signature.NOTIFICATION_OF_SANDBOX_BANK.value: _sandbox_signature("<body>"),
     },
 }
 PATH_PARAMETERS: Json = {

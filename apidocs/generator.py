@@ -32,9 +32,11 @@ SERVERS: list[Json] = [
 
 
 def _security(operation: Operation) -> list[Json]:
-    """A key, the optional monitoring token, or nothing."""
+    """A key, a signature, the optional monitoring token, or nothing."""
     if operation.scope:
         return [{"secretKey": []}]
+    if operation.signature:
+        return [{operation.signature.value: []}]
     return [{}, {"monitoringToken": []}] if AuthenticationFailed in operation.errors else []
 
 

@@ -43,6 +43,13 @@ TAGS = {
 }
 
 
+class Signature(StrEnum):
+    """The security schemes of callers that sign their requests."""
+
+    REQUEST_TO_SANDBOX_BANK = "requestToSandboxBank"
+    NOTIFICATION_OF_SANDBOX_BANK = "notificationOfSandboxBank"
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """The serializer of a body, and an example."""
@@ -79,6 +86,7 @@ class Operation:
     request_contents, responses: bodies without a serializer, by (status and) media type.
     headers: headers that the 200 can have, beside those of every response.
     scope: what a merchant's key needs; every operation of the merchant API has one.
+    signature: what callers without a key must sign with.
     """
 
     name: str
@@ -86,6 +94,7 @@ class Operation:
     summary: str
     description: str
     scope: Scope | None = None
+    signature: Signature | None = None
     response: Body | None = None
     body: Body | None = None
     query: SerializerType | None = None

@@ -4,7 +4,7 @@ from typing import Any
 
 from core import money
 from core.errors import InvalidParameters, InvalidRequest, PathNotFound, UnsupportedMediaType
-from core.openapi import Body, Operation, Tag
+from core.openapi import Body, Operation, Signature, Tag
 from core.response_fields import id_schema
 from core.scopes import Scope
 from sandbox.errors import (
@@ -83,6 +83,7 @@ _STANDING = {"application/json": _object(_ORDER)}
 order = Operation(
     name="order_from_sandbox_bank",
     tag=Tag.BANKS,
+    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Order a payment from the sandbox bank",
     description="The service orders refunds and withdrawals of test merchants here. It signs the request in "
     "`Sandbox-Bank-Signature`. A repeated order gets the same answer and is not executed again.",
@@ -100,6 +101,7 @@ order = Operation(
 inquire = Operation(
     name="inquire_at_sandbox_bank",
     tag=Tag.BANKS,
+    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Ask the sandbox bank about an order",
     description="By the service's id of the order. The request is signed like the order.",
     responses={200: _STANDING},
@@ -126,6 +128,7 @@ _FOUND = _object({"transactions": {"type": "array", "maxItems": MAX_ENTRIES, "it
 transactions = Operation(
     name="list_sandbox_bank_transactions",
     tag=Tag.BANKS,
+    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Ask the sandbox bank what was paid for a code",
     description="The service inquires codes of test merchants here. The request is signed like an order. "
     "The answer has the same fields as callbacks. It shows a transaction as soon as it is paid or reported, "
@@ -137,6 +140,7 @@ transactions = Operation(
 slip = Operation(
     name="look_up_slip_at_sandbox_bank",
     tag=Tag.BANKS,
+    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Ask the sandbox bank about a payer's slip",
     description="The service looks up the transfer on a slip here, for staff. The request is signed like an "
     "order. The list is empty if the bank does not know the transfer.",
@@ -147,6 +151,7 @@ slip = Operation(
 statement = Operation(
     name="fetch_sandbox_bank_statement",
     tag=Tag.BANKS,
+    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Fetch a day's statement from the sandbox bank",
     description="The credits and reversals of a biller on a day in Bangkok. The request is signed like an "
     "order.",

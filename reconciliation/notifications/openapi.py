@@ -2,7 +2,7 @@
 
 from banks.base import InvalidSignature, UnknownBank
 from core.http import JSON
-from core.openapi import Body, Operation, Tag
+from core.openapi import Body, Operation, Signature, Tag
 from merchants.errors import CallerNotAllowed
 from reconciliation.notifications.serializers import NotificationAnswer
 
@@ -14,6 +14,7 @@ HANDLING = (
 create = Operation(
     name="receive_bank_notification",
     tag=Tag.BANKS,
+    signature=Signature.NOTIFICATION_OF_SANDBOX_BANK,
     summary="The sandbox bank reports money",
     description=f"It signs the body in `Sandbox-Bank-Signature`. {HANDLING}",
     request_contents={JSON: {"type": "object"}},
