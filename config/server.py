@@ -12,6 +12,7 @@ from django.core.management.base import SystemCheckError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from uvicorn.server import HANDLED_SIGNALS
 from uvicorn_worker import UvicornWorker
 
 from config import concurrency
@@ -51,7 +52,10 @@ class WebWorker(UvicornWorker):  # type: ignore[misc]  # it has no types
         self.config.app = self.wsgi
         server = FairServer(self.config, self.connection_counts, self.number)
         self._install_sigquit_handler()
-        await server.serve(sockets=[each.sock for each in self.sockets])
+        # `serve` would raise the signal again when it ends, which kills the process before `worker_exit`.
+        for number in HANDLED_SIGNALS:
+            signal.signal(number, server.handle_exit)
+        await server._serve(sockets=[each.sock for each in self.sockets])
 
 
 class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
@@ -74,6 +78,7 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
             "control_socket_disable": True,
             "pre_fork": number_worker,
             "post_fork": prepare_worker,
+            "worker_exit": end_worker,
         }
         for name, value in options.items():
             self.cfg.set(name, value)
@@ -104,6 +109,14 @@ def prepare_worker(server: Arbiter, worker: WebWorker) -> None:
     # Workers of a killed parent would keep the port.
     exit_with_parent(server.pid, signal.SIGKILL)
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def end_worker(server: Arbiter, worker: WebWorker) -> None:
+    """Write the requests that the log has not written. The worker calls this when it ends."""
+    if settings.configured:
+        from request_log.recorder import RECORDER
+
+        RECORDER.write()
 
 
 def processor_for(worker: int, workers: int) -> int | None:

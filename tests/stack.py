@@ -115,9 +115,9 @@ class Stack:
         os.kill(pid, number)
         return pid
 
-    def restart(self, name: str) -> None:
-        """Kill a child and wait until it is replaced."""
-        gone = self.kill(name)
+    def restart(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """End a child by the signal and wait until it is replaced."""
+        gone = self.kill(name, number)
         wait_until(lambda: self.pids.get(name, gone) != gone, STOP_SECONDS)
 
     def manage(self, *arguments: str) -> str:
