@@ -104,8 +104,10 @@ $(VENV)/.dev: $(VENV)/.uv requirements/dev.lock requirements/node/package-lock.j
 	@touch $(VENV)/.run $@
 
 $(VENV)/.judges: $(VENV)/.dev $(wildcard requirements/judges/*)
-	@mkdir -p $(VENV)/judges && cp requirements/judges/*.json $(VENV)/judges/
-	@$(NPM_CI) --prefix $(VENV)/judges > /dev/null
+	@# Into another folder first: half of an installation would fail the tests, which skip without one.
+	@rm -rf $(VENV)/judges.new && mkdir $(VENV)/judges.new && cp requirements/judges/*.json $(VENV)/judges.new/
+	@$(NPM_CI) --prefix $(VENV)/judges.new > /dev/null
+	@rm -rf $(VENV)/judges && mv $(VENV)/judges.new $(VENV)/judges
 	@if command -v go > /dev/null; then \
 	  GOBIN=$(CURDIR)/$(VENV)/judges/bin go install $$(cat requirements/judges/go.txt); \
 	else echo "Go is not installed: oasdiff, which finds breaking changes, is left out"; fi
