@@ -259,7 +259,8 @@ class QueryInteger(serializers.IntegerField):
     """A decimal integer in a query string; out of range is refused, never clamped."""
 
     def __init__(self, **kwargs: Any) -> None:
-        rule = f"must be an integer from {kwargs.get('min_value')} to {kwargs.get('max_value')}"
+        # With commas, because errors mask the digits of long numbers.
+        rule = f"must be an integer from {kwargs['min_value']} to {kwargs['max_value']:,}"
         messages = REQUIRED | dict.fromkeys(("invalid", "max_value", "min_value"), rule)
         super().__init__(error_messages=messages, **kwargs)
 

@@ -106,7 +106,7 @@ def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int
     held = _lock_and_roll_up(accounts.available(merchant_id), amount)
     if held.rolled_up - _repay_debt(merchant_id, held, now) < amount:
         if held.is_complete or balance(merchant_id).available < amount:
-            raise InsufficientFunds()
+            raise InsufficientFunds(detail=f"{amount} satang are more than is available")
         raise ServiceUnavailable(retry_after=RETRY_SECONDS)
     lines = {accounts.available(merchant_id): -amount, accounts.reserved(merchant_id): amount}
     post(type, {subject_id: lines}, now)

@@ -158,7 +158,8 @@ def reserve_refund(payment: Payment, amount: int | None, *, now: datetime) -> in
         raise PaymentNotRefundable(status=status)
     wanted = left if amount is None else amount
     if not 0 < wanted <= left:
-        raise RefundAmountExceeded(param="amount", left=money.display(left))
+        detail = f"must be at most {left} satang; received {'nothing' if amount is None else amount}"
+        raise RefundAmountExceeded(param="amount", detail=detail, left=money.display(left))
     _change_refund_amounts(payment, refunding=wanted)
     return wanted
 

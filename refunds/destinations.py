@@ -115,7 +115,8 @@ def _void(payment: Payment, amount: int) -> Destination | None:
     if not banks.is_void_only(route) or payment.bank_transaction_id is None:
         return None
     if amount != payment.received:
-        raise PartialRefundNotSupported(param="amount", whole=money.display(payment.received))
+        detail = f"must be {payment.received} satang; received {amount}"
+        raise PartialRefundNotSupported(param="amount", detail=detail, whole=money.display(payment.received))
     route = transfers.checked_route(route, bank_connections.credentials_of(payment.merchant_id))
     return Destination(route, charge_id=payment.bank_transaction_id, is_payers=True)
 

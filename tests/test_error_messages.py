@@ -230,7 +230,7 @@ CASES = [
         "invalid_bank_code", withdrawal_with(bank_code="999"),
         "bank_code must be the 3-digit code or the short name of a bank (GET /v1/banks). "
         'Received: "999".',
-        "This bank does not exist.",
+        "is not the code or short name of a bank",
     ),
     Case(
         "invalid_account_name", withdrawal_with(account_name=""),
@@ -245,6 +245,7 @@ CASES = [
     Case(
         "refund_amount_exceeded", more_than_is_left,
         "The amount is more than the remaining amount of this payment: 1,500.00 THB.",
+        "must be at most 150000 satang; received 150001",
     ),
     Case(
         "refund_not_addressable", canceled_refund("destination", PAYEE),
@@ -307,6 +308,10 @@ CASES = [
         'limit must be an integer from 1 to 100. Received: "101".',
     ),
     Case(
+        "invalid_parameters", get("/v1/payments?amount=0"),
+        'amount must be an integer from 1 to 1,000,000,000,000. Received: "0".',
+    ),
+    Case(
         "invalid_parameters", get("/v1/payments?limit=1&limit=2"), 'limit must be given once. Received: "2".'
     ),
     Case(
@@ -332,7 +337,10 @@ CASES = [
         "Idempotency-Key must be 1 to 255 printable characters. Received: a string of 256 characters.",
     ),
     Case("idempotency_key_reused", used_key, "This idempotency key was used for a different request."),
-    Case("insufficient_funds", withdrawal_with(), "The balance does not cover this amount."),
+    Case(
+        "insufficient_funds", withdrawal_with(amount=150_000), "The balance does not cover this amount.",
+        "150000 satang are more than is available",
+    ),
     Case(
         "authentication_failed", lambda shop: shop.http.get(PAYMENTS),
         "The secret key is missing or not valid.",

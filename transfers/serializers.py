@@ -39,12 +39,12 @@ class Payee(serializers.Serializer[Any]):
     def validate_bank_code(self, given: str) -> str:
         bank = thaibanks.find(given)
         if bank is None:
-            raise serializers.ValidationError(_("This bank does not exist."))
+            raise serializers.ValidationError(_("is not the code or short name of a bank"))
         return bank.code
 
     def validate_account_name(self, given: str) -> str:
         if not given.strip() or any(unicodedata.category(character) == "Cc" for character in given):
-            raise serializers.ValidationError(_("Write the name in one line."))
+            raise serializers.ValidationError(_("must be in one line"))
         return given
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -272,7 +272,7 @@ def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, an
 @pytest.mark.parametrize(
     ("changes", "expected_text"),
     [
-        ({"bank_code": "999"}, "bank does not exist"),
+        ({"bank_code": "999"}, "is not the code or short name of a bank"),
         ({"bank_account": "12"}, "errorlist"),
         ({"account_name": ""}, "required"),
         ({"reason": ""}, "required"),

@@ -190,7 +190,7 @@ def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, m
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"bank_code": "XYZ"}, "This bank does not exist."),
+        ({"bank_code": "XYZ"}, "is not the code or short name of a bank"),
         ({"bank_account": "405123456"}, ""),
         ({"bank_account": "40512345678"}, "has 10 digits"),
         ({"bank_account": "405-123456-7"}, ""),
