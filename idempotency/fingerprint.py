@@ -10,6 +10,8 @@ from django.conf import settings
 from core.strict_json import OtherNumber
 from idempotency.errors import IdempotencyKeyReused
 
+LARGEST = 2.0**53  # beyond it floats are not all integers; no field has such values
+
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
@@ -20,9 +22,8 @@ class Fingerprint:
     @classmethod
     def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
         """The fingerprint of method, operation (the same for all path forms) and body by value."""
-        return cls(
-            orjson.dumps([method, operation, body], default=_number_object, option=orjson.OPT_SORT_KEYS)
-        )
+        parts = [method, operation, _with_integers(body)]
+        return cls(orjson.dumps(parts, default=_number_object, option=orjson.OPT_SORT_KEYS))
 
     @property
     def digest(self) -> bytes:
@@ -41,6 +42,17 @@ class Fingerprint:
 
     def _hmac(self, key: str) -> bytes:
         return hmac.digest(key.encode(), self.request, "sha256")
+
+
+def _with_integers(body: Any) -> Any:
+    """The body with fields such as `150000.0` as the integers that they are. Metadata stays as it is."""
+    if not isinstance(body, dict) or float not in map(type, body.values()):
+        return body
+    return {name: int(each) if _is_integer(each) else each for name, each in body.items()}
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is float and value.is_integer() and abs(value) < LARGEST
 
 
 def _number_object(number: OtherNumber) -> dict[str, str]:

@@ -39,6 +39,19 @@ def test_idempotent_replay_ignores_field_order_and_white_space(shop: Shop) -> No
     assert shop.post(PATH, '{ "currency": "THB",\n "amount": 150000 }', key="k").content == first.content
 
 
+@pytest.mark.parametrize("amount", ["150000.0", "1.5e5"])
+def test_idempotent_replay_ignores_how_an_integer_is_written(shop: Shop, amount: str) -> None:
+    first = shop.post(PATH, '{"amount":150000,"currency":"THB"}', key="k")
+    again = shop.post(PATH, f'{{"amount":{amount},"currency":"THB"}}', key="k")
+    assert (again.content, again.headers["Idempotent-Replayed"]) == (first.content, "true")
+
+
+@pytest.mark.parametrize("amount", ["1e20", "-1e300", "1e400", "0.5"])
+def test_number_that_is_no_integer_of_an_amount_is_refused_with_a_key_too(shop: Shop, amount: str) -> None:
+    refused = shop.post(PATH, f'{{"amount":{amount},"currency":"THB"}}', key="k")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_amount")
+
+
 @pytest.mark.parametrize(
     "other",
     [
