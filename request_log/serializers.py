@@ -64,7 +64,9 @@ class RequestObject(serializers.Serializer[Any]):
         {"pattern": r"^[A-Za-z0-9._\[\]-]{1,64}$"}, help_text="As in the header `X-Request-Id`."
     )
     method = serializers.CharField(max_length=8)
-    route = serializers.CharField(max_length=120, help_text="The path with names in place of ids.")
+    route = serializers.CharField(
+        max_length=120, help_text="The path with names in place of ids: `/v1/payments/{payment_id}`."
+    )
     path = serializers.CharField(max_length=500, help_text="With the query. Long numbers are masked.")
     status = serializers.IntegerField(min_value=100, max_value=599)
     error_code = serializers.CharField(max_length=60, allow_null=True)

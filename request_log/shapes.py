@@ -1,5 +1,6 @@
 """A record of the request log as merchants see it."""
 
+import re
 from typing import Any
 
 from core.clock import iso
@@ -12,7 +13,7 @@ def request_object(record: RequestRecord) -> dict[str, Any]:
         "id": record.id,
         "request_id": record.request_id,
         "method": record.method,
-        "route": record.route,
+        "route": re.sub(r"<str:(\w+)>", r"{\1}", record.route),
         "path": record.path,
         "status": record.status,
         "error_code": record.error_code or None,
@@ -23,6 +24,11 @@ def request_object(record: RequestRecord) -> dict[str, Any]:
         "address": record.address or None,
         "created_at": iso(record.created_at),
     }
+
+
+def stored_route(shown: str) -> str:
+    """The column value of a route as merchants and the reference write it: `/v1/payments/{payment_id}`."""
+    return re.sub(r"{(\w+)}", r"<str:\1>", shown)
 
 
 def full_request_object(record: RequestRecord) -> dict[str, Any]:

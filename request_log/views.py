@@ -9,13 +9,12 @@ from merchants.api import MerchantViewSet, merchant_of
 from request_log import openapi as docs
 from request_log import services
 from request_log.serializers import RequestQuery
-from request_log.shapes import full_request_object, request_object
+from request_log.shapes import full_request_object, request_object, stored_route
 
 REQUEST_QUERY = RequestQuery()
 # Filters by a column with the same values.
 COLUMNS = {
     "method": "method",
-    "route": "route",
     "key": "key_id",
     "request_id": "request_id",
     "payment_id": "payment_id",
@@ -45,6 +44,8 @@ class RequestViewSet(MerchantViewSet):
 
 def _filters(query: dict[str, Any]) -> dict[str, Any]:
     filters = {column: query[name] for name, column in COLUMNS.items() if name in query}
+    if "route" in query:
+        filters["route"] = stored_route(query["route"])
     if "status" in query:
         lowest = int(query["status"][0]) * 100
         filters |= {"status__gte": lowest, "status__lt": lowest + 100}

@@ -55,6 +55,14 @@ def test_request_is_in_the_log_with_its_answer(shop: Shop, recorder: Recorder) -
     assert '"code":"invalid_amount"' in found["response_body"]
 
 
+def test_route_is_shown_and_found_as_the_reference_writes_it(shop: Shop, recorder: Recorder) -> None:
+    shop.get(f"/v1/payments/{PAYMENT}")
+    shop.get("/v1/payments")
+    recorder.write()
+    (request,) = listed(shop, "?route=/v1/payments/{payment_id}")
+    assert (request["route"], request["path"]) == ("/v1/payments/{payment_id}", f"/v1/payments/{PAYMENT}")
+
+
 def test_requests_about_a_payment_are_found(shop: Shop, recorder: Recorder) -> None:
     made = shop.post(CODES, CODE).json()
     shop.post(CODES, CODE)
