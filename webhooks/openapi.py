@@ -53,6 +53,7 @@ WEBHOOK = _GIVEN | {
     "status": "active",
     "disabled_reason": None,
     "verification": "verified",
+    "last_ping_status": 200,
     "health": _HEALTHY,
     "created_at": "2026-11-21T03:04:05.123Z",
 }

@@ -117,6 +117,13 @@ class WebhookObject(serializers.Serializer[Any]):
         help_text="unverified: the URL has not answered a signed request with 2xx so far. It gets one "
         "attempt at a time and four a minute; others wait. A 2xx to a ping, test or event verifies it.",
     )
+    last_ping_status = serializers.IntegerField(
+        min_value=100,
+        max_value=599,
+        allow_null=True,
+        help_text="The HTTP status of the answer to `webhook.ping`, when the URL was registered or changed. "
+        "Null if none was sent.",
+    )
     health = HealthObject()
     created_at = response_fields.instant()
 

@@ -27,6 +27,7 @@ def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
         "status": endpoint.status,
         "disabled_reason": endpoint.disabled_reason or None,
         "verification": health.verification.value,
+        "last_ping_status": endpoint.last_ping_status,
         "health": _health(health),
         "created_at": iso(endpoint.created_at),
     }

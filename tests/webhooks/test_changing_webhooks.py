@@ -90,7 +90,9 @@ def test_patch_with_invalid_webhook_field_is_refused(shop: Shop, body: Any, code
     assert error_code(shop.patch(webhook_path(make_endpoint(shop)), body)) == (400, code)
 
 
-@pytest.mark.parametrize("name", ["webhook_id", "secret", "created_at", "verification", "health"])
+@pytest.mark.parametrize(
+    "name", ["webhook_id", "secret", "created_at", "verification", "last_ping_status", "health"]
+)
 def test_patch_with_a_field_that_cannot_change_is_refused(shop: Shop, name: str) -> None:
     endpoint = make_endpoint(shop)
     answer = shop.patch(webhook_path(endpoint), {"status": "disabled", name: "x"})
