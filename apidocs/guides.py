@@ -12,6 +12,7 @@ class Guide:
 
 
 GUIDES = {
+    "integration.md": Guide("Integrate payments", "one section for each task, with commands to run"),
     "webhooks-tutorial.md": Guide(
         "Receive your first webhook in ten minutes", "a receiver in Python, Node.js, PHP or Go"
     ),

@@ -18,6 +18,10 @@ INTRODUCTION = """\
 - Believe a payment when `GET /v1/payments/{{payment_id}}` says `succeeded`, or when a webhook with a valid
   signature does.
 - A misspelt field is ignored, and named in the response header `Ignored-Parameters`.
+- Lists take `limit` and `after` (the last id that you have), dates with `timezone=Asia/Bangkok`, and
+  `Accept: text/csv`.
+- Money that does not match its payment is in its `exceptions`, until somebody accepts or returns it.
+- `GET /v1/requests` has the requests of the last 30 days, with their answers.
 
 ## A purchase with a test key
 
