@@ -4,7 +4,7 @@
 and `get` 1.1 ms. The columns come from the models; `tests/core/test_rows.py` compares results with the ORM's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -89,17 +89,22 @@ def copy_in(rows: Sequence[Model]) -> None:
     if not rows:
         return
     model = type(rows[0])
-    columns = ", ".join(f'"{field.column}"' for field in _inserted_fields(model))
+    copy_values(model, [field.column for field in _inserted_fields(model)], map(_values, rows))
+    for row in rows:
+        row._state.adding = False
+
+
+def copy_values(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Insert rows by COPY, as values of these columns. Raises IntegrityError; then no row is inserted."""
+    names = ", ".join(f'"{column}"' for column in columns)
     # Django translates the errors of `execute`, and not those of `copy`.
     with (
         connection.wrap_database_errors,
         connection.cursor() as cursor,
-        cursor.copy(f"COPY {model._meta.db_table} ({columns}) FROM STDIN") as copy,
+        cursor.copy(f"COPY {model._meta.db_table} ({names}) FROM STDIN") as copy,
     ):
-        for row in rows:
-            copy.write_row(_values(row))
-    for row in rows:
-        row._state.adding = False
+        for values in rows:
+            copy.write_row(values)
 
 
 def insert_many(rows: Sequence[Model]) -> None:

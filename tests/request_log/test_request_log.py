@@ -320,7 +320,7 @@ def test_records_are_dropped_while_the_database_fails(
 
     shop.get("/v1/balance")
     with monkeypatch.context() as patch:
-        patch.setattr(rows, "copy_in", fail)
+        patch.setattr(rows, "copy_values", fail)
         assert recorder.write() == 0
     shop.get("/v1/balance")
     assert recorder.write() == 1
