@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ SETTINGS = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "200", "SEPARATE_WORKER
 DISK = Path("/var/tmp")
 WARM_UP_SECONDS = 1.5
 WARM_UP_MESSAGES = 500
-PEER_SECONDS = 30.0
+SERVER_SECONDS = 30.0
 HISTORY_ROUNDS, HISTORY_SECONDS = 3, 0.3
 REQUESTS = {"create": CREATE, "poll": POLL}
 USUAL_PARTS = (*REQUESTS, "others", "life", "history", "deliver", "latency", "slow", "footprint")
@@ -61,7 +61,7 @@ def main() -> None:
         tables = [*_footprint(home, options)]
         if options.only != ["footprint"]:
             _log("Starting an instance ...")
-            with Stack(home / "instance", **SETTINGS) as stack:
+            with _instance(home) as stack:
                 tables += [
                     # First, because the rows of other parts would not pass the audit.
                     *_lives(stack, home, options),
@@ -110,9 +110,22 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
+@contextmanager
+def _instance(home: Path) -> Iterator[Stack]:
+    """An instance, and a second web server at its BASE_URL, where the workers find the sandbox bank.
+
+    They ask the bank about each code. A real bank is no part of the web server that is measured.
+    """
+    port = ports.pick()
+    with Stack(home / "instance", **SETTINGS, BASE_URL=f"http://127.0.0.1:{port}") as stack:
+        command = [sys.executable, "-m", "config.server"]
+        with _server(command, port, {**stack.environ, **stack.env, "PORT": str(port), "WEB_WORKERS": "1"}):
+            yield stack
+
+
 def _quick(home: Path, options: argparse.Namespace) -> str:
     """Compare create and poll with the peer, and the ratios with those of the last commit."""
-    with Stack(home / "instance", **SETTINGS) as stack, _peer(stack) as peer:
+    with _instance(home) as stack, _peer(stack) as peer:
         comparison = RequestComparison(stack, peer, home)
         comparison.prepare()
         results = {operation: comparison.servers_only(operation) for operation in REQUESTS.values()}
@@ -131,7 +144,7 @@ def _profile(home: Path, part: str) -> str:
     Raises NotMeasurable.
     """
     picture = Path(f"profile-{part}.svg")
-    with Stack(home / "instance", **SETTINGS) as stack:
+    with _instance(home) as stack:
         if part == "deliver":
             _profile_deliveries(stack, picture)
         else:
@@ -199,17 +212,19 @@ def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterat
 def _peer(stack: Stack) -> Iterator[Server]:
     """Run the peer with two workers and the settings of the instance."""
     port = ports.pick()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "uvicorn", "bench.peer:app", "--workers", "2", "--port", str(port)),
-            *("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"),
-        ],
-        cwd=ROOT,
-        env={**stack.environ, **stack.env},
-    )
+    command = [sys.executable, "-m", "uvicorn", "bench.peer:app", "--workers", "2", "--port", str(port)]
+    command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
+    with _server(command, port, {**stack.environ, **stack.env}) as pid:
+        yield Server(port, pid)
+
+
+@contextmanager
+def _server(command: Sequence[str], port: int, environ: Mapping[str, str]) -> Iterator[int]:
+    """Run a server that listens to the port; yield its process id."""
+    process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=sys.stderr)
     try:
-        wait_until(lambda: _listens(port) or process.poll() is not None, PEER_SECONDS)
-        yield Server(port, process.pid)
+        wait_until(lambda: _listens(port) or process.poll() is not None, SERVER_SECONDS)
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
