@@ -44,6 +44,7 @@ WITHOUT_BODY = frozenset({204, 304})
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 Response = tuple[int, Headers, bytes]
+Respond = Callable[[Response], None]
 StartResponse = Callable[..., Callable[[bytes], object]]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
 Message = MutableMapping[str, Any]
@@ -102,9 +103,25 @@ class WsgiAdapter:
             environ["wsgi.input"].close()
             await _send(send, _error_response(errors.ServiceUnavailable(retry_after=2)))
             return
-        self._pool_for(environ).work.put((environ, response_future))
+        self._pool_for(environ).work.put((environ, partial(_set_response, response_future)))
         # A cancelled request does not end the work of the thread, and an upload keeps its slot.
         await _send(send, await asyncio.shield(response_future))
+
+    def answer(self, scope: Message, body: bytes, respond: Respond) -> bool:
+        """Give a request whose body has arrived to a thread; `respond` is called on the event loop.
+
+        Returns False for a request that may have to wait before, or whose body is too large. A task of the
+        event loop, with the messages of ASGI, takes 60 µs more.
+        """
+        environ = environ_of(scope)
+        if len(body) > MAX_BODY or self.console_limit.applies(environ) or uploads.session_key_of(environ):
+            return False
+        if self.loop is None:
+            self._start()
+        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
+            _set_body(environ, io.BytesIO(body), len(body))
+        self._pool_for(environ).work.put((environ, respond))
+        return True
 
     async def _read_request_body(
         self,
@@ -142,7 +159,7 @@ class WsgiAdapter:
         """Start the threads at the first request. The event loop runs it, so no request races with it."""
         self.loop = asyncio.get_running_loop()
         for pool in self.pools.values():
-            pool.start()
+            pool.start(self.loop)
         return self.loop
 
     def _pool_for(self, environ: Environ) -> "ThreadPool":
@@ -157,20 +174,21 @@ class ThreadPool:
         self.name = name
         self.application = application
         self.threads = threads
-        self.work: queue.SimpleQueue[tuple[Environ, asyncio.Future[Response]]] = queue.SimpleQueue()
+        self.work: queue.SimpleQueue[tuple[Environ, Respond]] = queue.SimpleQueue()
 
-    def start(self) -> None:
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         for number in range(self.threads):
             threading.Thread(target=self._run, name=f"{self.name}-{number}", daemon=True).start()
 
     def _run(self) -> None:
         while True:
-            environ, response_future = self._next()
+            environ, respond = self._next()
             with closing(environ["wsgi.input"]):
                 response = run_application(self.application, environ)
-            response_future.get_loop().call_soon_threadsafe(_set_response, response_future, response)
+            self._loop.call_soon_threadsafe(respond, response)
 
-    def _next(self) -> tuple[Environ, "asyncio.Future[Response]"]:
+    def _next(self) -> tuple[Environ, Respond]:
         """The next request. An idle card thread closes its database connection."""
         if self.name == concurrency.CARD_PAYMENTS:
             try:
@@ -197,13 +215,18 @@ async def _send(send: Send, response: Response) -> None:
 def _messages(response: Response) -> tuple[Message, Message]:
     """The two messages of ASGI for a complete response."""
     status, headers, body = response
+    return (
+        {"type": "http.response.start", "status": status, "headers": headers_of(status, headers, body)},
+        {"type": "http.response.body", "body": body},
+    )
+
+
+def headers_of(status: int, headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers in lower case, with the length of the body."""
     raw = [(_lower_bytes(name), value.encode("latin-1")) for name, value in headers]
     if status not in WITHOUT_BODY and not any(name == b"content-length" for name, _value in raw):
         raw.append((b"content-length", b"%d" % len(body)))
-    return (
-        {"type": "http.response.start", "status": status, "headers": raw},
-        {"type": "http.response.body", "body": body},
-    )
+    return raw
 
 
 @lru_cache(maxsize=512)
@@ -276,7 +299,6 @@ def _with_minimum_rate(receive: Receive) -> Receive:
 
 async def read_body(environ: Environ, receive: Receive, body: IO[bytes], limit: int) -> None:
     """Read the body into `body` for the environ, or mark it as too large. Raises IncompleteBody."""
-    environ.pop("HTTP_TRANSFER_ENCODING", None)
     try:
         length = await _read_up_to(receive, body, limit)
     except BaseException:
@@ -287,6 +309,11 @@ async def read_body(environ: Environ, receive: Receive, body: IO[bytes], limit: 
         length = 0
         body.truncate(0)
     body.seek(0)
+    _set_body(environ, body, length)
+
+
+def _set_body(environ: Environ, body: IO[bytes], length: int) -> None:
+    environ.pop("HTTP_TRANSFER_ENCODING", None)
     environ["wsgi.input"] = body
     environ["CONTENT_LENGTH"] = str(length)
 

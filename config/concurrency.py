@@ -63,9 +63,14 @@ class ConsoleConcurrency:
         self._pages = ConcurrencyLimit(max(1, threads // 2))
         self._anonymous = ConcurrencyLimit(1)
 
+    def applies(self, environ: Mapping[str, Any]) -> bool:
+        """Whether the request is for a page of the console."""
+        path: str = environ["PATH_INFO"]
+        return path.startswith(CONSOLE_PREFIX)
+
     async def acquire(self, environ: Mapping[str, Any], response_future: "asyncio.Future[Any]") -> None:
         """Hold a slot until `response_future` is done; other paths need none. Raises OverloadedError."""
-        if not environ["PATH_INFO"].startswith(CONSOLE_PREFIX):
+        if not self.applies(environ):
             return
         try:
             if _is_anonymous(environ):

@@ -1,11 +1,12 @@
 """HTTP/1.1 as uvicorn speaks it, with limits for the head of a request and for open connections."""
 
 import asyncio
+from functools import partial
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from config.asgi import BODY_HAS_ARRIVED, error_and_close
+from config.asgi import BODY_HAS_ARRIVED, WITHOUT_BODY, Response, error_and_close, headers_of
 from core import errors
 
 # Open connections of a worker.
@@ -34,6 +35,10 @@ class JoinedWrites:
             self._loop.call_soon(self._flush)
         self._parts.append(data)
 
+    def write_now(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._flush()
+
     def close(self) -> None:
         self._flush()
         self._transport.close()
@@ -55,6 +60,8 @@ class HttpProtocol(HttpToolsProtocol):
     _is_in_head = False
     _waiting_since: float | None = None
     _timer: asyncio.TimerHandle | None = None
+    _new_cycle: RequestResponseCycle | None = None
+    """The request whose head has arrived, until it starts: with its whole body, or as the data ends."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
@@ -71,6 +78,8 @@ class HttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         was_in_head = self._is_in_head
         super().data_received(data)
+        if self._new_cycle is not None:  # its body comes later, so a task waits for it
+            self._start_task(self._new_cycle)
         if self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES:
@@ -89,6 +98,48 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         cast(dict[str, Any], self.scope)[BODY_HAS_ARRIVED] = True
         super().on_message_complete()
+        if self._new_cycle is not None:
+            self._answer(self._new_cycle)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if cycle.more_body:
+            self._new_cycle = cycle
+        else:  # it waited for the response before
+            self._answer(cycle)
+
+    def _answer(self, cycle: RequestResponseCycle) -> None:
+        """Answer a request whose body has arrived, without a task if the application can.
+
+        A task waits until a client reads its earlier responses, so that they do not fill the memory.
+        """
+        self._new_cycle = None
+        respond = partial(self._respond, cycle)
+        must_wait = cycle.waiting_for_100_continue or self.flow.write_paused
+        if must_wait or not self.app.answer(cycle.scope, bytes(cycle.body), respond):
+            self._start_task(cycle)
+
+    def _start_task(self, cycle: RequestResponseCycle) -> None:
+        self._new_cycle = None
+        super()._start_asgi_task(cycle, self.app)
+
+    def _respond(self, cycle: RequestResponseCycle, response: Response) -> None:
+        """Send a whole response, as uvicorn does for the messages of ASGI."""
+        if cycle.disconnected:
+            return
+        cycle.response_started = cycle.response_complete = True
+        status, headers, body = response
+        raw = headers_of(status, headers, body)
+        if (b"connection", b"close") in raw:
+            cycle.keep_alive = False
+        elif not cycle.keep_alive:
+            raw.append((b"connection", b"close"))
+        lines = [b"%b: %b\r\n" % each for each in raw]
+        sent = b"" if cycle.scope["method"] == "HEAD" or status in WITHOUT_BODY else body
+        written = b"".join([STATUS_LINE[status], *lines, b"\r\n", sent])
+        cast(JoinedWrites, self.transport).write_now(written)
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
 
     def on_response_complete(self) -> None:
         """uvicorn's, without its timer."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from config.asgi import BODY_TOO_LARGE, Environ, StartResponse
 
+LARGE = 60_000
+
 
 def application(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
     if environ["PATH_INFO"] == "/boom":
@@ -16,6 +18,11 @@ def application(environ: Environ, start_response: StartResponse) -> Iterable[byt
     if environ["PATH_INFO"] == "/slow":
         Path(environ["QUERY_STRING"]).touch()
         time.sleep(1)
+    if environ["PATH_INFO"] == "/large":
+        with Path(environ["QUERY_STRING"]).open("ab") as file:
+            file.write(b"x")
+        start_response("200 OK", [("Content-Length", str(LARGE))])
+        return [b"x" * LARGE]
     if environ["PATH_INFO"] == "/empty":
         start_response("204 No Content", [])
         return [b"nothing of this may be sent"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import selectors
 import signal
@@ -20,6 +21,7 @@ from config.devstack.processes import command_of
 from config.http_protocol import MAX_CONNECTIONS
 from core.http import MAX_BODY
 from tests.devstack.conftest import WebServer, serving
+from tests.devstack.echo import LARGE
 from tests.error_messages import check_error
 from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, ask, opened, reply
 from tests.stack import Stack, wait_until
@@ -117,6 +119,39 @@ def test_application_error_is_500_in_error_envelope(web: WebServer) -> None:
 def test_responses_to_head_and_204_have_no_body(web: WebServer) -> None:
     assert ask(web.port, b"HEAD /").body == b""
     assert (ask(web.port, b"GET /empty").status, ask(web.port, b"GET /empty").body) == (204, b"")
+
+
+def test_pipelined_requests_are_answered_in_their_order(web: WebServer) -> None:
+    paths = [b"/first", b"/empty", b"/second", b"/third"]
+    body = b"Content-Length: 3\r\n\r\nabc"
+    requests = [b"POST %b HTTP/1.1\r\nHost: x\r\n%b" % (path, body) for path in paths]
+    end = b"GET /end HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with opened(web.port, b"".join([*requests, end])) as client:
+        answered = b"".join(iter(partial(client.recv, 65_536), b"")).decode()
+    assert re.findall(r'"PATH_INFO": "(/\w+)"', answered) == ["/first", "/second", "/third", "/end"]
+    assert answered.count("HTTP/1.1 2") == 5
+
+
+def test_responses_that_a_client_does_not_read_do_not_pile_up(web: WebServer, tmp_path: Path) -> None:
+    answered, asked = tmp_path / "answered", 500
+    answered.touch()
+    request = f"GET /large?{answered} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    with opened(
+        web.port, request * asked + b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    ) as client:
+        wait_until(lambda: _stands_still(web, answered), 60)
+        assert 0 < answered.stat().st_size < asked / 2
+        received = sum(map(len, iter(partial(client.recv, 1_000_000), b"")))
+    assert received > asked * LARGE
+    assert answered.stat().st_size == asked
+
+
+def _stands_still(web: WebServer, file: Path) -> bool:
+    """Whether the file has bytes, and gets no more while the server answers others."""
+    before = file.stat().st_size
+    for _ in range(100):
+        ask(web.port, b"GET /")
+    return 0 < before == file.stat().st_size
 
 
 def test_incomplete_body_is_408_and_incomplete_head_is_closed_after_ten_seconds(web: WebServer) -> None:
