@@ -45,7 +45,9 @@ class ApplicationHandler(WSGIHandler):
         response = chain(request)
         response._resource_closers.append(request.close)
         cookies = [("Set-Cookie", cookie.output(header="")) for cookie in response.cookies.values()]
-        start_response(f"{response.status_code} {response.reason_phrase}", [*response.items(), *cookies])
+        start_response(
+            f"{response.status_code} {response.reason_phrase}", [*response.headers._store.values(), *cookies]
+        )
         return cast(HttpResponseBase, response)
 
     def _call_view(self, request: HttpRequest) -> HttpResponse:

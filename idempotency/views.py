@@ -83,6 +83,8 @@ def read_key(request: Request) -> str | None:
     raw: str | None = request.META.get("HTTP_IDEMPOTENCY_KEY")
     if raw is None:
         return None
+    if raw.isascii() and raw.isprintable() and raw.strip() and len(raw) <= MAX_KEY_LENGTH:
+        return raw
     try:
         # WSGI decodes headers as latin-1. The length is counted in UTF-8 characters.
         key: str = raw.encode("latin-1").decode("utf-8")

@@ -45,7 +45,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             cursor.execute(sql, values)
             return cursor
         self.close_if_health_check_failed()
-        self.ensure_connection()
+        if self.connection is None:
+            self.ensure_connection()
         if self._owner is not self.connection:
             self._raw_cursor = self.make_cursor(cast(Any, NumberingCursor(self.connection)))
             self._prepared = PreparedStatements(self.connection) if settings.DATABASE_PREPARE else None
