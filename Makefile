@@ -99,8 +99,10 @@ $(VENV)/.dev: $(VENV)/.uv requirements/dev.lock requirements/node/package-lock.j
 	@$(UV) pip sync --quiet --python $(PY) --require-hashes requirements/dev.lock
 	@mkdir -p $(VENV)/node && cp requirements/node/*.json $(VENV)/node/
 	@$(NPM_CI) --prefix $(VENV)/node > /dev/null
-	@# For a bare `pytest`: its plugin tests.servers is looked for before pytest knows this folder.
-	@echo "$(CURDIR)" > "$$($(PY) -c 'import site; print(site.getsitepackages()[0])')/project.pth"
+	@# For a bare `pytest`: its plugin tests.servers is looked for before pytest knows this folder. And for the
+	@# Python client, which is a package of its own.
+	@printf '%s\n' "$(CURDIR)" "$(CURDIR)/clients/python/src" \
+	  > "$$($(PY) -c 'import site; print(site.getsitepackages()[0])')/project.pth"
 	@touch $(VENV)/.run $@
 
 $(VENV)/.judges: $(VENV)/.dev $(wildcard requirements/judges/*)

@@ -1,0 +1,56 @@
+"""The values that requests may have."""
+
+from typing import Literal
+
+PaymentStatus = Literal["pending", "succeeded", "failed", "expired", "refunded"]
+TransactionStatus = Literal["succeeded", "failed", "pending", "refunded"]
+TransactionType = Literal["payment", "refund"]
+RefundStatus = Literal["pending", "completed", "failed", "canceled"]
+RefundReason = Literal["requested_by_customer", "duplicate", "fraudulent", "late_payment", "other"]
+ReturnPart = Literal["all", "excess"]
+WithdrawalStatus = Literal["pending", "processing", "succeeded", "failed", "canceled"]
+WebhookStatus = Literal["active", "disabled"]
+DeliveryState = Literal["pending", "succeeded", "failed", "held"]
+EventType = Literal[
+    "payment.pending",
+    "payment.succeeded",
+    "payment.failed",
+    "payment.exception",
+    "payment.exception_resolved",
+    "refund.completed",
+    "refund.failed",
+    "withdrawal.pending",
+    "withdrawal.processed",
+    "withdrawal.succeeded",
+    "withdrawal.failed",
+]
+Scenario = Literal[
+    "paid",
+    "declined",
+    "late",
+    "reported_late",
+    "twice",
+    "over",
+    "under",
+    "callback_lost",
+    "callback_repeated",
+    "unknown_reference",
+    "reversed",
+]
+BalanceTransactionType = Literal[
+    "payment",
+    "unconfirmed_payment",
+    "confirmed",
+    "refund_reserved",
+    "refund_paid",
+    "refund_released",
+    "refund_returned",
+    "withdrawal_reserved",
+    "withdrawal_paid",
+    "withdrawal_released",
+    "withdrawal_returned",
+    "reversal",
+    "unconfirmed_reversal",
+]
+StatusClass = Literal["2xx", "3xx", "4xx", "5xx"]
+Method = Literal["GET", "POST", "PATCH", "DELETE"]

@@ -1,0 +1,242 @@
+"""The Python client has a method for each operation of merchants, and each field of their objects."""
+
+import ast
+import inspect
+import sys
+import tomllib
+import typing
+from dataclasses import MISSING, fields
+from datetime import datetime
+from typing import Any
+
+import pytest
+import thaiqr
+from thaiqr import choices, models
+from thaiqr.calls import Awaiting, Blocking
+from thaiqr.client import ThaiQR
+from thaiqr.decoding import Model
+from thaiqr.resources import Resources
+
+from tests.clients import openapi
+from tests.stack import ROOT
+
+SOURCE = ROOT / "clients" / "python"
+# What each operation is called. `None`: left out.
+NAMES = {
+    "create_qr_code": "qr_codes.create",
+    "list_qr_codes": "qr_codes.list",
+    "get_qr_code": "qr_codes.get",
+    "expire_qr_code": "qr_codes.expire",
+    "create_payment": "payments.create",
+    "list_payments": "payments.list",
+    "get_payment": "payments.get",
+    "get_payment_timeline": "payments.timeline",
+    "list_payment_exceptions": "payments.list_exceptions",
+    "accept_payment_exception": "payments.accept_exception",
+    "return_payment_exception": "payments.return_exception",
+    "create_refund": "refunds.create",
+    "list_refunds": "refunds.list",
+    "get_refund": "refunds.get",
+    "set_refund_destination": "refunds.set_destination",
+    "cancel_refund": "refunds.cancel",
+    "create_webhook": "webhooks.create",
+    "list_webhooks": "webhooks.list",
+    "get_webhook": "webhooks.get",
+    "change_webhook": "webhooks.change",
+    "delete_webhook": "webhooks.delete",
+    "get_webhook_secret": "webhooks.get_secret",
+    "rotate_webhook_secret": "webhooks.rotate_secret",
+    "test_webhook": "webhooks.test",
+    "list_webhook_deliveries": "webhooks.deliveries",
+    "redeliver_webhook_delivery": "webhooks.redeliver",
+    "replay_webhook": "webhooks.replay",
+    "list_events": "events.list",
+    "get_event": "events.get",
+    "list_transactions": "transactions.list",
+    "get_transaction": "transactions.get",
+    "retrieve_balance": "balance.get",
+    "list_balance_transactions": "balance.transactions",
+    "create_withdrawal": "withdrawals.create",
+    "list_withdrawals": "withdrawals.list",
+    "get_withdrawal": "withdrawals.get",
+    "cancel_withdrawal": "withdrawals.cancel",
+    "list_banks": "banks.list",
+    "list_requests": "requests.list",
+    "get_request": "requests.get",
+    "pay_at_sandbox_bank": "sandbox.pay",
+    "advance_test_clock": "sandbox.advance_clock",
+    "get_test_clock": "sandbox.get_clock",
+    "reset_test_clock": "sandbox.reset_clock",
+    # A file for `manage.py import_statement`, which only operators of the service run.
+    "download_sandbox_bank_statement": None,
+}
+# The pages of a list use these by themselves. `before` reads backwards. `after_sequence` is `events.follow`.
+PAGING = {"limit", "offset", "before", "after_sequence"}
+OURS = {"self", "idempotency_key", "page_size"}
+SCHEMAS: dict[type[Model], tuple[str, ...]] = {
+    models.AccountDigits: ("AccountDigits",),
+    models.AdvancedSandboxClock: ("AdvancedClockObject",),
+    models.Balance: ("BalanceObject",),
+    models.BalanceTransaction: ("BalanceTransactionObject",),
+    models.Bank: ("BankObject",),
+    models.Card: ("Card",),
+    models.Delivery: ("DeliveryObject",),
+    models.DeliveryAttempt: ("DeliveryAttemptObject",),
+    models.EndpointHealth: ("HealthObject",),
+    models.FullLoggedRequest: ("FullRequestObject",),
+    models.LoggedRequest: ("RequestObject",),
+    models.MovedRows: ("MovedRows",),
+    models.Payer: ("Payer",),
+    models.Payment: ("PaymentObject",),
+    models.PaymentEventData: ("PaymentEventData", "PaymentExceptionEventData"),
+    models.PaymentException: ("PaymentExceptionObject",),
+    models.PingData: ("PingData",),
+    models.QrCode: ("QrCodeObject",),
+    models.Refund: ("RefundObject",),
+    models.RefundSummary: ("RefundSummary",),
+    models.ReplayResult: ("ReplayResultObject",),
+    models.SandboxClock: ("ClockObject",),
+    models.SandboxPayment: ("SandboxPaymentObject",),
+    models.TimelineEntry: ("TimelineEntry",),
+    models.Transaction: ("TransactionObject",),
+    models.Webhook: ("WebhookObject",),
+    models.WebhookSecret: ("WebhookSecret",),
+    models.Withdrawal: ("WithdrawalObject",),
+}
+EVENT_CLASSES = (models.PaymentEvent, models.RefundEvent, models.WithdrawalEvent, models.PingEvent)
+TYPES: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "boolean": (bool,),
+    "string": (str,),
+    "array": (tuple,),
+}
+
+
+def method(name: str) -> Any:
+    resource, _, attribute = name.partition(".")
+    return getattr(getattr(ThaiQR("tq_test_x", base_url="http://127.0.0.1"), resource), attribute)
+
+
+def test_every_operation_of_merchants_has_a_method() -> None:
+    assert set(NAMES) == set(openapi.merchant_operations())
+
+
+@pytest.mark.parametrize("operation", [each for each in NAMES if NAMES[each]])
+def test_methods_take_every_parameter_and_field_of_their_operation(operation: str) -> None:
+    described, name = openapi.merchant_operations()[operation], NAMES[operation] or ""
+    arguments = set(inspect.signature(method(name)).parameters)
+    assert arguments - OURS == (described.parameters - PAGING) | described.fields
+    assert ("idempotency_key" in arguments) == (described.method == "POST")
+    assert ("page_size" in arguments) == ("limit" in described.parameters)
+
+
+def test_following_events_takes_a_sequence() -> None:
+    assert set(inspect.signature(method("events.follow")).parameters) == {
+        "self", "after_sequence", "event", "page_size",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("model", SCHEMAS, ids=lambda model: model.__name__)
+def test_models_have_every_field_of_their_schema(model: type[Model]) -> None:
+    described: dict[str, Any] = {}
+    for name in SCHEMAS[model]:
+        described |= openapi.properties(openapi.SCHEMAS[name])
+    own = {field.name: field for field in fields(model) if field.name != "raw"}
+    assert set(own) == set(described)
+    always = set.intersection(*(set(openapi.SCHEMAS[name]["required"]) for name in SCHEMAS[model]))
+    for name, field in own.items():
+        is_required = field.default is MISSING
+        assert is_required == (name in always and not is_nullable(described[name])), name
+
+
+def is_nullable(schema: dict[str, Any]) -> bool:
+    kinds = [each.get("type") for each in schema.get("oneOf", ())]
+    return "null" in (schema.get("type") or "") or "null" in kinds or None in schema.get("enum", ())
+
+
+@pytest.mark.parametrize("model", SCHEMAS, ids=lambda model: model.__name__)
+def test_fields_of_models_have_the_type_of_their_schema(model: type[Model]) -> None:
+    described = openapi.properties(openapi.SCHEMAS[SCHEMAS[model][-1]])
+    hints = typing.get_type_hints(model)
+    for name, schema in described.items():
+        kinds = typing.get_args(hints[name]) or (hints[name],)
+        if schema.get("format") == "date-time":
+            assert datetime in kinds, name
+        elif isinstance(schema.get("type"), str) and schema["type"] in TYPES:
+            origin = typing.get_origin(hints[name])
+            assert set(TYPES[schema["type"]]) & {*kinds, origin}, name
+
+
+def test_every_model_is_compared_with_a_schema() -> None:
+    found = {kind for kind in vars(models).values() if isinstance(kind, type) and issubclass(kind, Model)}
+    ours = {Model, models.UnknownEvent, models._AnyEvent, models._Banks}
+    assert found == {*SCHEMAS, *EVENT_CLASSES, *ours}
+
+
+def test_every_event_type_has_a_class_with_its_data() -> None:
+    assert set(models.EVENTS) == set(openapi.DOCUMENT["webhooks"])
+    for name, kind in models.EVENTS.items():
+        message = openapi.DOCUMENT["webhooks"][name]["post"]["requestBody"]
+        data = message["content"]["application/json"]["schema"]["properties"]["data"]["$ref"]
+        assert data.rpartition("/")[2] in SCHEMAS[typing.get_type_hints(kind)["data"]], name
+
+
+@pytest.mark.parametrize(
+    ("alias", "schema", "field"),
+    [
+        (choices.PaymentStatus, "PaymentObject", "status"),
+        (choices.TransactionStatus, "TransactionObject", "status"),
+        (choices.RefundStatus, "RefundObject", "status"),
+        (choices.RefundReason, "RefundRequest", "reason"),
+        (choices.ReturnPart, "ReturnRequest", "part"),
+        (choices.WithdrawalStatus, "WithdrawalObject", "status"),
+        (choices.WebhookStatus, "WebhookChangeRequest", "status"),
+        (choices.DeliveryState, "DeliveryObject", "state"),
+        (choices.EventType, "WebhookRequest", "events"),
+        (choices.Scenario, "SandboxPaymentRequest", "scenario"),
+        (choices.BalanceTransactionType, "BalanceTransactionObject", "type"),
+    ],
+)
+def test_choices_are_the_values_of_the_schema(alias: Any, schema: str, field: str) -> None:
+    assert set(typing.get_args(alias)) == openapi.values_of(schema, field)
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    ours, theirs = (Resources[mode](NotSent()) for mode in (Blocking, Awaiting))  # type: ignore[valid-type]
+    assert {name: type(value) for name, value in vars(ours).items()} == {
+        name: type(value) for name, value in vars(theirs).items()
+    }
+
+
+class NotSent:
+    def send(self, call: Any) -> Any:
+        raise NotImplementedError
+
+    pages = send
+
+
+def test_version_of_the_client_is_that_of_the_api() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert thaiqr.__version__ == project["version"] == openapi.DOCUMENT["info"]["version"]
+
+
+def test_client_imports_nothing_of_the_service() -> None:
+    """Without the extra `cli` only httpx is installed."""
+    found: set[str] = set()
+    for source in (SOURCE / "src" / "thaiqr").glob("*.py"):
+        found |= imports(source.read_text())
+    assert {name for name in found if name not in sys.stdlib_module_names} == {
+        "httpx",
+        "thaiqr",
+    }
+
+
+def imports(source: str) -> set[str]:
+    """The first names of the modules that a source imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
