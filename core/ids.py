@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
@@ -14,6 +15,7 @@ BODY_LENGTH = 27
 TIME_LENGTH = 5  # the seconds; the other 22 characters are 130 bits of chance
 MAX_LENGTH = 31  # the longest prefix is four characters
 EPOCH = 1_700_000_000  # 2023-11-14: 62**5 seconds last until 2052
+READ_AHEAD = 512  # random bytes: those of about ten ids
 _MAX_SECONDS: int = len(ALPHABET) ** TIME_LENGTH - 1
 _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
 T = TypeVar("T")
@@ -54,8 +56,33 @@ def random_text(length: int, alphabet: str = ALPHABET) -> str:
     table, dropped = _tables(alphabet)
     text = b""
     while len(text) < length:
-        text += os.urandom(2 * length).translate(table, dropped)
+        text += _randomness.take(2 * length).translate(table, dropped)
     return text[:length].decode()
+
+
+class _Randomness(threading.local):
+    """Random bytes of the system, read ahead by each thread.
+
+    A call of the system opens the interpreter lock, and a thread under load then waits for it. Each byte is
+    used once. A fork reads its own, as it would have those of its parent.
+    """
+
+    _bytes, _used, _process = b"", 0, 0
+
+    def take(self, number: int) -> bytes:
+        end = self._used + number
+        if end > len(self._bytes) or self._process != os.getpid():
+            self._bytes, self._used, self._process, end = (
+                os.urandom(READ_AHEAD + number),
+                0,
+                os.getpid(),
+                number,
+            )
+        taken, self._used = self._bytes[self._used : end], end
+        return taken
+
+
+_randomness = _Randomness()
 
 
 @lru_cache

@@ -1,7 +1,6 @@
 """Middleware of every request: request id, security headers, one JSON access line."""
 
 import re
-import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from core import (
     errors,
     finished_requests,
     http,
+    ids,
     personal_data,
     received,
     request_context,
@@ -32,6 +32,7 @@ from core import (
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+HEX = "0123456789abcdef"
 _DENIED_STATUSES = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
 # Workers call the API of the sandbox bank, which has no pages.
@@ -86,7 +87,7 @@ def request_id_of(request: Any) -> str:
 
 def _request_id(request: HttpRequest) -> str:
     value = request.META.get("HTTP_X_REQUEST_ID", "")
-    return value if _SAFE_REQUEST_ID.fullmatch(value) else "req_" + secrets.token_hex(12)
+    return value if _SAFE_REQUEST_ID.fullmatch(value) else "req_" + ids.random_text(24, HEX)
 
 
 def _body_error(request: HttpRequest) -> HttpResponse | None:
