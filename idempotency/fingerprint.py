@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
+from core import hmacs
 from core.strict_json import OtherNumber
 from idempotency.errors import IdempotencyKeyReused
 
@@ -28,20 +29,17 @@ class Fingerprint:
     @property
     def digest(self) -> bytes:
         """The hash by the newest key, as it is stored."""
-        return self._hmac(settings.IDEMPOTENCY_KEYS[0])
+        return hmacs.sha256(settings.IDEMPOTENCY_KEYS[0], self.request)
 
     @property
     def digests(self) -> list[bytes]:
         """The hashes by all keys, the newest first."""
-        return [self._hmac(key) for key in settings.IDEMPOTENCY_KEYS]
+        return [hmacs.sha256(key, self.request) for key in settings.IDEMPOTENCY_KEYS]
 
     def check(self, stored: bytes) -> None:
         """Raises IdempotencyKeyReused unless `stored` is the hash of this request, by any key."""
         if not any(hmac.compare_digest(digest, stored) for digest in self.digests):
             raise IdempotencyKeyReused()
-
-    def _hmac(self, key: str) -> bytes:
-        return hmac.digest(key.encode(), self.request, "sha256")
 
 
 def _with_integers(body: Any) -> Any:
