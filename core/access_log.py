@@ -31,7 +31,8 @@ class AccessLog:
 
     def add(self, line: str) -> None:
         self._lines.append(line)
-        self._has_lines.set()
+        if not self._has_lines.is_set():  # the writer clears it before it takes lines
+            self._has_lines.set()
         # A forked process has this object without its thread.
         if self._writer is None or not self._writer.is_alive():
             self._writer = threading.Thread(target=self._run, name="access log", daemon=True)
