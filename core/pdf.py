@@ -9,14 +9,14 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import qrcode
 from fpdf import FPDF
 from qrcode.constants import ERROR_CORRECT_M
 
+from core.outlines import FONT_FILES
+
 FONT = "Sarabun"
-FONTS = Path(__file__).parent / "fonts"
 CONTENT_TYPE = "application/pdf"
 # 7.4 s of CPU, with a Thai name for every five rows.
 MAX_ROWS = 5_000
@@ -136,8 +136,8 @@ class _Pages(FPDF):
     def __init__(self, title: str) -> None:
         super().__init__(format="A4")
         self._title = title
-        self.add_font(FONT, "", FONTS / "Sarabun-Regular.ttf")
-        self.add_font(FONT, "B", FONTS / "Sarabun-Bold.ttf")
+        self.add_font(FONT, "", FONT_FILES[False])
+        self.add_font(FONT, "B", FONT_FILES[True])
         self._hold_fonts()
         self.set_margins(MARGIN, MARGIN)
         self.set_auto_page_break(True, margin=MARGIN + LINE)
