@@ -30,25 +30,22 @@ Matrix = list[list[bool]]
 @lru_cache(CACHED_PICTURES)
 def png(payload: str) -> bytes:
     """Draw a black and white PNG, at least 512 pixels wide, with whole pixels for each module."""
-    matrix = _matrix(payload)
+    matrix = modules(payload)
     scale = _scale(matrix)
     width = scale * len(matrix)
     pixels = b"".join((b"\0" + _row(line, scale)) * scale for line in matrix)  # 0: the row is not filtered
-    header = struct.pack(">IIBBBBB", width, width, 1, 0, 0, 0, 0)  # 1 bit a pixel, grayscale
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(pixels)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
+    return png_file(width, width, pixels)
 
 
 @lru_cache(CACHED_PICTURES)
 def svg(payload: str) -> bytes:
     """Draw an SVG of the same size: one black path with a rectangle for each run of modules."""
-    matrix = _matrix(payload)
+    matrix = modules(payload)
     size, width = len(matrix), _scale(matrix) * len(matrix)
-    dark = "".join(_runs(y, line) for y, line in enumerate(matrix))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{width}"'
         f' viewBox="0 0 {size} {size}" shape-rendering="crispEdges">'
-        f'<rect width="{size}" height="{size}" fill="#fff"/><path d="{dark}"/></svg>'
+        f'<rect width="{size}" height="{size}" fill="#fff"/><path d="{svg_runs(matrix)}"/></svg>'
     ).encode()
 
 
@@ -58,7 +55,21 @@ def status_image(word: str, image_format: str) -> bytes:
     return (STATUS_IMAGES / f"{word}.{image_format}").read_bytes()
 
 
-def _matrix(payload: str) -> Matrix:
+def png_file(width: int, height: int, rows: bytes | bytearray, palette: bytes = b"") -> bytes:
+    """A PNG of these rows: a bit for each pixel, or with a palette a byte. Each row begins with a 0."""
+    depth, kind = (8, 3) if palette else (1, 0)
+    header = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)
+    colors = [(b"PLTE", palette)] if palette else []
+    chunks = [(b"IHDR", header), *colors, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
+
+
+def svg_runs(matrix: Matrix) -> str:
+    """The dark modules as a path of an SVG, with a rectangle for each run."""
+    return "".join(_runs(y, line) for y, line in enumerate(matrix))
+
+
+def modules(payload: str) -> Matrix:
     """The modules with the quiet zone; True is dark."""
     symbol = QRCode(error_correction=ERROR_CORRECT_M, border=QUIET_ZONE, mask_pattern=MASK)
     symbol.add_data(payload)
