@@ -32,6 +32,7 @@ THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes", qr_codes.QrCodeViewSet, {"get": "list", "post": "create"}),
     ("qr-codes/<str:qr_code_id>", qr_codes.QrCodeViewSet, {"get": "retrieve"}),
+    ("qr-codes/<str:qr_code_id>/card", qr_codes.QrCodeViewSet, {"get": "card"}),
     ("qr-codes/<str:qr_code_id>/expire", qr_codes.QrCodeViewSet, {"post": "expire"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
@@ -117,6 +118,7 @@ urlpatterns = [
     path("pay/cards/<str:payment_id>", card_responses.return_page),
     path("pay/<str:qr_code_id>", payment_page.page, name="payment-page"),
     path("pay/<str:qr_code_id>/state", payment_page.state, name="payment-page-state"),
+    path("pay/<str:qr_code_id>/card.png", payment_page.card, name="payment-page-card"),
     path("admin", RedirectView.as_view(url="/admin/")),
     # Django's "view on site" would query the database, and no object here has such a page.
     re_path("^admin/r/", api.not_found),

@@ -27,6 +27,14 @@ class TooManyPageRequests(RateLimitExceeded):
     message = "Too many requests from this network. Try again in {retry_after} s."
 
 
+class QrCodeInReview(QrCodeGone):
+    message = "Do not pay this QR code: money arrived for it that does not match."
+
+
+class TooManyCards(RateLimitExceeded):
+    message = "Too many cards of this merchant. Try again in {retry_after} s."
+
+
 InvalidFormat = invalid_field("format", "png or svg")
 InvalidExpiryMinutes = invalid_field("expiry_minutes", "an integer from 1 to 1440 minutes")
 InvalidClientName = invalid_field("client_name", "a string of 1 to 140 characters")

@@ -4,7 +4,7 @@ from django.db import models
 
 from core.columns import PublicIdKey
 from merchants.models import Merchant
-from payments.models import Payment
+from payments.models import Payment, PaymentStatus
 
 
 class QrCodeQuerySet(models.QuerySet["QrCode"]):
@@ -40,3 +40,8 @@ class QrCode(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+def word_of(status: str) -> str:
+    """What the picture of a code that cannot be paid shows. A failed payment looks like an expired one."""
+    return "paid" if status in (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED) else "expired"

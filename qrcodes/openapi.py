@@ -7,7 +7,7 @@ from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from payments import usual_amounts
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
-from qrcodes.serializers import ImageQuery, QrCodeList, QrCodeObject, QrCodeQuery, QrCodeRequest
+from qrcodes.serializers import CardQuery, ImageQuery, QrCodeList, QrCodeObject, QrCodeQuery, QrCodeRequest
 
 _GIVEN = {"amount": 150_000, "currency": "THB", "reference": "INV-2026-0042", "metadata": {"table": 4}}
 QR_CODE = _GIVEN | {
@@ -81,4 +81,16 @@ image = Operation(
     headers=("Ignored-Parameters",),
     responses={200: _PICTURES, 410: _PICTURES},
     errors=(InvalidFormat, QrCodeNotFound, QrCodeGone),
+)
+card = Operation(
+    name="get_qr_code_card",
+    tag=Tag.QR_CODES,
+    scope=Scope.PAYMENTS_READ,
+    summary="Card of a QR code",
+    description="A picture to send or to print: the code in a frame, with the shop's name, the amount, the "
+    "reference and the expiry. Only a code that can be paid has one. The payment page offers it as a PNG "
+    "without a key: `/pay/{qr_code_id}/card.png`.",
+    query=CardQuery,
+    responses={200: {"image/png": {}, "image/svg+xml": {}, "application/pdf": {}}},
+    errors=(QrCodeNotFound, QrCodeGone),
 )

@@ -23,10 +23,14 @@ from core.rate_limits import RateLimit
 from merchants import page_origins
 from merchants.models import Merchant, Mode
 from payments.models import HELD_EXCESS_STATUSES, HELD_STATUSES, Payment, PaymentStatus
-from qrcodes.errors import QrCodeNotFound, TooManyPageRequests
+from qrcodes import images, qr_cards
+from qrcodes.errors import QrCodeGone, QrCodeInReview, QrCodeNotFound, TooManyPageRequests
+from qrcodes.models import word_of
+from qrcodes.qr_cards import CardRequest
 
 # Requests of one network for pages and their states. The customers of a shop share the network of its Wi-Fi.
 RATE = RateLimit(per_second=50, burst=200)
+CARD_RATE = RateLimit(per_second=2, burst=30)  # each is drawn for 25 ms
 LANGUAGES = {"th": "ไทย", "en": "English"}
 # Banks report late. An older expired page does not ask any more.
 ASKS_AFTER_EXPIRY = timedelta(hours=1)
@@ -103,17 +107,41 @@ def state(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     return HttpResponse(orjson.dumps({"state": shown.state}), content_type=http.JSON, headers=headers)
 
 
-def _check_rate(request: HttpRequest) -> None:
+@get_or_head_only
+def card(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    """The card as a PNG. Once the code shall not be paid: 410 with a picture of its status."""
+    try:
+        payment = _find(request, qr_code_id)
+        check_payable(payment, clock.now())
+        _check_rate(request, "payment-card", CARD_RATE)
+        return qr_cards.respond(request, payment, CardRequest(lang=_language(request)))
+    except QrCodeGone as error:
+        picture = images.status_image(word_of(str(error.context["status"])), "png")
+        return HttpResponse(picture, status=error.status, content_type="image/png")
+    except ApiError as error:
+        return error_response(error, request)
+
+
+def check_payable(payment: Payment, now: datetime) -> None:
+    """Raises QrCodeGone unless the code waits for its money, and no other money arrived for it."""
+    shown = _shown(payment, now)
+    if shown.state == PageState.REVIEW:
+        raise QrCodeInReview(status=shown.state)
+    if shown.state != PageState.PENDING:
+        raise QrCodeGone(status=payment.status_at(now))
+
+
+def _check_rate(request: HttpRequest, name: str, rate: RateLimit) -> None:
     """Raises TooManyPageRequests."""
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
-    room = rate_limits.consume(f"payment-page:{network}", RATE)
+    room = rate_limits.consume(f"{name}:{network}", rate)
     if room is not None and not room.allowed:
         raise TooManyPageRequests(retry_after=room.retry_after)
 
 
 def _find(request: HttpRequest, qr_code_id: str) -> Payment:
     """The payment of the code. Raises TooManyPageRequests, QrCodeNotFound."""
-    _check_rate(request)
+    _check_rate(request, "payment-page", RATE)
     payments = Payment.objects.filter(qr_code_id=qr_code_id)
     return ids.find(qr_code_id, "qr_", payments.first, QrCodeNotFound)
 

@@ -5,6 +5,7 @@ from rest_framework import serializers
 from core import fields, money, response_fields
 from core.paging import PeriodPageQuery
 from payments.models import PaymentStatus
+from qrcodes import qr_cards
 
 DEFAULT_EXPIRY = 15
 MAX_EXPIRY = 1440
@@ -59,6 +60,21 @@ class ImageQuery(serializers.Serializer[Any]):
     """Parameters of the picture, for the API document. The view reads them itself."""
 
     format = fields.Choice(IMAGE_FORMATS, required=False, help_text="Takes precedence over `Accept`.")
+
+
+class CardQuery(serializers.Serializer[Any]):
+    """Parameters of the card."""
+
+    format = fields.Choice(
+        list(qr_cards.FORMATS), default=qr_cards.PNG, help_text="`pdf` is one page of outlines, with a bleed."
+    )
+    size = fields.QueryInteger(
+        min_value=qr_cards.MIN_SIZE,
+        max_value=qr_cards.MAX_SIZE,
+        default=qr_cards.DEFAULT_SIZE,
+        help_text="Width in pixels. A PDF has 300 of them an inch: 1240 is A6.",
+    )
+    lang = fields.Choice(qr_cards.LANGUAGES, default="th", help_text="The language of its texts.")
 
 
 class QrCodeObject(serializers.Serializer[Any]):

@@ -17,25 +17,20 @@ from merchants.api import MerchantViewSet, merchant_of
 from merchants.authentication import ReadWithKey
 from payments import search, usual_amounts
 from payments.models import Payment, PaymentStatus
-from qrcodes import images, services
+from qrcodes import images, payment_page, qr_cards, services
 from qrcodes import openapi as docs
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
-from qrcodes.serializers import IMAGE_FORMATS, QR_CODE_REQUEST, QrCodeQuery
+from qrcodes.models import word_of
+from qrcodes.qr_cards import CardRequest
+from qrcodes.serializers import IMAGE_FORMATS, QR_CODE_REQUEST, CardQuery, QrCodeQuery
 from qrcodes.shapes import qr_code_object
 from webhooks import events
 from webhooks.delivery import wakeup
 
-QUERY = QrCodeQuery()
+QUERY, CARD_QUERY = QrCodeQuery(), CardQuery()
 PNG, SVG = "png", "svg"
 MEDIA_TYPES = {PNG: "image/png", SVG: "image/svg+xml"}
 DRAW: dict[str, Callable[[str], bytes]] = {PNG: images.png, SVG: images.svg}
-# The picture of a code that can no longer be paid. A failed payment shows the same as an expired one.
-STATUS_WORDS = {
-    PaymentStatus.SUCCEEDED: "paid",
-    PaymentStatus.REFUNDED: "paid",
-    PaymentStatus.EXPIRED: "expired",
-    PaymentStatus.FAILED: "expired",
-}
 
 
 class QrCodeViewSet(MerchantViewSet):
@@ -69,6 +64,13 @@ class QrCodeViewSet(MerchantViewSet):
     def retrieve(self, request: Request, qr_code_id: str) -> ApiResponse:
         qr_code = services.find(qr_code_id, merchant=merchant_of(request))
         return ApiResponse.of(qr_code_object(qr_code, clock.now()))
+
+    @docs.card
+    def card(self, request: Request, qr_code_id: str) -> HttpResponse:
+        wanted, merchant = CardRequest(**api.read_query(CARD_QUERY, request)), merchant_of(request)
+        payment = services.find(qr_code_id, merchant=merchant).payment
+        payment_page.check_payable(payment, clock.now())
+        return qr_cards.respond(request._request, payment, wanted)
 
     @docs.expire
     @idempotent
@@ -109,7 +111,7 @@ def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     is_pending = status == PaymentStatus.PENDING
     if not is_pending and _wants_json(request):
         raise QrCodeGone(status=status)
-    text, media_type = qr_code.qr_data if is_pending else STATUS_WORDS[status], MEDIA_TYPES[image_format]
+    text, media_type = qr_code.qr_data if is_pending else word_of(status), MEDIA_TYPES[image_format]
     etag = '"' + hashlib.sha256(f"{media_type} {text}".encode()).hexdigest()[:32] + '"'
     headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept", "X-Robots-Tag": "noindex"}
     if not is_pending:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from tests.browser.conftest import DESKTOP
 from tests.browser.test_console import serious_faults
 from tests.flows.conftest import ShopClient
+from tests.qrcodes.test_image_view import texts_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.slow
@@ -100,3 +102,19 @@ def test_page_is_readable(
         page.set_viewport_size(size)
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert serious_faults(page) == []
+
+
+def test_saved_card_and_its_svg_are_decoded(
+    customer: BrowserContext, stack: Stack, shop_client: ShopClient
+) -> None:
+    code = shop_client.qr_code(reference="INV-2026-0042")
+    page = open_page(customer, code)
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="Save the picture").click()
+    assert texts_in(saved.value.path().read_bytes()) == [code["qr_data"]]
+    url = f"{stack.base_url}/v1/qr-codes/{code['qr_code_id']}/card?format=svg"
+    headers = {"Authorization": f"Bearer {shop_client.secret_key}"}
+    for size in (200, 512):
+        drawn = requests.get(f"{url}&size={size}", headers=headers, timeout=60).text
+        page.set_content(drawn)
+        assert texts_in(page.locator("svg").screenshot()) == [code["qr_data"]]
