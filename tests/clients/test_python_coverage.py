@@ -27,6 +27,8 @@ NAMES = {
     "list_qr_codes": "qr_codes.list",
     "get_qr_code": "qr_codes.get",
     "expire_qr_code": "qr_codes.expire",
+    # A picture. The client reads JSON.
+    "get_qr_code_card": None,
     "create_payment": "payments.create",
     "list_payments": "payments.list",
     "get_payment": "payments.get",
