@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -6,8 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from approvals.models import Approval, PayoutAccount, PayoutPolicy
 from audit_trail.act_pages import ActingAdmin
 from console import (
+    outgoing_summary,
     payment_page,
     staff_admin,  # noqa: F401 (registers staff and roles)
+    summaries,
 )
 from console.approval_admin import ApprovalAdmin
 from console.lockout_acts import LOCKOUT_ACTS
@@ -15,10 +18,15 @@ from console.merchant_page import MerchantPageAdmin
 from console.models import LoginThrottle
 from console.payment_acts import PAYMENT_ACTS
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
+from console.summaries import Summary
 from core import clock
 from merchants.models import Merchant
 from payments.admin import PaymentAdmin
 from payments.models import Payment
+from refunds.admin import RefundAdmin
+from refunds.models import Refund
+from withdrawals.admin import WithdrawalAdmin
+from withdrawals.models import Withdrawal
 
 admin.site.register(Approval, ApprovalAdmin)
 admin.site.register(Merchant, MerchantPageAdmin)
@@ -54,3 +62,34 @@ class PaymentWithTimelineAdmin(PaymentAdmin):
         return super().render_change_form(
             request, context, add=add, change=change, form_url=form_url, obj=obj
         )
+
+
+class OutgoingPageAdmin(ActingAdmin):
+    """A page that begins with how a refund or withdrawal stands, and shows no empty values."""
+
+    change_form_template = "admin/outgoing.html"
+
+    def summary_of(self, row: Any, now: datetime) -> Summary:
+        raise NotImplementedError
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        names = super().get_fields(request, obj)
+        return names if obj is None else [name for name in names if self.has_value(obj, name)]
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        context |= summaries.context(request, self.summary_of(kwargs["obj"], clock.now()))
+        return super().render_change_form(request, context, *args, **kwargs)
+
+
+@admin.register(Refund)
+class RefundPageAdmin(OutgoingPageAdmin, RefundAdmin):
+    def summary_of(self, row: Refund, now: datetime) -> Summary:
+        return outgoing_summary.of_refund(row, now)
+
+
+@admin.register(Withdrawal)
+class WithdrawalPageAdmin(OutgoingPageAdmin, WithdrawalAdmin):
+    def summary_of(self, row: Withdrawal, now: datetime) -> Summary:
+        return outgoing_summary.of_withdrawal(row, now)

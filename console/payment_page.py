@@ -9,7 +9,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from console import payment_summary
+from console import payment_summary, summaries
+from core import personal_data
 from ledger.models import Entry
 from payments.models import Payment, PaymentStatus
 from reconciliation.models import BankTransaction
@@ -23,21 +24,20 @@ MAX_ROWS = 20
 
 @dataclass(frozen=True, slots=True)
 class ShownDelivery:
-    """A delivery of an event of the payment, and its last attempt."""
+    """A delivery of an event of the payment, what it sends, and its last attempt."""
 
     delivery: Delivery
+    request: str
     attempt: DeliveryAttempt | None
 
 
 def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, Any]:
     """What `admin/payment.html` shows. Each part needs the right to view its model."""
     may_view = request.user.has_perm
-    summary = payment_summary.of(payment, now)
     is_pending = payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
     return {
         "page": pages.staff_page(payment, request.GET.get("from", "")),
-        "summary": summary,
-        "may_follow": not summary.permission or may_view(summary.permission),
+        **summaries.context(request, payment_summary.of(payment, now)),
         "undelivered": payment_summary.undelivered(payment),
         "picture_url": f"/v1/qr-codes/{payment.qr_code_id}/image?format=svg" if is_pending else "",
         "bank_transactions": _bank_transactions(payment)
@@ -66,10 +66,14 @@ def _deliveries(payment: Payment) -> list[ShownDelivery]:
         *payment.exceptions.values_list("pk", flat=True)[:MAX_ROWS],
     ]
     newest_first = DeliveryAttempt.objects.order_by("-number")
-    found = Delivery.objects.filter(event__subject_id__in=subjects).select_related("endpoint")
+    found = Delivery.objects.filter(event__subject_id__in=subjects).select_related("endpoint", "event")
     attempts = Prefetch("attempt_set", queryset=newest_first)
     return [
-        ShownDelivery(delivery, next(iter(delivery.attempt_set.all()), None))
+        ShownDelivery(
+            delivery,
+            personal_data.message(bytes(delivery.event.body).decode()),
+            next(iter(delivery.attempt_set.all()), None),
+        )
         for delivery in found.prefetch_related(attempts).order_by("-created_at", "-id")[:MAX_ROWS]
     ]
 

@@ -1,16 +1,14 @@
 """One sentence that says how a payment stands and what to do next."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from django.contrib.admin.utils import quote
 from django.db.models import Q
 from django.urls import reverse
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from approvals.models import Approval
+from console import summaries
+from console.summaries import Summary
 from core import money
 from payments.admin import SUSPENSE_STATUSES
 from payments.models import Payment, PaymentException, PaymentStatus
@@ -20,20 +18,6 @@ from webhooks.models import Delivery, DeliveryState
 
 # A payment rarely has more than three.
 MAX_REFUNDS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The sentence, its colour, and a link to what is to do, if anything.
-
-    permission: what a reader needs for the page of the link, if less than all readers have it.
-    """
-
-    text: str
-    tone: str
-    url: str = ""
-    link: str = ""
-    permission: str = ""
 
 
 def of(payment: Payment, now: datetime) -> Summary:
@@ -56,7 +40,9 @@ def undelivered(payment: Payment) -> Summary | None:
     if found is None:
         return None
     text = _("The merchant's server did not accept the event %(type)s.") % {"type": found.event_type}
-    return Summary(text, "wait", _page("webhooks_delivery", found.id), _("See why, and send it again"))
+    return Summary(
+        text, "wait", summaries.page("webhooks_delivery", found.id), _("See why, and send it again")
+    )
 
 
 def _of_exception(payment: Payment) -> Summary | None:
@@ -65,7 +51,7 @@ def _of_exception(payment: Payment) -> Summary | None:
     found = payment.exceptions.filter(status__in=SUSPENSE_STATUSES).order_by("reported_at", "id").first()
     if found is None:
         return None
-    url = _page("reconciliation_reconciliationexception", found.id)
+    url = summaries.page("reconciliation_reconciliationexception", found.id)
     if found.status in ("sending_back", "excess_sending_back"):
         amount = money.display(found.held_amount)
         text = _("%(amount)s is on its way back to the payer.") % {"amount": amount}
@@ -92,7 +78,7 @@ def _of_refund(payment: Payment) -> Summary | None:
     if found is None:
         return None
     values = {"amount": money.display(found.amount)}
-    url, link = _page("refunds_refund", found.id), _("See the refund")
+    url, link = summaries.page("refunds_refund", found.id), _("See the refund")
     if found.awaiting_approval:
         return _of_approval(found, values)
     if not found.route:
@@ -104,11 +90,10 @@ def _of_refund(payment: Payment) -> Summary | None:
 
 def _of_approval(refund: Refund, values: dict[str, str]) -> Summary:
     text = _("A refund of %(amount)s waits for approval by a second person.") % values
-    approval_id = Approval.objects.waiting().filter(subject_id=refund.id).values_list("pk", flat=True).first()
-    if approval_id is None:
-        return Summary(text, "wait", _page("refunds_refund", refund.id), _("See the refund"))
-    url = _page("approvals_approval", approval_id)
-    return Summary(text, "wait", url, _("Approve or reject it"), "approvals.view_approval")
+    approval = summaries.waiting_approval(refund.id)
+    if approval is None:
+        return Summary(text, "wait", summaries.page("refunds_refund", refund.id), _("See the refund"))
+    return summaries.for_approval(text, approval.id)
 
 
 def _of_returned_refund(payment: Payment) -> Summary | None:
@@ -123,7 +108,7 @@ def _of_returned_refund(payment: Payment) -> Summary | None:
     if waiting is None:
         return None
     text = _("A refund of %(amount)s came back from the bank.") % {"amount": money.display(amounts[waiting])}
-    url = _page("reconciliation_reconciliationexception", waiting)
+    url = summaries.page("reconciliation_reconciliationexception", waiting)
     return Summary(text, "bad", url, _("Decide what happens to it"))
 
 
@@ -138,7 +123,7 @@ def _of_failed_refund(payment: Payment) -> Summary | None:
         "Paid, but a refund of %(amount)s failed (%(code)s). Ask the customer for another account, and "
         "refund again."
     ) % {"amount": money.display(newest.amount), "code": newest.failure_code}
-    return Summary(text, "bad", _page("refunds_refund", newest.id), _("See the refund"))
+    return Summary(text, "bad", summaries.page("refunds_refund", newest.id), _("See the refund"))
 
 
 def _of_status(payment: Payment, now: datetime) -> Summary:
@@ -147,7 +132,7 @@ def _of_status(payment: Payment, now: datetime) -> Summary:
         case PaymentStatus.PENDING:
             return _with_slip(payment, _pending(payment, now), "info")
         case PaymentStatus.SUCCEEDED:
-            values = {"amount": money.display(payment.received), "at": _at(payment.completed_at)}
+            values = {"amount": money.display(payment.received), "at": summaries.at(payment.completed_at)}
             paid = _("Paid: %(amount)s on %(at)s.") % values
             if not payment.amount_refunded:
                 rest = _("Nothing is left to do.")
@@ -166,7 +151,7 @@ def _of_status(payment: Payment, now: datetime) -> Summary:
             return Summary(text % values, "calm")
         case PaymentStatus.EXPIRED:
             text = _("Not paid: it expired on %(at)s. The customer needs a new code to pay.")
-            return _with_slip(payment, text % {"at": _at(payment.expires_at)}, "calm")
+            return _with_slip(payment, text % {"at": summaries.at(payment.expires_at)}, "calm")
 
 
 def _with_slip(payment: Payment, text: str, tone: str) -> Summary:
@@ -182,20 +167,12 @@ def _pending(payment: Payment, now: datetime) -> str:
     if payment.authorize_uri:
         how = _("The customer must confirm the charge at the bank of the card.")
         return f"{unpaid} {how}"
-    until = _("It expires on %(at)s.") % {"at": _at(payment.expires_at)} if payment.expires_at else ""
+    until = (
+        _("It expires on %(at)s.") % {"at": summaries.at(payment.expires_at)} if payment.expires_at else ""
+    )
     due_at = Inquiry.objects.filter(payment=payment).values_list("due_at", flat=True).first()
     if due_at is not None and due_at <= now:
         unpaid = _("Not paid yet. The bank is asked again in a moment.")
     elif due_at is not None:
-        is_today = localtime(due_at).date() == localtime(now).date()
-        at = f"{localtime(due_at):%H:%M:%S}" if is_today else _at(due_at)
-        unpaid = _("Not paid yet. The bank is asked again at %(at)s.") % {"at": at}
+        unpaid = _("Not paid yet. The bank is asked again at %(at)s.") % {"at": summaries.soon(due_at, now)}
     return f"{unpaid} {until}".strip()
-
-
-def _at(at: datetime | None) -> str:
-    return "-" if at is None else f"{localtime(at):%Y-%m-%d %H:%M:%S}"
-
-
-def _page(model: str, key: str) -> str:
-    return reverse(f"admin:{model}_change", args=[quote(key)])

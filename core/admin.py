@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.utils import unquote
+from django.contrib.admin.utils import get_fields_from_path, unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db import DataError
@@ -17,8 +17,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_columns, admin_lists, money, personal_data, security_log, staff_acts
+from core import admin_columns, admin_lists, ids, money, personal_data, security_log, staff_acts
 from core.admin_exports import ExportPages
+from core.columns import PublicIdKey
 from core.security_log import SecurityEvent
 
 # Lookups in the address of a list at which PostgreSQL or Python may fail.
@@ -114,6 +115,11 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
             for title, options in super().get_fieldsets(request, obj)
         ]
 
+    def has_value(self, row: Any, name: str) -> bool:
+        """Whether a row has something to show under the name of a field or a method of this page."""
+        show = getattr(self, name, None)
+        return (show(row) if show else getattr(row, name)) not in (None, "", False)
+
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Without the help texts of columns, which are for developers."""
         none = {field.name: "" for field in self.opts.fields}
@@ -152,10 +158,16 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
         return queryset.filter(pk__in=found), False
 
     def _found(self, field: str, text: str) -> Iterable[Any]:
-        lookup = field.removeprefix("=") if field.startswith("=") else f"{field}__icontains"
+        is_whole = field.startswith("=")
+        lookup = field.removeprefix("=") if is_whole else f"{field}__icontains"
+        if is_whole and self._is_public_id(lookup) and not ids.looks_right(text, ""):
+            return ()  # without a query: no row has such an id
         rows: Any = self.model._default_manager.filter(**{lookup: text})
         found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: admin_lists.MAX_FOUND]
         return found
+
+    def _is_public_id(self, lookup: str) -> bool:
+        return isinstance(get_fields_from_path(self.model, lookup)[-1], PublicIdKey)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

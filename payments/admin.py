@@ -25,6 +25,8 @@ from payments.models import (
 
 # Statuses of exceptions whose money is still in suspense.
 SUSPENSE_STATUSES = [*HELD_STATUSES, *HELD_EXCESS_STATUSES]
+# A page shows the oldest. A payment rarely has more than two.
+MAX_EXCEPTIONS = 20
 REASONS = {
     "duplicate": _("Paid twice"),
     "amount_mismatch": _("Wrong amount"),
@@ -77,12 +79,19 @@ class PaymentAdmin(ActingAdmin):
     @admin.display(description=_("in suspense"))
     def suspense_baht(self, payment: Payment) -> str | None:
         """Money of exceptions that staff have not resolved."""
-        waiting = payment.exceptions.filter(status__in=SUSPENSE_STATUSES) if payment.has_exceptions else ()
-        if not waiting:
+        if not payment.has_exceptions:
             return None
-        links = ((_page_of(each.id), REASONS.get(each.reason, each.reason)) for each in waiting)
+        waiting = payment.exceptions.filter(status__in=SUSPENSE_STATUSES).order_by("reported_at", "id")
+        found = list(waiting[: MAX_EXCEPTIONS + 1])
+        if not found:
+            return None
+        shown = found[:MAX_EXCEPTIONS]
+        links = ((_page_of(each.id), REASONS.get(each.reason, each.reason)) for each in shown)
         pages = format_html_join(", ", '<a href="{}">{}</a>', links)
-        return format_html("{}: {}", money.display(sum(each.held_amount for each in waiting)), pages)
+        amount = money.display(sum(each.held_amount for each in shown))
+        if len(found) > len(shown):
+            amount = gettext("at least %(amount)s") % {"amount": amount}
+        return format_html("{}: {}", amount, pages)
 
     @admin.display(description=_("refunded"))
     def refunded_baht(self, payment: Payment) -> str | None:
@@ -119,17 +128,13 @@ class PaymentAdmin(ActingAdmin):
             _("Times"): ["created_at", "expires_at", "completed_at", "updated_at"],
         }
         shown = {
-            title: [name for name in fields if self._has_value(obj, name)] for title, fields in parts.items()
+            title: [name for name in fields if self.has_value(obj, name)] for title, fields in parts.items()
         }
         return [
             (title, {"fields": admin_columns.details(self, fields)})
             for title, fields in shown.items()
             if fields
         ]
-
-    def _has_value(self, payment: Payment, name: str) -> bool:
-        show = getattr(self, name, None)
-        return (show(payment) if show else getattr(payment, name)) not in (None, "", False)
 
 
 @admin.register(CardCharge)

@@ -42,7 +42,8 @@ def _complete(result: TransferResult) -> Callable[[Transfer, dict[str, Any], dat
     return run
 
 
-def _is_overdue(transfer: Transfer, now: datetime) -> bool:
+def is_overdue(transfer: Transfer, now: datetime) -> bool:
+    """Whether the bank has had the order for so long that staff should ask it."""
     waited = now - transfer.submitted_at if transfer.submitted_at else timedelta(0)
     return transfer.state == TransferState.SUBMITTED and waited >= OVERDUE_AFTER
 
@@ -72,7 +73,7 @@ TRANSFER_ACTS = (
         permission="transfers.complete_transfer",
         explain=_explain_arrived,
         run=_complete(transfers.ARRIVED),
-        is_possible=_is_overdue,
+        is_possible=is_overdue,
     ),
     ObjectAct(
         slug="never-arrived",
@@ -81,7 +82,7 @@ TRANSFER_ACTS = (
         permission="transfers.complete_transfer",
         explain=_explain_never_arrived,
         run=_complete(transfers.NEVER_ARRIVED),
-        is_possible=_is_overdue,
+        is_possible=is_overdue,
         is_dangerous=True,
     ),
     ObjectAct(

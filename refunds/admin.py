@@ -21,8 +21,9 @@ PENDING_TEXTS = {
 }
 
 
-@admin.register(Refund)
 class RefundAdmin(ActingAdmin):
+    """The list and pages of refunds. `console` registers a subclass."""
+
     list_display = [
         "id", "merchant", "payment", "baht", "status", "pending_reason", "returned_at", "created_at"
     ]  # fmt: skip

@@ -28,8 +28,9 @@ class HeldFilter(admin.SimpleListFilter):
         return queryset.held(ledger.debts()) if self.value() else queryset
 
 
-@admin.register(Withdrawal)
 class WithdrawalAdmin(ActingAdmin):
+    """The list and pages of withdrawals. `console` registers a subclass."""
+
     shows_personal_data = True
     list_display = [
         "id", "merchant", "status", "awaiting_approval", "held", "baht", "bank_code", "account_last4",
@@ -47,8 +48,9 @@ class WithdrawalAdmin(ActingAdmin):
         return admin_columns.badge("held", "Yes") if is_held else None
 
     @admin.display(description=_("merchant debt"))
-    def merchant_owes(self, withdrawal: Withdrawal) -> str:
-        return money.display(withdrawal.debt)  # type: ignore[attr-defined]
+    def merchant_owes(self, withdrawal: Withdrawal) -> str | None:
+        debt: int = withdrawal.debt  # type: ignore[attr-defined]
+        return money.display(debt) if debt else None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Withdrawal]:
         debts = [When(merchant=merchant_id, then=Value(debt)) for merchant_id, debt in ledger.debts().items()]

@@ -1,0 +1,213 @@
+"""The pages of refunds and withdrawals begin with how each stands, and what to do next."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.admin.utils import quote
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from banks import ReportedTransfer, TransferResult
+from core import clock as times
+from refunds import completion as refunds
+from tests.approvals.builders import decide_approval
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import Seller, decide
+from tests.refunds.builders import NOBODY, PAYEE, send_due_refunds
+from tests.transfers.builders import Bank
+from tests.withdrawals.builders import send_due_withdrawals, withdrawn
+from transfers import services as transfers
+from withdrawals import services as withdrawals
+
+Serving = Callable[..., Bank]
+BALANCE = "1,000.00 THB is in the merchant's balance again."
+
+
+@pytest.fixture
+def seller(shop: Shop, bank: SandboxBankClient, clock: Any) -> Seller:
+    return Seller(shop, bank)
+
+
+def sentence(client: Client, path: str) -> tuple[str, str]:
+    """The colour and the text of the sentence, without its links."""
+    page = client.get(path)
+    assert page.status_code == 200
+    found = re.search(r'<p class="lead (\w+)">(.*?)</p>', page.text)
+    assert found, path
+    return found[1], unescape(re.sub("<[^>]+>", "", found[2])).strip()
+
+
+def of_refund(client: Client, refund: dict[str, Any]) -> tuple[str, str]:
+    return sentence(client, f"/admin/refunds/refund/{quote(refund['refund_id'])}/change/")
+
+
+def of_withdrawal(client: Client, withdrawal: dict[str, Any]) -> tuple[str, str]:
+    return sentence(client, f"/admin/withdrawals/withdrawal/{quote(withdrawal['withdrawal_id'])}/change/")
+
+
+def a_refund(seller: Seller) -> dict[str, Any]:
+    return seller.refund(seller.paid(100_000), reason="other")
+
+
+def a_withdrawal(seller: Seller) -> dict[str, Any]:
+    seller.paid(100_000)
+    return withdrawn(seller.shop)
+
+
+def report(made: dict[str, Any], status: Any) -> None:
+    """The bank reports the end of an order by itself."""
+    is_refund = "refund_id" in made
+    handler = refunds.TRANSFER_HANDLER if is_refund else withdrawals.TRANSFER_HANDLER
+    order_id = made["refund_id" if is_refund else "withdrawal_id"]
+    transfers.apply_notification(ReportedTransfer(order_id, status, "b-1"), handler, now=times.now())
+
+
+REPLIES = {
+    "arrived": TransferResult("succeeded", "b-1"),
+    "refused": TransferResult("failed", failure_code="invalid_account"),
+    "under way": TransferResult("processing", "b-1"),
+    "not reached": TransferResult("not_sent"),
+}
+ENDS = [
+    ("arrived", "good", "1,000.00 THB {arrived} on 2026-11-21 12:00:00. Nothing is left to do."),
+    (
+        "refused",
+        "bad",
+        "It failed (invalid_account), and 1,000.00 THB is in the merchant's balance again. {next}",
+    ),
+    ("under way", "wait", "The bank has the order. It is asked at 12:00:01 whether the money arrived."),
+    (
+        "not reached",
+        "wait",
+        "The bank cannot be reached. The order is sent again at 12:00:05. See the order.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "tone", "text"), ENDS)
+def test_page_says_what_the_bank_answered(
+    seller: Seller, served_by: Serving, admin_client: Client, answer: str, tone: str, text: str
+) -> None:
+    served_by(sends=[REPLIES[answer]])
+    refund, withdrawal = a_refund(seller), a_withdrawal(seller)
+    for made, shown in ((refund, of_refund), (withdrawal, of_withdrawal)):
+        assert shown(admin_client, made) == ("wait", "It is sent to the bank in a moment.")
+    transfers.run_due("refund", refunds.TRANSFER_HANDLER, now=times.now)
+    send_due_withdrawals()
+    again = "Ask the customer for another account, and refund again. Open the payment."
+    assert of_refund(admin_client, refund) == (
+        tone,
+        text.format(arrived="went back to the payer", next=again),
+    )
+    other = "The merchant can withdraw it to another account."
+    assert of_withdrawal(admin_client, withdrawal) == (tone, text.format(arrived="arrived", next=other))
+
+
+def test_order_without_an_answer_for_long_asks_staff_to_ask_the_bank(
+    seller: Seller, served_by: Serving, admin_client: Client, clock: Any
+) -> None:
+    served_by(sends=[REPLIES["under way"]])
+    made = a_withdrawal(seller)
+    send_due_withdrawals()
+    clock.shift(16 * 60)
+    assert of_withdrawal(admin_client, made) == (
+        "bad",
+        (
+            "For 16 minutes the bank has not said whether it arrived. Ask the bank, then mark the order. "
+            "See the order."
+        ),
+    )
+
+
+def test_money_above_the_limit_waits_for_a_second_person(
+    seller: Seller, admin_client: Client, settings: Any
+) -> None:
+    settings.APPROVAL_ITEM_LIMIT = 50_000
+    seller.paid(200_000)
+    refund = seller.refund(seller.paid(100_000, payer=NOBODY), destination=PAYEE)
+    made = withdrawn(seller.shop)
+    text = "1,000.00 THB waits for approval by a second person. Approve or reject it."
+    assert of_refund(admin_client, refund) == ("wait", text)
+    assert of_withdrawal(admin_client, made) == ("wait", text)
+    viewer = Client()
+    person = User.objects.create_user("malee", is_staff=True)
+    person.user_permissions.add(Permission.objects.get(codename="view_withdrawal"))
+    viewer.force_login(person)
+    assert of_withdrawal(viewer, made) == ("wait", text.removesuffix(" Approve or reject it."))
+    decide_approval(refund["refund_id"], "reject")
+    decide_approval(made["withdrawal_id"], "reject")
+    rejected = ("calm", f"Staff rejected it. {BALANCE}")
+    assert (of_refund(admin_client, refund), of_withdrawal(admin_client, made)) == (rejected, rejected)
+
+
+def test_refund_waits_for_the_account_of_the_customer(seller: Seller, admin_client: Client) -> None:
+    made = seller.refund(seller.paid(100_000, payer=NOBODY))
+    assert of_refund(admin_client, made) == (
+        "wait",
+        "It waits for the customer's account. The merchant's system gives it.",
+    )
+    assert seller.act(made, "cancel").status_code == 200
+    assert of_refund(admin_client, made) == (
+        "calm",
+        f"It was canceled before the bank had it. {BALANCE}",
+    )
+
+
+def test_refund_that_came_back_waits_for_a_decision(
+    seller: Seller, served_by: Serving, admin_client: Client
+) -> None:
+    served_by(sends=[REPLIES["arrived"]])
+    made = a_refund(seller)
+    send_due_refunds()
+    report(made, "returned")
+    text = "The bank sent 1,000.00 THB back on 2026-11-21 12:00:00."
+    assert of_refund(admin_client, made) == ("bad", f"{text} Decide what happens to it.")
+    decide("credit_returned_refund", made["refund_id"])
+    assert of_refund(admin_client, made) == ("calm", f"{text} See what was decided.")
+
+
+def test_contradiction_of_the_bank_comes_first(
+    seller: Seller, served_by: Serving, admin_client: Client
+) -> None:
+    served_by(sends=[REPLIES["arrived"]])
+    made = a_withdrawal(seller)
+    send_due_withdrawals()
+    report(made, "failed")
+    text = "The bank reports another end of it than we recorded. Decide what happens to it."
+    assert of_withdrawal(admin_client, made) == ("bad", text)
+
+
+def test_returned_withdrawal_is_the_merchants_again(
+    seller: Seller, served_by: Serving, admin_client: Client
+) -> None:
+    served_by(sends=[REPLIES["arrived"]])
+    made = a_withdrawal(seller)
+    send_due_withdrawals()
+    report(made, "returned")
+    text = "The bank sent it back, and 1,000.00 THB is in the merchant's balance again."
+    assert of_withdrawal(admin_client, made) == (
+        "bad",
+        f"{text} The merchant can withdraw it to another account.",
+    )
+
+
+def test_withdrawal_waits_while_the_merchant_owes(seller: Seller, admin_client: Client) -> None:
+    credit = seller.sale(100_000)
+    made = withdrawn(seller.shop)
+    seller.reverse(credit)
+    assert of_withdrawal(admin_client, made) == (
+        "wait",
+        "It waits because the merchant owes 1,000.00 THB. It is sent when this is paid. See the merchant.",
+    )
+
+
+def test_refund_of_a_reversal_says_that_the_bank_took_the_money(seller: Seller, admin_client: Client) -> None:
+    seller.reverse(seller.sale(100_000))
+    (shown,) = seller.shop.get("/v1/refunds").json()["refunds"]
+    assert of_refund(admin_client, shown) == (
+        "good",
+        "The bank itself took back 1,000.00 THB. This refund only shows it.",
+    )
