@@ -101,7 +101,7 @@ class WsgiAdapter:
             await self.console_limit.acquire(environ, response_future)
         except OverloadedError:
             environ["wsgi.input"].close()
-            await _send(send, _error_response(errors.ServiceUnavailable(retry_after=2)))
+            await _send(send, _overloaded_response(environ))
             return
         self._pool_for(environ).work.put((environ, partial(_set_response, response_future)))
         # A cancelled request does not end the work of the thread, and an upload keeps its slot.
@@ -345,6 +345,19 @@ def _error_response(error: errors.ApiError) -> Response:
     response = http.error_response(error, request_id)
     own = {"Content-Type": http.JSON, "X-Request-Id": request_id}
     return response.status, [*own.items(), *response.headers.items()], response.body
+
+
+def _overloaded_response(environ: Environ) -> Response:
+    """The page for a request to the console that gets no thread."""
+    # Only here, because Django is set up after this module is imported.
+    from console import page_limits
+
+    headers = [
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Cache-Control", "no-store"),
+        ("Retry-After", "2"),
+    ]
+    return 503, headers, page_limits.overloaded_page(environ)
 
 
 def run_application(application: WsgiApplication, environ: Environ) -> Response:

@@ -1,11 +1,14 @@
 """Limits of console pages: a time-out for statements. And the pages that say why something is refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, parse_cookie
 from django.template import loader
+from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.csrf import csrf_failure as django_csrf_failure
@@ -63,6 +66,7 @@ def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
 
 LOCKED_OUT = _("Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts.")
 HASHING_BUSY = _("Somebody else is logging in. Try again in a moment.")
+TOO_MANY_AT_ONCE = _("Too many colleagues open pages at the same time. Try again in a moment.")
 PAGE_TOO_SLOW = _("Reading this page from the database takes too long. Use narrower filters.")
 NOT_ALLOWED = _("Your role does not include this. Ask an admin of your team if you need it.")
 NOT_FOUND = _("There is no such page or object. Search for its id, or choose a task in the menu.")
@@ -92,8 +96,25 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not request.path_info.startswith(CONSOLE_PREFIX):
         return answer
     message = SERVER_ERROR % {"request_id": request_id_of(request)}
-    # Without the menu and the user, because the database may be the cause.
-    context = {"title": _("This did not work"), "message": message}
     answer.headers["Content-Type"] = "text/html; charset=utf-8"
-    answer.content = loader.render_to_string("admin/refused.html", context).encode()
+    answer.content = _plain_page(_("This did not work"), message)
     return answer
+
+
+def overloaded_page(environ: Mapping[str, Any]) -> bytes:
+    """The page for a request that gets no thread, in the language of the reader."""
+    request = HttpRequest()
+    request.META, request.COOKIES = dict(environ), parse_cookie(environ.get("HTTP_COOKIE", ""))
+    return _overloaded_page(translation.get_language_from_request(request))
+
+
+@cache
+def _overloaded_page(language: str) -> bytes:
+    """Made once for each language, because the event loop makes it."""
+    with translation.override(language):
+        return _plain_page(_("Not now"), TOO_MANY_AT_ONCE)
+
+
+def _plain_page(title: str | Promise, message: str | Promise) -> bytes:
+    """Without the menu and the user, because the database may be the cause."""
+    return loader.render_to_string("admin/refused.html", {"title": title, "message": message}).encode()

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from config import concurrency
 from config.asgi import Environ, StartResponse, WsgiAdapter
+from console import page_limits
 from tests.config.sent_messages import SentMessages
 
 THREADS = 4
@@ -34,6 +35,13 @@ class Slow:
 
 
 async def ask(bridge: WsgiAdapter, path: str, cookie: bytes = SESSION) -> tuple[int, dict[bytes, bytes]]:
+    status, headers, _body = await answer_to(bridge, path, cookie)
+    return status, headers
+
+
+async def answer_to(
+    bridge: WsgiAdapter, path: str, cookie: bytes = SESSION, language: bytes = b"en"
+) -> tuple[int, dict[bytes, bytes], bytes]:
     sent = SentMessages()
 
     async def receive() -> dict[str, Any]:
@@ -47,10 +55,10 @@ async def ask(bridge: WsgiAdapter, path: str, cookie: bytes = SESSION) -> tuple[
         "http_version": "1.1",
         "client": ("127.0.0.1", 1),
         "scheme": "http",
-        "headers": [(b"cookie", cookie)],
+        "headers": [(b"cookie", cookie), (b"accept-language", language)],
     }
     await bridge(scope, receive, sent)
-    return int(sent[0]["status"]), dict(sent[0]["headers"])
+    return int(sent[0]["status"]), dict(sent[0]["headers"]), bytes(sent[1]["body"])
 
 
 async def begins(application: Slow, count: int) -> None:
@@ -96,8 +104,12 @@ def test_full_console_queue_is_503_with_retry_after() -> None:
         bridge = WsgiAdapter(application, THREADS)
         tasks = [asyncio.create_task(ask(bridge, LOGIN)) for _ in range(1 + concurrency.MAX_WAITING)]
         await begins(application, 1)
-        status, headers = await ask(bridge, LOGIN)
+        status, headers, page = await answer_to(bridge, LOGIN)
         assert (status, headers[b"retry-after"]) == (503, b"2")
+        assert headers[b"content-type"] == b"text/html; charset=utf-8"
+        assert str(page_limits.TOO_MANY_AT_ONCE) in page.decode()
+        _status, _headers, thai = await answer_to(bridge, LOGIN, language=b"th")
+        assert '<html lang="th"' in thai.decode()
         application.may_end.set()
         assert {status for status, _ in await asyncio.gather(*tasks)} == {200}
 
