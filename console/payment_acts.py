@@ -13,17 +13,19 @@ from core import money
 from payments.models import Payment, PaymentStatus
 from qrcodes import services as qr_codes
 from refunds import services as refunds
-from refunds.models import Refund, RefundReason
+from refunds.models import Refund
 
 
 class RefundForm(ReasonForm):
     """The amount of a refund in baht, and its reason for the merchant."""
 
     amount = forms.CharField(label=gettext_lazy("Amount in baht"), max_length=20)
-    kind = forms.ChoiceField(label=gettext_lazy("Kind"), choices=RefundReason.choices)
+    kind = forms.ChoiceField(label=gettext_lazy("Kind"))
 
     def __init__(self, row: Payment, data: Any = None, *, user: Any) -> None:
         super().__init__(row, data, user=user)
+        kinds: Any = self.fields["kind"]
+        kinds.choices = Refund._meta.get_field("reason").flatchoices  # in the language of the reader
         self.fields["amount"].initial = money.baht(row.refundable_amount)
 
     def clean_amount(self) -> int:

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest
@@ -11,7 +12,7 @@ from django.urls import path
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
-from django.views.i18n import set_language
+from django.views.i18n import JavaScriptCatalog, set_language
 
 from audit_trail import recording
 from audit_trail.acts import Act
@@ -37,6 +38,15 @@ ACCOUNT = (
 )
 
 
+class ScriptTexts(JavaScriptCatalog):
+    """The texts of Django's scripts, with those in Thai that Django does not have."""
+
+    packages = ["django.contrib.admin"]
+
+    def get_paths(self, packages: list[str]) -> list[str]:
+        return [*super().get_paths(packages), *map(str, settings.LOCALE_PATHS)]
+
+
 class ConsoleSite(admin.AdminSite):
     site_header = site_title = "Thai QR Payments"
     index_title = _("Home")
@@ -45,6 +55,9 @@ class ConsoleSite(admin.AdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         return super().index(request, page.context(request) | (extra_context or {}))
+
+    def i18n_javascript(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        return ScriptTexts.as_view()(request)
 
     @transaction.atomic
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

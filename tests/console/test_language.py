@@ -2,6 +2,7 @@
 
 import ast
 import gettext
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,19 @@ def test_refusals_of_exceptions_are_in_the_language_of_the_reader(
     decide("send_back", movement)
     with translation.override("th"), pytest.raises(AlreadyResolved, match="malee ตัดสินรายการนี้แล้ว"):
         decide("send_back", movement)
+
+
+def test_scripts_of_django_are_in_the_language_of_the_reader(admin_client: Client) -> None:
+    thai = admin_client.get("/admin/jsi18n/", **THAI).text  # type: ignore[arg-type]
+    catalog = dict(re.findall(r'^ *"(.*?)": (?:\[\s*)?"(.*?)"', thai, re.MULTILINE))
+    assert catalog["%(sel)s of %(cnt)s selected"] == encoded("เลือกแล้ว %(sel)s จาก %(cnt)s")
+    assert catalog["Choose all %s"] == encoded("เลือก%sทั้งหมด")
+    assert catalog["Today"] == encoded("วันนี้"), "Django's own texts stay"
+
+
+def encoded(text: str) -> str:
+    """As JSON writes it, without the quotes."""
+    return json.dumps(text)[1:-1]
 
 
 def test_records_are_in_english(admin_client: Client) -> None:
