@@ -182,6 +182,7 @@ class Export(BackgroundJob):
     list = models.CharField(max_length=80)
     query = models.TextField(blank=True, default="")
     file_type = models.CharField(max_length=8)
+    language = models.CharField(max_length=10, db_default="en", help_text="Of the headers.")
     total = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(default=0)
 

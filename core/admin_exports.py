@@ -118,6 +118,7 @@ class ExportPages(admin.ModelAdmin[Any]):
             "title": _("The file is large"),
             "message": message,
             "list": self.opts.label_lower,
+            "list_url": f"{self._list_url()}?{request.GET.urlencode()}",
             "query": request.GET.urlencode(),
             "file_type": file_type.name,
         }

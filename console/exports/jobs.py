@@ -13,10 +13,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime, timedelta
 from typing import IO, Any
 
+from django.conf import settings
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth.models import User
 from django.db import DatabaseError, IntegrityError, transaction
 from django.http import HttpRequest, QueryDict
+from django.utils import translation
 
 from console.exports import sources
 from console.exports.sources import NotPossible, Source
@@ -46,12 +48,12 @@ class AlreadyOpen(Exception):
 
 
 def ask(owner: User, *, list: str, query: str, file_type: str, now: datetime) -> Export:
-    """Raises AlreadyOpen."""
+    """Ask for a file in the language of the present request. Raises AlreadyOpen."""
+    language = translation.get_language() or settings.LANGUAGE_CODE
+    asked = {"list": list, "query": query, "file_type": file_type, "language": language}
     try:
         with transaction.atomic():
-            return Export.objects.create(
-                owner=owner, list=list, query=query, file_type=file_type, created_at=now
-            )
+            return Export.objects.create(owner=owner, created_at=now, **asked)
     except IntegrityError:
         raise AlreadyOpen from None
 
@@ -83,12 +85,13 @@ def _write(export: Export) -> None:
     hides = not owner.has_perm(personal_data.PERMISSION)
     request_context.set_actor(f"staff:{owner.get_username()}", hides_personal_data=hides)
     file_type = spreadsheets.FILE_TYPES[export.file_type]
-    table = source.table(request)
-    QUEUE.renew(export, total=table.total)
     with tempfile.TemporaryFile() as file:
-        lines = _progressing(export, table.rows, file, file_type.max_rows)
-        with _packed(file, file_type) as target:
-            count = spreadsheets.write(target, file_type, table.header, lines)
+        with translation.override(export.language):
+            table = source.table(request)
+            QUEUE.renew(export, total=table.total)
+            lines = _progressing(export, table.rows, file, file_type.max_rows)
+            with _packed(file, file_type) as target:
+                count = spreadsheets.write(target, file_type, table.header, lines)
         _finish(export, source, file, count)
 
 

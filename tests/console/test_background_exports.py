@@ -221,3 +221,21 @@ def test_old_files_are_deleted(admin_client: Client, pending: list[str]) -> None
     assert not Export.objects.exists()
     assert not ExportPart.objects.exists()
     assert Payment.objects.count() == 5
+
+
+def test_headers_are_in_the_language_of_the_person_who_asked(
+    admin_client: Client, pending: list[str]
+) -> None:
+    admin_client.post(PAGE, ASKED, headers={"accept-language": "th"})
+    export = Export.objects.get()
+    jobs.run_due()
+    rows = table(admin_client, export)
+    direct = admin_client.get("/admin/payments/payment/export/csv/", headers={"accept-language": "th"})
+    header = direct.content.decode("utf-8-sig").splitlines()[0]
+    assert ",".join(rows[0]) == header
+    assert not header.isascii()
+    assert rows[0]["สถานะ"] == "pending", "values are those of the API"
+    record = AuditRecord.objects.get(
+        act=Act.EXPORTED, after__list="payments.payment", after__filter="status=pending"
+    )
+    assert str(record.after).isascii()
