@@ -10,26 +10,17 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import presentation
 from audit_trail.models import AuditRecord, ChainLink
-from core import bangkok_days, clock
+from core import admin_lists
 from core.admin import ReadOnlyAdmin
 from core.admin_columns import short_id
 from core.admin_lists import OFFERED_ROWS, NewestValuesFilter
 
 
-class DateFilter(admin.SimpleListFilter):
+class DateFilter(admin_lists.DateFilter):
     """Days and months in Bangkok, by an index of the time."""
 
-    title, parameter_name = _("date"), "date"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return list(bangkok_days.CHOICES)
-
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        value = self.value()
-        if value is None:
-            return queryset
-        days = bangkok_days.between(value, clock.now())
-        return queryset.filter(created_at__gte=days[0], created_at__lt=days[1]) if days else queryset.none()
+        return admin_lists.created_in(queryset, self.values) if self.shown else queryset
 
 
 class ObjectTypeFilter(admin.SimpleListFilter):
@@ -57,7 +48,7 @@ class AuditRecordAdmin(ReadOnlyAdmin):
     search_help_text = _(
         "Search by id of an object, a request or a merchant, or by actor such as staff:somsri."
     )
-    indexed_filters = frozenset({"actor", "act__exact", "object_type", "date"})
+    indexed_filters = frozenset({"actor", "act__exact", "object_type", *DateFilter.parameters})
     fields = [
         "created_at", "who", "act", "object", "merchant_id", "changed", "reason", "address", "session",
         "request_id", "chain_link",

@@ -26,6 +26,7 @@ class TypedField:
     value: str
     suggestions: str = ""
     is_amount: bool = False
+    is_day: bool = False
 
 
 class TypedFilter(admin.ListFilter):

@@ -5,20 +5,20 @@ newest rows only; beside the filter of an owner, the newest rows of this owner. 
 by an index. A count ends at 10,000 rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.contrib import admin
 from django.contrib.admin.filters import AllValuesFieldListFilter
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import bangkok_days, clock, ids, personal_data
-from core.admin_filters import OwnerFilter
+from core.admin_filters import OwnerFilter, TypedField, TypedFilter
 
 # Rows that a filter looks at.
 FILTERED_ROWS = 20_000
@@ -51,31 +51,60 @@ class NewestValuesFilter(AllValuesFieldListFilter):
         self.lookup_choices: Any = sorted(set(newest), key=lambda value: (value is not None, value))
 
 
-class DateFilter(admin.SimpleListFilter):
+class DateFilter(TypedFilter):
     """Days and months in Bangkok of a list whose ids sort by time.
 
-    The address may have any day or month: `date=2026-11-23` or `date=2026-11`. The list is narrowed first, so
-    other filters look at the newest rows of these days.
+    The address has a choice such as `date=yesterday`, any day or month (`2026-11-23`, `2026-11`), or the
+    first and the last day. The list is narrowed first, so others look at the newest rows of these days.
     """
 
-    title, parameter_name = _("date"), "date"
+    title, template = _("date"), "admin/date_filter.html"
+    parameters = bangkok_days.PARAMETERS
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return list(bangkok_days.CHOICES)
+    @property
+    def fields(self) -> list[TypedField]:
+        labels = {"date_from": _("From"), "date_to": _("To")}
+        return [TypedField(name, label, self.value(name), is_day=True) for name, label in labels.items()]
+
+    @property
+    def values(self) -> dict[str, str]:
+        return {name: self.value(name) for name in self.parameters}
+
+    @property
+    def error(self) -> str:
+        if not self.shown or bangkok_days.span(self.values, clock.now()):
+            return ""
+        return gettext("Choose days that exist. The first is not after the last.")
+
+    @property
+    def shown(self) -> str:
+        date, first, last = self.values.values()
+        if date:
+            return str(dict(bangkok_days.CHOICES).get(date, date))
+        if first == last:
+            return first
+        return f"{first} – {last}".strip()
+
+    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+        yield from super().choices(changelist)
+        chosen, ends = self.value("date"), [name for name in self.parameters if name != "date"]
+        for value, label in bangkok_days.CHOICES:
+            url = changelist.get_query_string({"date": value}, [*ends, "p"])
+            yield {"selected": value == chosen, "query_string": url, "display": label}
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        return queryset if self.value() is None else of_days(queryset, str(self.value()))
+        return of_days(queryset, self.values) if self.shown else queryset
 
 
-def created_in(rows: Any, value: str) -> Any:
+def created_in(rows: Any, query: Mapping[str, str]) -> Any:
     """The same by the time of creation, for rows of one owner: its index has them in this order."""
-    days = bangkok_days.between(value, clock.now())
+    days = bangkok_days.span(query, clock.now())
     return rows.none() if days is None else rows.filter(created_at__gte=days[0], created_at__lt=days[1])
 
 
-def of_days(rows: Any, value: str) -> Any:
-    """The rows of these days, by their ids. None for a value that is no day."""
-    days = bangkok_days.between(value, clock.now())
+def of_days(rows: Any, query: Mapping[str, str]) -> Any:
+    """The rows of these days, by their ids. None for values that are no days."""
+    days = bangkok_days.span(query, clock.now())
     if days is None:
         return rows.none()
     newest_id = rows.model._default_manager.order_by("-pk").values_list("pk", flat=True).first()
@@ -109,9 +138,9 @@ class BoundedChangeList(ChangeList):
 
     def _narrow_to_newest(self, names: set[str]) -> None:
         """Read only the newest rows, or those of the days, for filters without an index."""
-        if DateFilter in self.list_filter and DateFilter.parameter_name in names:
-            names -= {DateFilter.parameter_name}
-            self.root_queryset = of_days(self.root_queryset, self.params[DateFilter.parameter_name])
+        if DateFilter in self.list_filter and not names.isdisjoint(DateFilter.parameters):
+            names -= set(DateFilter.parameters)
+            self.root_queryset = of_days(self.root_queryset, self.params)
         if names and not self.query and names.isdisjoint(self.model_admin.indexed_filters):
             self.root_queryset, self.is_limited = newest(self.root_queryset)
 
@@ -128,9 +157,9 @@ class BoundedChangeList(ChangeList):
         """Read only rows of this owner; for other filters only its newest, or the newest of the days."""
         rows = self.root_queryset.filter(**{given.lookup: owner})
         others = names - set(given.parameters)
-        if DateFilter in self.list_filter and DateFilter.parameter_name in others:
-            others -= {DateFilter.parameter_name}
-            rows = created_in(rows, self.params[DateFilter.parameter_name])
+        if DateFilter in self.list_filter and not others.isdisjoint(DateFilter.parameters):
+            others -= set(DateFilter.parameters)
+            rows = created_in(rows, self.params)
         self.newest_first = given.newest_first
         if others:
             older = next(

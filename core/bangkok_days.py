@@ -1,6 +1,7 @@
 """Days and months in Bangkok, as filters of lists name them."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.utils.translation import gettext_lazy as _
@@ -14,6 +15,8 @@ CHOICES = (
     ("month", _("This month")),
     ("last-month", _("Last month")),
 )
+# A choice, day or month; or the first and the last day.
+PARAMETERS = ("date", "date_from", "date_to")
 _DAY = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?", re.ASCII)
 
 
@@ -36,6 +39,23 @@ def between(value: str, now: datetime) -> tuple[datetime, datetime] | None:
         case "last-month":
             return (month - timedelta(days=1)).replace(day=1), month
     return _typed(value)
+
+
+def span(query: Mapping[str, str], now: datetime) -> tuple[datetime, datetime] | None:
+    """The first instant of what PARAMETERS name, and the first after it. An empty end is open.
+
+    None if a value is no day, or if the first day is after the last.
+    """
+    value, first, last = (query.get(name, "") for name in PARAMETERS)
+    if value:
+        return between(value, now)
+    starts, ends = (between(each, now) if each else OPEN for each in (first, last))
+    if starts is None or ends is None or starts[0] >= ends[1]:
+        return None
+    return starts[0], ends[1]
+
+
+OPEN = datetime(2000, 1, 1, tzinfo=BANGKOK), datetime(9000, 1, 1, tzinfo=BANGKOK)
 
 
 def _typed(value: str) -> tuple[datetime, datetime] | None:

@@ -12,6 +12,7 @@ from audit_trail.act_pages import ActPages
 from core import personal_data, security_log, staff_acts
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import AmountFilter, ModeFilter
+from core.admin_lists import DateFilter
 from core.security_log import SecurityEvent
 from merchants.admin_filters import NewestOfMerchantFilter
 from reconciliation import payer_names
@@ -63,7 +64,8 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "payment", "paid_at",
     ]  # fmt: skip
     list_filter = [
-        NewestOfMerchantFilter, AmountFilter, BankModeFilter, "is_confirmed", "match_result", "kind", "bank",
+        NewestOfMerchantFilter, DateFilter, AmountFilter, BankModeFilter, "is_confirmed", "match_result",
+        "kind", "bank",
     ]  # fmt: skip
     list_select_related = ["payment"]
     search_fields = [

@@ -1,12 +1,15 @@
 from django.contrib import admin
 
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import AmountFilter, ModeFilter
+from core.admin_lists import DateFilter
+from merchants.admin_filters import NewestOfMerchantFilter
 from transactions.models import Transaction
 
 
 @admin.register(Transaction)
 class TransactionAdmin(ReadOnlyAdmin):
     list_display = ["id", "merchant", "payment_id", "type", "status", "amount", "created_at"]
-    list_filter = ["type", "status"]
+    list_filter = [NewestOfMerchantFilter, "type", "status", DateFilter, AmountFilter, ModeFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=payment_id"]

@@ -173,7 +173,7 @@ class EndpointActionAdmin(ReadOnlyAdmin):
 class EventAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = ["id", "type", "subject_id", "merchant", "created_at"]
-    list_filter = ["type"]
+    list_filter = [NewestOfMerchantFilter, "type", DateFilter, ModeFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=subject_id"]
     readonly_fields = ["body_text"]

@@ -53,6 +53,22 @@ def test_unknown_merchant_is_named_in_the_error(admin_client: Client, shop: Shop
     assert code not in found
 
 
+def test_days_from_and_to_belong_to_the_range(admin_client: Client, shop: Shop, noon: datetime) -> None:
+    codes: dict[str, str] = {}
+    for days in range(4):
+        with time_machine.travel(noon + timedelta(days=days), tick=False):
+            codes[f"{noon + timedelta(days=days):%Y-%m-%d}"] = shop.qr_code()["payment_id"]
+    first, second, third, last = codes
+    with time_machine.travel(noon + timedelta(days=3), tick=False):
+        assert listed(admin_client, codes, date_from=second, date_to=third) == [second, third]
+        assert listed(admin_client, codes, date_from=third, date_to="") == [third, last]
+        assert listed(admin_client, codes, date_to=first, merchant=shop.merchant.id) == [first]
+        assert listed(admin_client, codes, date_from="", date_to="") == list(codes)
+        found = page(admin_client, date_from=third, date_to=second)
+    assert "Choose days that exist. The first is not after the last." in found
+    assert codes[second] not in found
+
+
 def test_amount_range_includes_both_ends(admin_client: Client, shop: Shop) -> None:
     codes = {baht: shop.qr_code(amount=int(baht) * 100)["payment_id"] for baht in ("100", "200", "1500")}
     assert listed(admin_client, codes, amount_from="200", amount_to="1,500.00") == ["200", "1500"]

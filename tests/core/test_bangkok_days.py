@@ -35,3 +35,32 @@ def test_days_begin_at_midnight_in_bangkok(value: str, first: str, end: str) -> 
 )
 def test_other_values_are_no_days(value: str) -> None:
     assert bangkok_days.between(value, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "end"),
+    [
+        ({"date": "2026-02-28"}, "2026-02-27 17:00", "2026-02-28 17:00"),
+        ({"date_from": "2026-02-27", "date_to": "2026-02-28"}, "2026-02-26 17:00", "2026-02-28 17:00"),
+        ({"date_from": "2026-02-28", "date_to": "2026-02-28"}, "2026-02-27 17:00", "2026-02-28 17:00"),
+        ({"date_from": "2026-02-27"}, "2026-02-26 17:00", "8999-12-31 17:00"),
+        ({"date_to": "2026-02-28"}, "1999-12-31 17:00", "2026-02-28 17:00"),
+    ],
+)
+def test_span_begins_with_the_first_day_and_ends_after_the_last(
+    query: dict[str, str], first: str, end: str
+) -> None:
+    assert bangkok_days.span(query, NOW) == (utc(first), utc(end))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"date": "x"},
+        {"date_from": "2026-02-30"},
+        {"date_from": "2026-03-01", "date_to": "2026-02-28"},
+        {"date_from": "today", "date_to": "\0"},
+    ],
+)
+def test_span_of_wrong_days_is_none(query: dict[str, str]) -> None:
+    assert bangkok_days.span(query, NOW) is None
