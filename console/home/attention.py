@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -25,6 +24,8 @@ from webhooks.models import Endpoint, EndpointStatus
 
 # Answers of banks that the page reads, the newest first.
 MAX_ANSWERS = 500
+# Older exceptions are red.
+OVERDUE_AGE = timedelta(days=1)
 _NOW = """
 SELECT sum(count)::bigint, sum(amount)::bigint FROM counts_listcount
 WHERE owner_id = %(mode)s AND list = %(list)s AND kind = ANY(%(kinds)s) AND bucket = 'month'
@@ -107,23 +108,19 @@ def _exceptions(mode: Mode, now: datetime) -> Notice:
     if not count:
         return Notice(label, _("none"), url, "good")
     oldest = found.order_by("opened_at").values_list("opened_at", flat=True)[0]
-    text = ngettext("%(count)s waits", "%(count)s wait", count) % {"count": _bounded(count)}
-    age = _("the oldest for %(duration)s") % {"duration": format_duration(now - oldest)}
-    return Notice(label, f"{text}, {age}", url, "bad" if now - oldest > timedelta(days=1) else "wait")
+    return Notice(label, _waits(count, now - oldest), url, "bad" if now - oldest > OVERDUE_AGE else "wait")
 
 
 def _approvals(mode: Mode, now: datetime) -> Notice:
     label, url = gettext_lazy("Approvals"), reverse("admin:approvals_approval_changelist")
     # Money without a merchant is the operator's, and real.
     of_mode = Q(merchant__mode=mode) | (Q(merchant=None) if mode == Mode.LIVE else Q(pk__in=[]))
-    waiting: dict[str, Any] = (
-        Approval.objects.waiting().filter(of_mode).aggregate(count=Count("pk"), oldest=Min("requested_at"))
-    )
-    if not waiting["count"]:
+    waiting = Approval.objects.waiting().filter(of_mode)
+    count = waiting.order_by()[: admin_lists.MAX_COUNTED].count()
+    if not count:
         return Notice(label, _("none"), url, "good")
-    text = ngettext("%(count)s waits", "%(count)s wait", waiting["count"]) % {"count": waiting["count"]}
-    age = _("the oldest for %(duration)s") % {"duration": format_duration(now - waiting["oldest"])}
-    return Notice(label, f"{text}, {age}", url, "wait")
+    oldest = waiting.order_by("requested_at").values_list("requested_at", flat=True)[0]
+    return Notice(label, _waits(count, now - oldest), url, "wait")
 
 
 def _withdrawals(mode: Mode) -> Notice:
@@ -156,12 +153,19 @@ def _endpoints(mode: Mode) -> Notice:
 
 def _deliveries(now: datetime) -> Notice:
     label, url = gettext_lazy("Deliveries"), reverse("admin:webhooks_delivery_changelist")
-    backlog, seconds = deliveries.backlog(now), deliveries.oldest_due_seconds(now)
+    backlog = deliveries.backlog(now, admin_lists.MAX_COUNTED)
     text = _("%(due)s due, %(paused)s wait for their endpoint") % {
-        "due": backlog.due,
-        "paused": backlog.paused,
+        "due": _bounded(backlog.due),
+        "paused": _bounded(backlog.paused),
     }
+    seconds = deliveries.oldest_due_seconds(now)
     return Notice(label, text, f"{url}?state__exact=pending", "bad" if seconds > 60 else "good")
+
+
+def _waits(count: int, age: timedelta) -> str:
+    text = ngettext("%(count)s waits", "%(count)s wait", count) % {"count": _bounded(count)}
+    oldest = _("the oldest for %(duration)s") % {"duration": format_duration(age)}
+    return f"{text}, {oldest}"
 
 
 def _bounded(count: int) -> str:

@@ -21,7 +21,8 @@ from reconciliation.models import BankTransaction, BankTransactionKind
 MAX_CANDIDATES = 5
 # Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after.
 SEARCH_BEFORE, SEARCH_AFTER = timedelta(days=7), timedelta(minutes=10)
-MAX_PAYMENTS_SEARCHED = 1000  # the newest of a merchant; a limit for the busiest merchants
+# The newest of a merchant: all of these for the page of one exception, and as many together for a list.
+MAX_PAYMENTS_SEARCHED, MAX_PAYMENTS_OF_LIST, MIN_PAYMENTS_SEARCHED = 1_000, 5_000, 100
 MAX_CODES_KEPT = 20
 
 # Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a part of the
@@ -146,13 +147,19 @@ def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
     limits = {
         "search_before": SEARCH_BEFORE,
         "search_after": SEARCH_AFTER,
-        "max_searched": MAX_PAYMENTS_SEARCHED,
+        "max_searched": _payments_to_search(len(movements)),
         "max_kept": MAX_CODES_KEPT,
     }
     found = defaultdict(list)
     for movement_id, code_id in rows.run(FIND_CODES, queries | limits).fetchall():
         found[movement_id].append(code_id)
     return found
+
+
+def _payments_to_search(movements: int) -> int:
+    """How many payments are compared to each bank transaction, so that a long list does not take seconds."""
+    share = MAX_PAYMENTS_OF_LIST // movements
+    return min(max(share, MIN_PAYMENTS_SEARCHED), MAX_PAYMENTS_SEARCHED)
 
 
 def _load_codes(found: dict[str, list[str]], spellings: dict[str, list[str]]) -> list[QrCode]:

@@ -36,7 +36,8 @@ LISTS = {
     for model, found in admin.site._registry.items()
     if isinstance(found, ReadOnlyAdmin) and model._meta.db_table not in SMALL
 }
-SOUGHT = "no-row-has-this-text"
+# In the form of an id: the console does not search ids for other texts.
+SOUGHT = "pay_" + 27 * "0"
 
 
 def opened(model_admin: ReadOnlyAdmin, user: User, query: str) -> ChangeList:

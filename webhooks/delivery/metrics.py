@@ -100,15 +100,15 @@ def _add(counts: "Counter[Key]", total_ms: "Counter[Key]") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Due deliveries: of active endpoints, and of paused or unverified ones. Up to MAX_COUNTED each."""
+    """Due deliveries: of active endpoints, and of paused or unverified ones. Up to a limit each."""
 
     due: int
     paused: int
 
 
-def backlog(now: datetime) -> Backlog:
-    """Count the due deliveries."""
-    return Backlog(*rows.run(BACKLOG, ALL_ENDPOINTS | {"now": now, "limit": MAX_COUNTED}).fetchone())
+def backlog(now: datetime, limit: int = MAX_COUNTED) -> Backlog:
+    """Count the due deliveries, up to `limit` each."""
+    return Backlog(*rows.run(BACKLOG, ALL_ENDPOINTS | {"now": now, "limit": limit}).fetchone())
 
 
 def oldest_due_seconds(now: datetime) -> float:
