@@ -14,6 +14,7 @@ from django.contrib.admin.utils import (
     lookup_field,
     quote,
 )
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -58,7 +59,8 @@ class Found:
 def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
     """The page of results, or the page of the only row that was found."""
     query = request.GET.get("q", "").strip()[:MAX_LENGTH]
-    found, is_limited = _search(site, request, query) if query and "\0" not in query else ([], False)
+    with transaction.atomic():  # many small statements: each alone would be a transaction of its own
+        found, is_limited = _search(site, request, query) if query and "\0" not in query else ([], False)
     urls = [url for each in found for url, _cells in each.rows]
     if len(urls) == 1:
         return HttpResponseRedirect(urls[0])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db import transaction
 from django.http import HttpRequest
 
 from console.home import attention, figures
@@ -23,6 +24,7 @@ class ShownBar:
     below: str
 
 
+@transaction.atomic  # many small statements: each alone would be a transaction of its own
 def context(request: HttpRequest) -> dict[str, Any]:
     """What `admin/index.html` shows. Figures need the right to view payments."""
     now = clock.now()
