@@ -21,9 +21,11 @@ from reconciliation.models import BankTransaction, BankTransactionKind
 MAX_CANDIDATES = 5
 # Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after.
 SEARCH_BEFORE, SEARCH_AFTER = timedelta(days=7), timedelta(minutes=10)
-# The newest of a merchant: all of these for the page of one exception, and as many together for a list.
-MAX_PAYMENTS_SEARCHED, MAX_PAYMENTS_OF_LIST, MIN_PAYMENTS_SEARCHED = 1_000, 5_000, 100
-MAX_CODES_KEPT = 20
+# Limits for one exception, for all rows of a list together, and the least for each row. With those of one
+# exception a list takes seconds. The payments are the newest of a merchant.
+PAYMENTS_SEARCHED = (1_000, 5_000, 100)
+CODES_KEPT = (20, 200, 4)
+SPELLINGS = (reference_similarity.MAX_SPELLINGS, 1_500, 30)
 
 # Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a part of the
 # reference.
@@ -72,7 +74,8 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
     """The most likely payments of each credit, best first, by the id of the bank transaction."""
     credits = [movement for movement in movements if movement.kind == BankTransactionKind.CREDIT]
     found = _find_codes(credits) if credits else {}
-    spellings = {movement.id: reference_similarity.spellings(movement.reference1) for movement in credits}
+    limit = _share(SPELLINGS, max(1, len(credits)))
+    spellings = {each.id: reference_similarity.spellings(each.reference1, limit) for each in credits}
     codes = _load_codes(found, spellings) if credits else []
     by_id, by_reference = {code.id: code for code in codes}, {code.reference1: code for code in codes}
     candidates: dict[str, list[Candidate]] = {}
@@ -147,8 +150,8 @@ def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
     limits = {
         "search_before": SEARCH_BEFORE,
         "search_after": SEARCH_AFTER,
-        "max_searched": _payments_to_search(len(movements)),
-        "max_kept": MAX_CODES_KEPT,
+        "max_searched": _share(PAYMENTS_SEARCHED, len(movements)),
+        "max_kept": _share(CODES_KEPT, len(movements)),
     }
     found = defaultdict(list)
     for movement_id, code_id in rows.run(FIND_CODES, queries | limits).fetchall():
@@ -156,10 +159,10 @@ def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
     return found
 
 
-def _payments_to_search(movements: int) -> int:
-    """How many payments are compared to each bank transaction, so that a long list does not take seconds."""
-    share = MAX_PAYMENTS_OF_LIST // movements
-    return min(max(share, MIN_PAYMENTS_SEARCHED), MAX_PAYMENTS_SEARCHED)
+def _share(limits: tuple[int, int, int], movements: int) -> int:
+    """The limit for each of so many bank transactions."""
+    most, together, least = limits
+    return min(max(together // movements, least), most)
 
 
 def _load_codes(found: dict[str, list[str]], spellings: dict[str, list[str]]) -> list[QrCode]:

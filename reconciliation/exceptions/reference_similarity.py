@@ -1,7 +1,7 @@
 """The similarity of two references: mistyped, cut short or changed by a spreadsheet. Pure."""
 
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, islice, product
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -30,15 +30,15 @@ def normalize(reference: str) -> str:
     )
 
 
-def spellings(reference: str) -> list[str]:
-    """The reference, normalized, and with up to two confusable characters replaced: at most 200 texts."""
+def spellings(reference: str, limit: int = MAX_SPELLINGS) -> list[str]:
+    """The reference, normalized, and with up to two confusable characters replaced, fewest changes first."""
     normalized = normalize(reference)
     positions = [at for at, character in enumerate(normalized) if character in _CONFUSABLE_GROUP]
-    variants = dict.fromkeys([reference, normalized])
-    for count in range(1, MAX_EDITS + 1):
-        for selected in combinations(positions, count):
-            variants |= dict.fromkeys(_with_confusables_swapped(normalized, selected))
-    return [spelling for spelling in list(variants)[:MAX_SPELLINGS] if spelling]
+    changes = chain.from_iterable(combinations(positions, count) for count in range(1, MAX_EDITS + 1))
+    swapped = (text for selected in changes for text in _with_confusables_swapped(normalized, selected))
+    # `islice` ends the work, too: a long reference has thousands of spellings.
+    variants = dict.fromkeys(islice(chain([reference, normalized], swapped), limit))
+    return [spelling for spelling in variants if spelling]
 
 
 def compare(reported: str, expected: str) -> Similarity | None:
