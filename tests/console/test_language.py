@@ -84,7 +84,7 @@ def test_refusals_of_exceptions_are_in_the_language_of_the_reader(
     page = f"/admin/reconciliation/reconciliationexception/{movement.id}/act/send-to/"
     form = {"bank_code": "NOBANK", "bank_account": "4051234567", "account_name": "Somying", "note": "moved"}
     wrong = admin_client.post(page, form, **THAI).text  # type: ignore[arg-type]
-    assert "ไม่มีธนาคารนี้" in wrong
+    assert "ไม่ใช่รหัสหรือชื่อย่อของธนาคาร" in wrong
     decide("send_back", movement)
     with translation.override("th"), pytest.raises(AlreadyResolved, match="malee ตัดสินรายการนี้แล้ว"):
         decide("send_back", movement)
