@@ -63,7 +63,7 @@ class DateFilter(TypedFilter):
 
     @property
     def fields(self) -> list[TypedField]:
-        labels = {"date_from": _("From"), "date_to": _("To")}
+        labels = {"date_from": _("First day"), "date_to": _("Last day")}
         return [TypedField(name, label, self.value(name), is_day=True) for name, label in labels.items()]
 
     @property
