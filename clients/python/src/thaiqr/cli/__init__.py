@@ -1,0 +1,1 @@
+"""The command line `thaiqr`. It needs the extra: `pip install 'thaiqr[cli]'`."""

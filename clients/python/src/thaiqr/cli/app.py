@@ -1,0 +1,52 @@
+"""The commands of `thaiqr`."""
+
+from typing import Annotated
+
+import typer
+
+from thaiqr._version import __version__
+from thaiqr.cli import exits, hooks, payments, qr, request_log
+from thaiqr.cli.configure import configure
+from thaiqr.cli.listening import listen
+from thaiqr.cli.money_out import balance, banks, refund, withdraw
+from thaiqr.cli.triggers import trigger
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=exits.HELP,
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"thaiqr {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Thai QR Payments on the command line.
+
+    The key and the service come from THAIQR_API_KEY and THAIQR_BASE_URL, or from a profile (`thaiqr
+    configure`).
+    """
+
+
+app.add_typer(qr.app, name="qr")
+app.add_typer(payments.app, name="payments")
+app.command()(refund)
+app.command()(withdraw)
+app.command()(balance)
+app.command()(banks)
+app.add_typer(hooks.app, name="webhooks")
+app.command()(listen)
+app.command()(trigger)
+app.add_typer(request_log.app, name="requests")
+app.command()(configure)

@@ -1,0 +1,121 @@
+"""`thaiqr qr`: create and show codes."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from thaiqr.cli import amounts, terminal_qr, waiting
+from thaiqr.cli.amounts import Baht, Satang
+from thaiqr.cli.exits import Exit
+from thaiqr.cli.metadata import Metadata, parse_metadata
+from thaiqr.cli.output import Output, local
+from thaiqr.cli.session import AsJson, Profile, Session, opened
+from thaiqr.models import Payment, QrCode
+
+app = typer.Typer(no_args_is_help=True, help="Create, show and end QR codes.")
+FIELDS = (
+    "qr_code_id", "payment_id", "status", "amount_display", "reference", "expires_at", "payment_page_url",
+    "qr_image_url",
+)  # fmt: skip
+COLUMNS = {
+    "qr_code_id": "ID",
+    "status": "Status",
+    "amount_display": "Amount",
+    "reference": "Reference",
+    "expires_at": "Expires",
+}
+Invert = Annotated[
+    bool, typer.Option("--invert", help="Draw for dark text on light ground, in a terminal without colour.")
+]
+CodeId = Annotated[str, typer.Argument(metavar="QR_CODE_ID")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
+
+
+@app.command()
+def create(
+    amount: Baht = None,
+    satang: Satang = None,
+    reference: Annotated[str | None, typer.Option(help="Your order or invoice number.")] = None,
+    expiry: Annotated[
+        int | None, typer.Option(metavar="MINUTES", help="Minutes to pay; 15 by default.")
+    ] = None,
+    metadata: Metadata = None,
+    idempotency_key: Annotated[str | None, typer.Option(help="Repeat safely with the same key.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is paid, with a countdown.")] = False,
+    invert: Invert = False,
+    json: AsJson = False,
+    profile: Profile = None,
+) -> None:
+    """Create a QR code and draw it here. With --wait, end with 0 when it is paid, else with 6."""
+    with opened(profile, json=json) as session:
+        code = session.client.qr_codes.create(
+            amount=amounts.satang_of(amount, satang),
+            reference=reference,
+            expiry_minutes=expiry,
+            metadata=parse_metadata(metadata),
+            idempotency_key=idempotency_key,
+        )
+        _show(session.output, code, invert)
+        if wait:
+            _wait_until_paid(session, code)
+
+
+@app.command()
+def get(code: CodeId, invert: Invert = False, json: AsJson = False, profile: Profile = None) -> None:
+    """Show a QR code again."""
+    with opened(profile, json=json) as session:
+        _show(session.output, session.client.qr_codes.get(code), invert)
+
+
+@app.command()
+def expire(code: CodeId, json: AsJson = False, profile: Profile = None) -> None:
+    """End a pending QR code now."""
+    with opened(profile, json=json) as session:
+        session.output.show(session.client.qr_codes.expire(code), FIELDS[:6])
+
+
+@app.command("list")
+def list_codes(
+    status: Annotated[
+        str | None, typer.Option(help="pending, succeeded, failed, expired or refunded.")
+    ] = None,
+    reference: Annotated[str | None, typer.Option(help="Only with this reference.")] = None,
+    limit: Limit = 20,
+    json: AsJson = False,
+    profile: Profile = None,
+) -> None:
+    """List QR codes, the newest first."""
+    with opened(profile, json=json) as session:
+        filters: Any = {"status": status, "reference": reference}
+        session.output.listing(
+            session.client.qr_codes.list(**filters, page_size=min(limit, 100)), COLUMNS, limit
+        )
+
+
+def _show(output: Output, code: QrCode, invert: bool) -> None:
+    if not output.json and code.status == "pending":
+        output.console.print(terminal_qr.draw(code.qr_data, output.console, invert=invert), soft_wrap=True)
+    output.show(code, FIELDS)
+
+
+def _wait_until_paid(session: Session, code: QrCode) -> None:
+    """Wait until the payment has a final state. Raises typer.Exit unless it is paid."""
+    payment = waiting.until(
+        lambda: session.client.payments.get(code.payment_id),
+        lambda payment: payment.status != "pending",
+        session.output,
+        lambda _: f"waiting for the payment, {waiting.countdown(code.expires_at)} left",
+    )
+    if session.output.json:
+        session.output.data(payment.raw)
+    else:
+        session.output.console.print(_ending(payment))
+    if payment.status != "succeeded":
+        raise typer.Exit(Exit.NOT_PAID)
+
+
+def _ending(payment: Payment) -> Text:
+    if payment.status == "succeeded" and payment.completed_at:
+        return Text(f"Paid: {payment.amount_display} at {local(payment.completed_at)}.", style="green")
+    return Text(f"Not paid: {payment.status}.", style="red")

@@ -1,0 +1,193 @@
+"""The command line against a whole instance: what people see, what scripts read, and exit codes."""
+
+import json
+import re
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from tests.clients import drawings
+from tests.clients.command_line import WIDTH, CommandLine
+from tests.flows.conftest import SECRET, ShopClient
+from tests.stack import Stack, wait_until
+from tests.webhook_receiver import ReceivedRequest, Receiver
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def thaiqr(stack: Stack, tmp_path: Path) -> CommandLine:
+    return CommandLine(stack.secret_key, stack.base_url, tmp_path)
+
+
+def pay(shop_client: ShopClient, code: dict[str, Any]) -> None:
+    shop_client.pay(code)
+    shop_client.wait_for_status(code, "succeeded")
+
+
+def test_created_code_is_drawn_and_can_be_scanned(thaiqr: CommandLine, shop_client: ShopClient) -> None:
+    done = thaiqr.ok("qr", "create", "--amount", "1,500.00", "--reference", "ใบสั่ง 7", "--metadata", "table=4")
+    drawing = [line for line in done.stdout.splitlines() if set(line) <= set(drawings.CELLS)]
+    code = shop_client.get(f"/v1/qr-codes/{re.findall('qr_[0-9A-Za-z]{27}', done.stdout)[0]}")
+    assert drawings.scan(drawing, ink_is_dark=False) == code["qr_data"]
+    assert (code["amount"], code["reference"], code["metadata"]) == (150_000, "ใบสั่ง 7", {"table": "4"})
+    assert "1,500.00 THB" in done.stdout
+    assert "\x1b" not in done.stdout, "no colour"
+
+
+def test_waiting_ends_with_0_when_the_code_is_paid(thaiqr: CommandLine, shop_client: ShopClient) -> None:
+    with thaiqr.running("qr", "create", "--satang", "10000", "--wait", "--json") as process:
+        assert process.stdout is not None
+        code = json.loads(process.stdout.readline())
+        shop_client.pay(code)
+        assert json.loads(process.stdout.readline())["status"] == "succeeded"
+        assert process.wait(60) == 0
+
+
+def test_waiting_ends_with_6_when_the_code_is_not_paid(thaiqr: CommandLine, shop_client: ShopClient) -> None:
+    with thaiqr.running("qr", "create", "--amount", "100", "--wait", "--json") as process:
+        assert process.stdout is not None
+        code = json.loads(process.stdout.readline())
+        thaiqr.ok("qr", "expire", code["qr_code_id"])
+        assert json.loads(process.stdout.readline())["status"] == "expired"
+        assert process.wait(60) == 6
+
+
+def test_payments_are_listed_read_and_watched(thaiqr: CommandLine, shop_client: ShopClient) -> None:
+    code = shop_client.qr_code(reference="cli-list")
+    Thread(target=shop_client.pay, args=(code,)).start()
+    watched = thaiqr.ok("payments", "watch", code["payment_id"], "--json")
+    assert watched.json == shop_client.get(f"/v1/payments/{code['payment_id']}")
+    other = shop_client.qr_code(reference="cli-list")
+    listed = thaiqr.ok("payments", "list", "--reference", "cli-list", "--limit", "1")
+    assert other["payment_id"] in listed.stdout
+    assert "1 of 2" in listed.stdout
+    assert max(len(line) for line in listed.stdout.splitlines()) <= WIDTH
+    rows = thaiqr.ok("payments", "list", "--reference", "cli-list", "--json").lines
+    assert [row["payment_id"] for row in rows] == [other["payment_id"], code["payment_id"]]
+    shown = thaiqr.ok("payments", "get", code["payment_id"]).stdout
+    assert re.search(r"status +succeeded\n", shown)
+
+
+def test_refund_and_withdrawal_move_money_after_a_yes(thaiqr: CommandLine, shop_client: ShopClient) -> None:
+    code = shop_client.qr_code(amount=50_000)
+    pay(shop_client, code)
+    refund = thaiqr.ok("refund", code["payment_id"], "--amount", "100", "--yes", "--wait", "--json").json
+    assert (refund["status"], refund["amount"]) == ("completed", 10_000)
+    too_much = thaiqr("refund", code["payment_id"], "--amount", "401", "--yes", "--json")
+    assert (too_much.code, too_much.stdout) == (1, "")
+    assert json.loads(too_much.stderr)["error"]["code"] == "refund_amount_exceeded"
+    to = ["--bank", "SCB", "--account", "4051234567", "--name", "Somtam House"]
+    sent = thaiqr.ok("withdraw", *to, "--satang", "20000", "--yes", "--wait")
+    assert "200.00 THB" in sent.stdout
+    fails = thaiqr("withdraw", *to[:3], "4050000002", *to[4:], "--amount", "100", "--yes", "--wait", "--json")
+    assert (fails.code, fails.json["status"]) == (6, "failed")
+    assert "THB" in thaiqr.ok("balance").stdout
+    assert thaiqr.ok("balance", "--json").json == shop_client.get("/v1/balance")
+    assert "SCB" in thaiqr.ok("banks").stdout
+
+
+def test_webhooks_are_managed(thaiqr: CommandLine, endpoint: Receiver) -> None:
+    hook = thaiqr.ok("webhooks", "create", endpoint.url(), "-e", "payment.succeeded", "--json").json[
+        "webhook_id"
+    ]
+    secret = thaiqr.ok("webhooks", "secret", hook).stdout.strip()
+    tested = thaiqr.ok("webhooks", "test", hook, "--json").json
+    assert tested["event"] == "webhook.ping"
+    ping, test = endpoint.wait_for(lambda found: len(found) == 2)
+    for message in (ping, test):
+        Webhook(secret).verify(message.body, message.headers)
+    wait_until(lambda: "succeeded" in thaiqr.ok("webhooks", "deliveries", hook).stdout, 60)
+    assert hook in thaiqr.ok("webhooks", "list").stdout
+    assert "disabled" in thaiqr.ok("webhooks", "change", hook, "--disable").stdout
+    assert thaiqr.ok("webhooks", "change", hook, "--enable", "--json").json["status"] == "active"
+    assert "Deleted" in thaiqr.ok("webhooks", "delete", hook).stdout
+    gone = thaiqr("webhooks", "get", hook)
+    assert (gone.code, "webhook_not_found" in gone.stderr) == (1, True)
+
+
+def test_listen_posts_the_same_signed_message_as_a_webhook(
+    thaiqr: CommandLine, shop_client: ShopClient, endpoint: Receiver
+) -> None:
+    events = ["payment.pending", "payment.succeeded"]
+    hook = shop_client.post("/v1/webhooks", {"url": endpoint.url(), "events": events, "secret": SECRET})
+    arguments = ["--forward-to", endpoint.url("/local"), "--json", *(f"--event={each}" for each in events)]
+    with thaiqr.running("listen", *arguments) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stderr.readline()
+        secret = process.stderr.readline().strip()
+        code = shop_client.qr_code(reference="ฟังเสียง", metadata={"a": [1, 2.5, None, "é"]})
+        pay(shop_client, code)
+        endpoint.wait_for(lambda _: all(len(about(code, endpoint.to(to))) == 2 for to in ("/hook", "/local")))
+        printed = [json.loads(process.stdout.readline()) for _ in about(code, endpoint.to("/local"))]
+    by_hook = {each.headers["webhook-id"]: each.body for each in endpoint.to("/hook")}
+    for message in about(code, endpoint.to("/local")):
+        Webhook(secret).verify(message.body, message.headers)
+        assert message.body == by_hook[message.headers["webhook-id"]]
+    assert {each["status"] for each in printed} == {200}
+    shop_client.delete(f"/v1/webhooks/{hook['webhook_id']}")
+
+
+def about(code: dict[str, Any], messages: list[ReceivedRequest]) -> list[ReceivedRequest]:
+    """The messages about the payment of a code. Other tests with the same merchant send some too."""
+    return [each for each in messages if each.json["data"].get("payment_id") == code["payment_id"]]
+
+
+def test_listen_shows_an_endpoint_that_does_not_answer(thaiqr: CommandLine, shop_client: ShopClient) -> None:
+    with thaiqr.running("listen", "--forward-to", "http://127.0.0.1:1/", "--json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.stderr.readline()
+        shop_client.qr_code()
+        printed = json.loads(process.stdout.readline())
+    assert (printed["status"], "refused" in printed["error"]) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("payment.failed", "status", "failed"),
+        ("late", "status", "expired"),
+        ("payment.exception_resolved", "status", "succeeded"),
+        ("refund.completed", "status", "completed"),
+        ("withdrawal.failed", "failure_code", "invalid_account"),
+    ],
+)
+def test_trigger_brings_a_payment_where_it_should_be(
+    thaiqr: CommandLine, name: str, field: str, value: str
+) -> None:
+    assert thaiqr.ok("trigger", name, "--json").json[field] == value
+
+
+def test_requests_are_tailed(thaiqr: CommandLine, shop_client: ShopClient) -> None:
+    code = shop_client.qr_code()
+    shop_client.get(f"/v1/payments/{code['payment_id']}")
+
+    def logged() -> list[Any]:
+        return thaiqr.ok("requests", "tail", "--payment", code["payment_id"], "--json").lines
+
+    wait_until(lambda: len(logged()) == 2, 60)
+    assert [each["method"] for each in logged()] == ["POST", "GET"], "the newest last"
+    shown = thaiqr.ok("requests", "tail", "-n", "3").stdout
+    assert len(shown.splitlines()) == 3
+    request = logged()[0]["request_id"]
+    assert code["payment_id"] in thaiqr.ok("requests", "get", request).stdout
+
+
+def test_wrong_key_ends_with_3(thaiqr: CommandLine) -> None:
+    done = thaiqr("balance", "--json", THAIQR_API_KEY="tq_test_wrong")
+    assert (done.code, done.stdout) == (3, "")
+    assert json.loads(done.stderr)["error"]["code"] == "authentication_failed"
+
+
+def test_configured_key_is_checked_stored_and_used(thaiqr: CommandLine) -> None:
+    wrong = thaiqr("configure", "--base-url", thaiqr.base_url, input="tq_test_wrong\n")
+    assert wrong.code == 3
+    stored = thaiqr("configure", "--base-url", thaiqr.base_url, input=f"{thaiqr.key}\n")
+    assert stored.code == 0, stored
+    assert thaiqr.ok("balance", THAIQR_API_KEY="").stdout.startswith("available")
