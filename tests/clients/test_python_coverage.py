@@ -26,9 +26,8 @@ NAMES = {
     "create_qr_code": "qr_codes.create",
     "list_qr_codes": "qr_codes.list",
     "get_qr_code": "qr_codes.get",
+    "get_qr_code_card": "qr_codes.card",
     "expire_qr_code": "qr_codes.expire",
-    # A picture. The client reads JSON.
-    "get_qr_code_card": None,
     "create_payment": "payments.create",
     "list_payments": "payments.list",
     "get_payment": "payments.get",

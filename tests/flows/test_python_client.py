@@ -62,6 +62,7 @@ def test_shop_with_the_blocking_client(client: ThaiQR, endpoint: Receiver) -> No
         amount=150_000, reference="order-17", metadata={"table": 4}, idempotency_key="python-order-17"
     )
     assert again.qr_code_id == code.qr_code_id
+    assert client.qr_codes.card(code.qr_code_id, size=300, lang="en").startswith(b"\x89PNG")
     client.sandbox.pay(qr_data=code.qr_data)
     paid: PaymentEvent = received(endpoint, "payment.succeeded", code.payment_id)
     assert (paid.data.amount, paid.data.reference, paid.data.metadata) == (150_000, "order-17", {"table": 4})

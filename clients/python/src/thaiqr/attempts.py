@@ -57,6 +57,8 @@ class Attempts(Generic[T]):
                 log.warning("%s %s: %s: %s", *self._name(), name, response.headers[name])
         if self.call.method == "DELETE":
             return self.call.read(None)
+        if self.call.is_file:
+            return self.call.read(response.content)
         return self.call.read(_json(response))
 
     def _pause(self, reason: str, wait: int | None) -> float:

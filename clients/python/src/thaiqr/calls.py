@@ -34,7 +34,10 @@ Mode = TypeVar("Mode", bound=Blocking | Awaiting)
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request, and how its answer is read. A POST has an idempotency key, the same over all retries."""
+    """One request, and how its answer is read. A POST has an idempotency key, the same over all retries.
+
+    is_file: the answer is a file, and `read` gets its bytes.
+    """
 
     method: str
     path: str
@@ -42,11 +45,17 @@ class Call(Generic[T]):
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     idempotency_key: str | None = None
+    is_file: bool = False
 
 
 def get(path: str, read: Callable[[Any], T], **query: Any) -> Call[T]:
     """Describe a GET. Parameters that are None are left out."""
     return Call("GET", path, read, query=encode_query(query))
+
+
+def get_file(path: str, **query: Any) -> Call[bytes]:
+    """Describe a GET of a file."""
+    return Call("GET", path, bytes, query=encode_query(query), is_file=True)
 
 
 def post(path: str, read: Callable[[Any], T], key: str | None, **body: Any) -> Call[T]:

@@ -247,6 +247,7 @@ class Webhook(Model):
     health: EndpointHealth
     created_at: datetime
     disabled_reason: str | None = None
+    last_ping_status: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from thaiqr.calls import (
     delete,
     encode_query,
     get,
+    get_file,
     listing,
     operation,
     patch,
@@ -27,8 +28,10 @@ from thaiqr.calls import (
 )
 from thaiqr.choices import (
     BalanceTransactionType,
+    CardFormat,
     DeliveryState,
     EventType,
+    Language,
     Method,
     PaymentStatus,
     RefundReason,
@@ -112,6 +115,22 @@ class QrCodes(Resource[Mode]):
     def get(self, qr_code_id: str) -> Call[models.QrCode]:
         """Read a code."""
         return get(path("/v1/qr-codes/{qr_code_id}", qr_code_id=qr_code_id), QR_CODE)
+
+    @operation
+    def card(
+        self,
+        qr_code_id: str,
+        *,
+        format: CardFormat | None = None,
+        size: int | None = None,
+        lang: Language | None = None,
+    ) -> Call[bytes]:
+        """Draw a card to send or to print: the code with shop, amount, reference and expiry.
+
+        format: png by default. size: its width in pixels. lang: th by default.
+        """
+        where = path("/v1/qr-codes/{qr_code_id}/card", qr_code_id=qr_code_id)
+        return get_file(where, format=format, size=size, lang=lang)
 
     @operation
     def expire(self, qr_code_id: str, *, idempotency_key: str | None = None) -> Call[models.QrCode]:

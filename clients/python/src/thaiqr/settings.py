@@ -37,7 +37,7 @@ class Settings:
         """The arguments of `httpx.request`. Redirects are not followed: the key is for this host only."""
         headers = {
             "Authorization": f"Bearer {self.api_key}",
-            "Accept": "application/json",
+            "Accept": "*/*" if call.is_file else "application/json",
             "User-Agent": USER_AGENT,
         }
         if call.idempotency_key is not None:
