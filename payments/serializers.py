@@ -77,6 +77,7 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
         ["duplicate", "amount_mismatch", "late"], help_text="Paid twice, wrong amount, paid after expiry."
     )
     amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang received.")
+    amount_display = response_fields.amount_display()
     status = serializers.ChoiceField(
         [
             *("open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"),

@@ -81,6 +81,7 @@ def exception_object(exception: PaymentException) -> dict[str, Any]:
         "exception_id": exception.id,
         "reason": exception.reason,
         "amount": exception.amount,
+        "amount_display": money.display(exception.amount),
         "status": exception.status,
         "at": iso(exception.reported_at),
     }

@@ -27,6 +27,7 @@ BALANCE_TRANSACTION = {
     "balance_transaction_id": "bal_0oDFPag9MeYQQYpPemtNRiHjFyL",
     "type": "payment",
     "amount": 150_000,
+    "amount_display": "1,500.00 THB",
     "balance_after": 420_000,
     "reserved_amount": 0,
     "reserved_after": 50_000,

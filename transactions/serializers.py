@@ -59,6 +59,7 @@ class BalanceTransactionObject(serializers.Serializer[Any]):
         response_fields.MAX_SATANG,
         "Satang that `available` changed by, before debts: their sum is `available` less `owed`.",
     )
+    amount_display = response_fields.amount_display()
     balance_after = response_fields.satang(
         -MOST_HELD, MOST_HELD, "`available` less `owed` after this change; negative if money was owed."
     )

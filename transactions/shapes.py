@@ -27,6 +27,7 @@ def balance_transaction_object(row: BalanceTransaction, after: Change) -> dict[s
         "balance_transaction_id": row.id,
         "type": row.type,
         "amount": change.available,
+        "amount_display": money.display(change.available),
         "balance_after": after.available,
         "reserved_amount": change.reserved,
         "reserved_after": after.reserved,

@@ -22,6 +22,7 @@ EXCEPTION: dict[str, Any] = {
     "exception_id": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
     "reason": "amount_mismatch",
     "amount": 100_000,
+    "amount_display": "1,000.00 THB",
     "status": "open",
     "at": "2026-11-21T03:05:42.304Z",
 }

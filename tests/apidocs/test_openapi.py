@@ -207,6 +207,12 @@ def test_response_schemas_are_open_so_that_new_fields_break_no_client() -> None:
     assert '"additionalProperties":false' not in orjson.dumps(document()).decode()
 
 
+def test_every_object_with_an_amount_also_has_it_in_baht() -> None:
+    for name, schema in document()["components"]["schemas"].items():
+        if "amount" in schema.get("properties", {}) and not name.endswith("Request"):
+            assert "amount_display" in schema["required"], name
+
+
 def test_openapi_amounts_ids_and_times_have_format_and_limits() -> None:
     for name, schema in document()["components"]["schemas"].items():
         for field, shape in schema.get("properties", {}).items():

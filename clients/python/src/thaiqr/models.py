@@ -59,6 +59,7 @@ class PaymentException(Model):
     exception_id: str
     reason: str
     amount: int
+    amount_display: str
     status: str
     at: datetime
 
@@ -181,6 +182,7 @@ class BalanceTransaction(Model):
     balance_transaction_id: str
     type: str
     amount: int
+    amount_display: str
     balance_after: int
     reserved_amount: int
     reserved_after: int
