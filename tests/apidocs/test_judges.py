@@ -35,7 +35,7 @@ def test_spectral_finds_no_error_and_no_warning(tmp_path: Path) -> None:
 
 def test_no_change_since_the_last_release_breaks_clients() -> None:
     """`docs/released` has the document of the last release. A new major version may break them."""
-    if not RELEASED.exists() or major_version(RELEASED) != major_version(DOCUMENT):
+    if major_version(RELEASED) != major_version(DOCUMENT):
         return
     assert judges.breaking_changes(RELEASED, DOCUMENT) == ""
 
