@@ -38,11 +38,10 @@ KEPT = frozenset({
     "amount_display", "amount_received", "amount_refunded", "attempts", "available", "awaiting_approval",
     "balance_after", "bank_reports", "card_payments", "completed", "consecutive_failures", "currency",
     "deliveries", "difference_seconds", "duration_ms", "exceptions_has_more", "expired", "expiry_minutes",
-    "format", "has_more",
-    "http_status", "inquiries", "last_ping_status", "limit", "livemode", "max", "min", "number", "offset",
-    "ok", "oldest_due_seconds", "owed", "pending", "qr_codes", "refunds", "remaining", "replayed", "reserved",
-    "reserved_after", "reserved_amount", "sequence", "timezone", "total", "transfers", "unconfirmed",
-    "unconfirmed_after", "unconfirmed_amount",
+    "format", "has_more", "http_status", "inquiries", "lang", "last_ping_status", "limit", "livemode",
+    "max", "min", "number", "offset", "ok", "oldest_due_seconds", "owed", "pending", "qr_codes", "refunds",
+    "remaining", "replayed", "reserved", "reserved_after", "reserved_amount", "sequence", "size",
+    "timezone", "total", "transfers", "unconfirmed", "unconfirmed_after", "unconfirmed_amount",
     # Names of banks, and our own sentences.
     "bank_name", "client_bank_name", "detail", "message", "name_th", "short_name", "warning",
 })  # fmt: skip
