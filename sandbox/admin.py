@@ -1,7 +1,7 @@
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from core import clock, vault
+from core import admin_columns, clock, vault
 from core.admin import ReadOnlyAdmin
 from sandbox.models import (
     SandboxCallback,
@@ -15,7 +15,7 @@ from sandbox.models import (
 
 @admin.register(SandboxPayment)
 class SandboxPaymentAdmin(ReadOnlyAdmin):
-    list_display = ["id", "scenario", "amount_shown", "biller_id", "reference1", "paid_at"]
+    list_display = ["id", "scenario", "baht", "biller_id", "reference1", "paid_at"]
     list_filter = ["scenario"]
     search_fields = ["=id", "=slip_reference"]
 
@@ -29,14 +29,15 @@ class SandboxEntryAdmin(ReadOnlyAdmin):
 
 @admin.register(SandboxOrder)
 class SandboxOrderAdmin(ReadOnlyAdmin):
-    list_display = ["id", "reference", "type", "amount_shown", "status", "reason", "created_at"]
+    list_display = ["id", "reference", "type", "baht", "status", "reason", "created_at"]
     list_filter = ["type", "reason"]
     search_fields = ["=id", "=reference"]
     readonly_fields = ["status", "account_masked"]
 
-    @admin.display
+    @admin.display(description=_("status"))
     def status(self, order: SandboxOrder) -> str:
-        return order.status_at(clock.now()).label
+        status = order.status_at(clock.now())
+        return admin_columns.badge(status, status.label)
 
     @admin.display(description=_("account"))
     def account_masked(self, order: SandboxOrder) -> str | None:
@@ -53,7 +54,7 @@ class SandboxCallbackAdmin(ReadOnlyAdmin):
 
 @admin.register(SandboxCharge)
 class SandboxChargeAdmin(ReadOnlyAdmin):
-    list_display = ["id", "order_id", "amount_shown", "brand", "last4", "failure_code", "created_at"]
+    list_display = ["id", "order_id", "baht", "brand", "last4", "failure_code", "created_at"]
     search_fields = ["=id", "=order_id"]
 
 

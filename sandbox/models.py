@@ -212,10 +212,6 @@ class SandboxOrder(models.Model):
     def account(self) -> str:
         return vault.open_sealed(self.account_sealed, context=self.id)
 
-    @property
-    def amount_shown(self) -> str:
-        return money.display(self.amount)
-
     def status_at(self, now: datetime) -> SandboxOrderStatus:
         if now < self.completes_at:
             return SandboxOrderStatus.PROCESSING

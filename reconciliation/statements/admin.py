@@ -42,13 +42,17 @@ RESULT_TEXTS = {
 
 
 class StatementImportForm(forms.Form):
-    bank = forms.ChoiceField()
-    file = forms.FileField(help_text=_("A cross-bank bill payment file, or a CSV file with a header line."))
+    bank = forms.ChoiceField(label=_("Bank"))
+    file = forms.FileField(
+        label=_("File"),
+        help_text=_("A cross-bank bill payment file, or a CSV file with a header line."),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = Merchant.objects.exclude(bank="").order_by("bank").values_list("bank", flat=True).distinct()
-        self.fields["bank"] = forms.ChoiceField(choices=[(name, name) for name in names])
+        banks: Any = self.fields["bank"]
+        banks.choices = [(name, name) for name in names]
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
