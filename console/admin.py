@@ -3,6 +3,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, PayoutAccount, PayoutPolicy
 from audit_trail.act_pages import ActingAdmin
@@ -19,12 +20,13 @@ from console.models import LoginThrottle
 from console.payment_acts import PAYMENT_ACTS
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from console.summaries import Summary
-from core import clock
+from core import admin_columns, clock
 from merchants.models import Merchant
 from payments.admin import PaymentAdmin
 from payments.models import Payment
 from refunds.admin import RefundAdmin
 from refunds.models import Refund
+from transfers.models import Transfer
 from withdrawals.admin import WithdrawalAdmin
 from withdrawals.models import Withdrawal
 
@@ -72,8 +74,17 @@ class OutgoingPageAdmin(ActingAdmin):
     def summary_of(self, row: Any, now: datetime) -> Summary:
         raise NotImplementedError
 
+    @admin.display(description=_("order to the bank"))
+    def order(self, row: Any) -> Any:
+        """The state of the transfer, with a link to its history."""
+        found = Transfer.objects.filter(pk=row.pk).first()
+        if found is None:
+            return None
+        state = admin_columns.badge(found.state, found.get_state_display())
+        return admin_columns.link_to(Transfer, found.pk, state)
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = super().get_fields(request, obj)
+        names = [*super().get_fields(request, obj), "order"]
         return names if obj is None else [name for name in names if self.has_value(obj, name)]
 
     def render_change_form(

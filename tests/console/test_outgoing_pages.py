@@ -211,3 +211,13 @@ def test_refund_of_a_reversal_says_that_the_bank_took_the_money(seller: Seller, 
         "good",
         "The bank itself took back 1,000.00 THB. This refund only shows it.",
     )
+
+
+def test_page_links_to_the_order_and_shows_no_empty_values(seller: Seller, admin_client: Client) -> None:
+    made = a_withdrawal(seller)
+    path = f"/admin/withdrawals/withdrawal/{quote(made['withdrawal_id'])}/change/"
+    page = admin_client.get(path).text
+    link = re.search(r'href="(/admin/transfers/transfer/[^"]+)"><span class="state wait">Queued<', page)
+    assert link
+    assert admin_client.get(link[1]).status_code == 200
+    assert "Failure code" not in page
