@@ -1,17 +1,33 @@
 """The commands of `thaiqr`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from thaiqr._version import __version__
 from thaiqr.cli import exits, hooks, payments, qr, request_log
 from thaiqr.cli.configure import configure
+from thaiqr.cli.lint import lint
 from thaiqr.cli.listening import listen
 from thaiqr.cli.money_out import balance, banks, refund, withdraw
 from thaiqr.cli.triggers import trigger
 
+ORDER = [
+    "qr", "payments", "refund", "withdraw", "balance", "banks", "webhooks", "listen", "trigger", "requests",
+    "lint", "configure",
+]  # fmt: skip
+
+
+class InOrder(TyperGroup):
+    """Lists the commands in the order in which a shop meets them."""
+
+    def list_commands(self, _: Any) -> list[str]:
+        return ORDER
+
+
 app = typer.Typer(
+    cls=InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -49,4 +65,5 @@ app.add_typer(hooks.app, name="webhooks")
 app.command()(listen)
 app.command()(trigger)
 app.add_typer(request_log.app, name="requests")
+app.command()(lint)
 app.command()(configure)

@@ -73,7 +73,7 @@ def change(
     json: AsJson = False,
     profile: Profile = None,
 ) -> None:
-    """Change the URL or the events of an endpoint, enable or disable it."""
+    """Change an endpoint: its URL, its events, or whether it is enabled."""
     with opened(profile, json=json) as session:
         status: Any = None if enable is None else ("active" if enable else "disabled")
         types: Any = event or None

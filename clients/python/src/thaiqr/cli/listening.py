@@ -53,7 +53,7 @@ def listen(
     json: AsJson = False,
     profile: Profile = None,
 ) -> None:
-    """Post the events of a test merchant to a URL on this machine, signed as webhooks are. Ctrl-C ends."""
+    """Post the events of a test merchant to a local URL. They are signed as webhooks are. Ctrl-C ends."""
     with opened(profile, json=json) as session:
         session.require_test_key()
         _check_url(forward_to)
