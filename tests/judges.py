@@ -29,14 +29,15 @@ def require(program: Path) -> None:
         pytest.skip(f"{program.name} is not installed. Run `make judges`")
 
 
-def run_node(program: Path, *arguments: str | Path, folder: Path, **environment: str) -> Any:
-    """Run a program of Node.js in the folder; return the completed process."""
+def run_node(program: Path, *arguments: str | Path, folder: Path, given: str = "", **environment: str) -> Any:
+    """Run a program of Node.js in the folder, with an input; return the completed process."""
     require(program)
     return node(
         [str(program), *map(str, arguments)],
         return_completed_process=True,
         cwd=folder,
         env=QUIET | environment,
+        input=given,
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -1,0 +1,170 @@
+"""The TypeScript client has the newest types, compiles strictly, and has a method for each operation."""
+
+import json
+import re
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import judges
+from tests.clients import openapi
+from tests.clients import typescript_package as package
+from tests.clients.typescript_package import PACKAGE, PROGRAMS, Case, Outcome
+from tests.stack import ROOT
+from tests.webhook_receiver import Reply
+
+pytestmark = pytest.mark.slow
+MANIFEST: dict[str, Any] = json.loads((PACKAGE / "package.json").read_text())
+# What each operation is called.
+NAMES = {
+    "create_qr_code": "qrCodes.create",
+    "list_qr_codes": "qrCodes.list",
+    "get_qr_code": "qrCodes.get",
+    "expire_qr_code": "qrCodes.expire",
+    "create_payment": "payments.create",
+    "list_payments": "payments.list",
+    "get_payment": "payments.get",
+    "get_payment_timeline": "payments.timeline",
+    "list_payment_exceptions": "payments.listExceptions",
+    "accept_payment_exception": "payments.acceptException",
+    "return_payment_exception": "payments.returnException",
+    "create_refund": "refunds.create",
+    "list_refunds": "refunds.list",
+    "get_refund": "refunds.get",
+    "set_refund_destination": "refunds.setDestination",
+    "cancel_refund": "refunds.cancel",
+    "create_webhook": "webhooks.create",
+    "list_webhooks": "webhooks.list",
+    "get_webhook": "webhooks.get",
+    "change_webhook": "webhooks.change",
+    "delete_webhook": "webhooks.delete",
+    "get_webhook_secret": "webhooks.getSecret",
+    "rotate_webhook_secret": "webhooks.rotateSecret",
+    "test_webhook": "webhooks.test",
+    "list_webhook_deliveries": "webhooks.deliveries",
+    "redeliver_webhook_delivery": "webhooks.redeliver",
+    "replay_webhook": "webhooks.replay",
+    "list_events": "events.list",
+    "get_event": "events.get",
+    "list_transactions": "transactions.list",
+    "get_transaction": "transactions.get",
+    "retrieve_balance": "balance.get",
+    "list_balance_transactions": "balance.transactions",
+    "create_withdrawal": "withdrawals.create",
+    "list_withdrawals": "withdrawals.list",
+    "get_withdrawal": "withdrawals.get",
+    "cancel_withdrawal": "withdrawals.cancel",
+    "list_banks": "banks.list",
+    "list_requests": "requests.list",
+    "get_request": "requests.get",
+    "pay_at_sandbox_bank": "sandbox.pay",
+    "advance_test_clock": "sandbox.advanceClock",
+    "get_test_clock": "sandbox.getClock",
+    "reset_test_clock": "sandbox.resetClock",
+}
+LEFT_OUT = {
+    "get_qr_code_card": "a picture; the client reads JSON",
+    "download_sandbox_bank_statement": "a file for `manage.py import_statement`, which operators run",
+}
+# A second method of the operation `list_events`.
+MORE = {"events.follow"}
+
+
+def test_every_operation_of_merchants_has_a_method_or_a_reason_without() -> None:
+    assert NAMES.keys() | LEFT_OUT.keys() == openapi.merchant_operations().keys()
+    assert not NAMES.keys() & LEFT_OUT.keys()
+
+
+def test_every_method_belongs_to_an_operation() -> None:
+    assert set(package.run("methods.ts")) == {*NAMES.values(), *MORE}
+
+
+def example(operation: str) -> Reply:
+    """The example of an answer in the OpenAPI document."""
+    described = openapi.merchant_operations()[operation]
+    responses = openapi.DOCUMENT["paths"][described.path][described.method.lower()]["responses"]
+    if "204" in responses:
+        return Reply(204, {}, b"")
+    return Reply(body=json.dumps(responses["200"]["content"]["application/json"]["example"]).encode())
+
+
+def case_of(operation: str) -> Case:
+    """A call of the method of an operation: an id for each place in the path, then the body or the query."""
+    ids = re.findall(r"\{(\w+)\}", openapi.merchant_operations()[operation].path)
+    return Case(NAMES[operation], [*(f"its-{name}" for name in ids), {}], [example(operation)], take=1)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Outcome]:
+    return package.carry_out({operation: case_of(operation) for operation in NAMES})
+
+
+@pytest.mark.parametrize("operation", NAMES)
+def test_methods_send_their_operation_and_return_its_answer(
+    outcomes: dict[str, Outcome], operation: str
+) -> None:
+    described, outcome = openapi.merchant_operations()[operation], outcomes[operation]
+    assert outcome.error is None
+    request = outcome.requests[0]
+    path = re.sub(r"\{(\w+)\}", r"its-\1", described.path)
+    assert (request.method, request.path.partition("?")[0]) == (described.method, f"/{operation}{path}")
+    assert ("idempotency-key" in request.headers) == (described.method == "POST")
+    assert bool(request.body) == bool(described.fields)
+    answer = json.loads(example(operation).body or b"null")
+    lists = [value for value in (answer or {}).values() if isinstance(value, list)]
+    assert outcome.value == answer or outcome.value[:1] in [each[:1] for each in lists]
+
+
+def test_types_are_those_of_the_newest_openapi_document(tmp_path: Path) -> None:
+    """If this fails: `make client-types`."""
+    written = tmp_path / "schema.ts"
+    options = ("--default-non-nullable=false", "--output", written)
+    done = judges.run_node(judges.OPENAPI_TYPESCRIPT, judges.DOCUMENT, *options, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert written.read_text() == (PACKAGE / "src" / "schema.ts").read_text()
+
+
+def test_client_compiles_strictly_and_its_types_refuse_mistakes(tmp_path: Path) -> None:
+    configuration = {
+        "extends": str(PACKAGE / "tsconfig.json"),
+        "compilerOptions": {
+            "noEmit": True,
+            "rootDir": "/",
+            "paths": {"thaiqr": [str(PACKAGE / "src" / "index.ts")]},
+        },
+        "include": [str(PACKAGE / "src"), "types.ts"],
+    }
+    shutil.copy(PROGRAMS / "types.ts", tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "tsconfig.json").write_text(json.dumps(configuration))
+    package.compile_with("--project", tmp_path, folder=tmp_path)
+
+
+def test_version_of_the_client_is_that_of_the_api() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    as_npm_writes_it = re.sub(r"\.?(dev|a|b|rc)(\d+)$", r"-\1.\2", version)
+    assert MANIFEST["version"] == as_npm_writes_it
+    assert f'"{as_npm_writes_it}"' in (PACKAGE / "src" / "version.ts").read_text()
+
+
+def test_client_depends_on_nothing_and_is_built_by_the_compiler_of_the_tests() -> None:
+    assert "dependencies" not in MANIFEST
+    judge = json.loads((ROOT / "requirements" / "judges" / "package.json").read_text())
+    assert MANIFEST["devDependencies"] == {"typescript": judge["dependencies"]["typescript"]}
+    sources = "".join(path.read_text() for path in (PACKAGE / "src").glob("*.ts"))
+    assert [name for name in re.findall(r'from "([^"]+)"', sources) if not name.startswith("./")] == []
+
+
+def test_readme_has_every_class_of_errors() -> None:
+    errors = re.findall(r"export class (\w+)", (PACKAGE / "src" / "errors.ts").read_text())
+    readme = (PACKAGE / "README.md").read_text()
+    assert [name for name in errors if f"`{name}`" not in readme] == []
+
+
+def test_every_error_type_of_the_service_has_a_class() -> None:
+    table = (PACKAGE / "src" / "errors.ts").read_text().partition("const BY_TYPE")[2].partition("};")[0]
+    error = openapi.SCHEMAS["Error"]["properties"]["error"]["properties"]["type"]
+    assert set(re.findall(r"^  (\w+): \w+Error,$", table, re.MULTILINE)) == set(error["enum"])
