@@ -197,12 +197,11 @@ def test_deliveries_behind_slow_endpoint_are_not_late(shop: Shop) -> None:
     assert deliveries.oldest_due_seconds(NOW) == 0
 
 
-def test_delivery_count_stops_at_limit(shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries, "MAX_COUNTED", 4)
+def test_delivery_count_stops_at_limit(shop: Shop, other_shop: Shop) -> None:
     for each in (shop, other_shop):
         make_endpoint(each)
         publish(each, 3)
-    assert deliveries.backlog(NOW) == deliveries.Backlog(due=4, paused=0)
+    assert deliveries.backlog(NOW, limit=4) == deliveries.Backlog(due=4, paused=0)
 
 
 def rows_read(plan: dict[str, Any]) -> float:
