@@ -64,7 +64,7 @@ class Recorder:
 
     def forget(self) -> None:
         """Begin with an empty buffer and without a thread."""
-        self._changing = threading.Lock()
+        self._changing, self._writing = threading.Lock(), threading.Lock()
         self._records: list[FinishedRequest] = []
         self._used: dict[str, tuple[int, int]] = {}
         self._bytes = 0
@@ -86,10 +86,15 @@ class Recorder:
             self._has_records.set()
 
     def write(self) -> int:
-        """Store what the buffer holds. Returns how many records are stored."""
-        records, dropped = self._take()
-        if not records:
-            return 0
+        """Store what the buffer holds. Returns how many records are stored.
+
+        A process that stops waits here for the write that is under way.
+        """
+        with self._writing:
+            records, dropped = self._take()
+            return self._store(records, dropped) if records else 0
+
+    def _store(self, records: list[FinishedRequest], dropped: int) -> int:
         try:
             with transaction.atomic():
                 rows.copy_values(RequestRecord, COLUMNS, _rows(records))

@@ -1,5 +1,6 @@
 """A merchant reads its own requests: list, filters, one request, and what is never in the log."""
 
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -325,6 +326,33 @@ def test_records_are_dropped_while_the_database_fails(
     shop.get("/v1/balance")
     assert recorder.write() == 1
     assert dropped() == 1
+
+
+def test_process_that_stops_waits_for_the_write_under_way(
+    shop: Shop, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, may_end = threading.Event(), threading.Event()
+
+    def hold(*args: object) -> None:
+        began.set()
+        may_end.wait(30)
+
+    def write() -> None:
+        recorder.write()
+        connection.close()
+
+    monkeypatch.setattr(rows, "copy_values", hold)
+    shop.get("/v1/balance")
+    write_under_way, stop = (threading.Thread(target=write, daemon=True) for _ in range(2))
+    write_under_way.start()
+    assert began.wait(30)
+    stop.start()
+    stop.join(0.3)
+    assert stop.is_alive()
+    may_end.set()
+    stop.join(30)
+    write_under_way.join(30)
+    assert not stop.is_alive()
 
 
 @time_machine.travel("2026-11-21T03:04:05.123Z", tick=False)
