@@ -107,11 +107,11 @@ def test_retries_over_a_flawed_network_create_one_payment(
     assert len(proxy.to("/v1/qr-codes")) == 3
 
 
-def test_snippets_of_the_readme_run(project: Path, shop_client: ShopClient, endpoint: Receiver) -> None:
+def test_snippets_of_the_readme_run(project: Path, stack: Stack, endpoint: Receiver) -> None:
     """Only a real endpoint can be registered. Afterwards the receiver of the README gets two messages."""
     program = (project / "readme.js").read_text().replace(URL, endpoint.url())
     (project / "readme.js").write_text(program + RECEIVE)
-    printed = run(project, "readme.js", key=shop_client.secret_key, url=shop_client.base_url)
+    printed = run(project, "readme.js", key=stack.secret_key, url=stack.base_url)
     try:
         assert "succeeded 1,500.00 THB" in printed
         assert "invalid_amount is out of range: 100 to 200000000 satang; received 99" in printed
@@ -120,7 +120,7 @@ def test_snippets_of_the_readme_run(project: Path, shop_client: ShopClient, endp
     finally:
         webhook_id = re.search(r"webhook (wh_\w+)", printed)
         assert webhook_id
-        shop_client.delete(f"/v1/webhooks/{webhook_id[1]}")
+        ShopClient(stack.base_url, stack.secret_key).delete(f"/v1/webhooks/{webhook_id[1]}")
 
 
 RECEIVE = """
