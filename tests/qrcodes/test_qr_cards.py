@@ -100,7 +100,7 @@ def test_parameter_out_of_range_is_named(shop: Shop, query: str, param: str) -> 
 
 def test_size_out_of_range_says_the_range(shop: Shop) -> None:
     error = shop.get(path_of(shop.qr_code(), "size=4000")).json()["error"]
-    assert error["message"] == 'size must be an integer from 200 to 2000. Received: "4000".'
+    assert error["message"] == 'size must be an integer from 200 to 2,000. Received: "4000".'
 
 
 def test_language_and_test_mark_change_the_card(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
