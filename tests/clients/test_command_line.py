@@ -147,7 +147,7 @@ def test_drawing_without_colour_can_be_scanned(invert: bool) -> None:
 def test_drawing_with_colour_is_black_on_white() -> None:
     console = Console(file=utf8(), force_terminal=True, color_system="standard")
     drawn = terminal_qr.draw(PAYLOAD, console)
-    assert drawn.style == "black on white"
+    assert drawn.style == "#000000 on #ffffff"
     assert drawings.scan(drawn.plain.splitlines(), ink_is_dark=True) == PAYLOAD
 
 

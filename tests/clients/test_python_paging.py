@@ -7,13 +7,12 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from thaiqr import AsyncThaiQR, ThaiQR
 
 from tests import webhook_receiver
 from tests.clients import openapi
+from tests.clients.running import async_client, blocking_client
 from tests.webhook_receiver import Receiver, Reply
 
-KEY = "tq_test_abcdefgh_secret"
 Read = Callable[[Receiver, Callable[[Any], Any]], list[Any]]
 
 
@@ -24,13 +23,13 @@ def service() -> Iterator[Receiver]:
 
 
 def blocking(service: Receiver, read: Callable[[Any], Any]) -> list[Any]:
-    with ThaiQR(KEY, base_url=service.base_url) as client:
+    with blocking_client(service.base_url) as client:
         return list(read(client))
 
 
 def awaiting(service: Receiver, read: Callable[[Any], Any]) -> list[Any]:
     async def run() -> list[Any]:
-        async with AsyncThaiQR(KEY, base_url=service.base_url) as client:
+        async with async_client(service.base_url) as client:
             return [item async for item in read(client)]
 
     return asyncio.run(run())
@@ -116,7 +115,7 @@ def test_feed_of_events_follows_the_sequence(service: Receiver, read: Read) -> N
 
 def test_pages_are_fetched_when_they_are_needed(service: Receiver) -> None:
     service.default = page("transactions", [transaction(2), transaction(1)], total=1_000)
-    with ThaiQR(KEY, base_url=service.base_url) as client:
+    with blocking_client(service.base_url) as client:
         listed = client.transactions.list(page_size=2)
         assert not service.requests
         assert len(list(islice(listed, 3))) == 3
@@ -129,7 +128,7 @@ def test_times_and_metadata_of_a_query_are_encoded(service: Receiver) -> None:
     from urllib.parse import parse_qs, urlsplit
 
     service.default = page("payments", [])
-    with ThaiQR(KEY, base_url=service.base_url) as client:
+    with blocking_client(service.base_url) as client:
         start, end = date(2026, 11, 21), datetime(2026, 11, 22, 1, 2, 3, tzinfo=UTC)
         assert not list(client.payments.list(metadata={"โต๊ะ": "4"}, start_date=start, end_date=end))
         with pytest.raises(ValueError, match="offset"):

@@ -13,9 +13,9 @@ import thaiqr
 from thaiqr import AsyncThaiQR, ThaiQR, attempts, errors
 
 from tests import webhook_receiver
+from tests.clients.running import KEY, async_client, blocking_client
 from tests.webhook_receiver import ReceivedRequest, Receiver, Reply, Script
 
-KEY = "tq_test_abcdefgh_secret"
 BANKS = Reply(body=b'{"banks": []}')
 CUT = Reply(closes=True)
 Send = Callable[[Receiver, str], Any]
@@ -45,13 +45,13 @@ def service() -> Iterator[Receiver]:
 
 
 def blocking(service: Receiver, operation: str) -> Any:
-    with ThaiQR(KEY, base_url=service.base_url) as client:
+    with blocking_client(service.base_url) as client:
         return OPERATIONS[operation](client)
 
 
 def awaiting(service: Receiver, operation: str) -> Any:
     async def run() -> Any:
-        async with AsyncThaiQR(KEY, base_url=service.base_url) as client:
+        async with async_client(service.base_url) as client:
             return await OPERATIONS[operation](client)
 
     return asyncio.run(run())
@@ -208,14 +208,14 @@ def test_warnings_of_the_service_are_logged(
 def test_unknown_fields_of_a_newer_service_are_kept(service: Receiver) -> None:
     body = b'{"bank_transaction_id": "sbp_1", "scenario": "new", "accepted": true, "fee": 3}'
     service.default = Reply(body=body)
-    with ThaiQR(KEY, base_url=service.base_url) as client:
+    with blocking_client(service.base_url) as client:
         paid = client.sandbox.pay(qr_data="000201")
     assert (paid.scenario, paid.raw["fee"]) == ("new", 3)
 
 
 def test_key_appears_in_no_text_about_the_client(service: Receiver) -> None:
     service.default = refusal(401, "authentication_failed", "authentication_error")
-    with ThaiQR(KEY, base_url=service.base_url) as client, pytest.raises(errors.ApiError) as raised:
+    with blocking_client(service.base_url) as client, pytest.raises(errors.ApiError) as raised:
         client.banks.list()
     texts = (repr(client), repr(client._settings), str(raised.value), repr(raised.value))
     assert not [text for text in texts if KEY in text or base64.b64encode(KEY.encode()).decode() in text]
@@ -256,13 +256,13 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, ser
 
 @pytest.mark.parametrize("given", ["", ".", ".."])
 def test_id_that_names_another_path_is_refused(service: Receiver, given: str) -> None:
-    with ThaiQR(KEY, base_url=service.base_url) as client, pytest.raises(ValueError, match="payment_id"):
+    with blocking_client(service.base_url) as client, pytest.raises(ValueError, match="payment_id"):
         client.payments.get(given)
     assert not sent(service)
 
 
 def test_id_is_quoted_in_the_path(service: Receiver) -> None:
     service.default = refusal(404, "payment_not_found", "not_found")
-    with ThaiQR(KEY, base_url=service.base_url) as client, pytest.raises(errors.NotFoundError):
+    with blocking_client(service.base_url) as client, pytest.raises(errors.NotFoundError):
         client.payments.get("a/../b?c#d e")
     assert sent(service)[0].path == "/v1/payments/a%2F..%2Fb%3Fc%23d%20e"

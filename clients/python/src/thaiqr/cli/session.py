@@ -44,7 +44,7 @@ def opened(profile: str | None, *, json: bool = False, timeout: float = 30.0) ->
     warnings = _Warnings(output)
     log.addHandler(warnings)
     try:
-        login = profiles.find(profile)
+        login = profiles.find(profile or None)
         with ThaiQR(login.api_key, base_url=login.base_url, timeout=timeout) as client:
             yield Session(client, output, login)
     except profiles.ProfileError as error:

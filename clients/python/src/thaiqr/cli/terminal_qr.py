@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 HALVES = {(True, True): "█", (True, False): "▀", (False, True): "▄", (False, False): " "}
-INK = "black on white"
+INK = "#000000 on #ffffff"  # rich takes the nearest colours of the terminal
 
 
 def modules(text: str) -> list[list[bool]]:
