@@ -19,6 +19,7 @@ class Act(models.TextChoices):
     CODE_EXPIRED = "code_expired", _("Expired the QR code")
     DELIVERY_RESENT = "delivery_resent", _("Sent the event again")
     REFUND_CANCELED = "refund_canceled", _("Canceled the refund")
+    CLAIM_LINK_REVOKED = "claim_link_revoked", _("Revoked the claim link")
     WITHDRAWAL_CANCELED = "withdrawal_canceled", _("Canceled the withdrawal")
     TRANSFER_CANCELED = "transfer_canceled", _("Canceled the transfer")
     TRANSFER_COMPLETED = "transfer_completed", _("Completed the transfer")

@@ -13,6 +13,7 @@ from payments import card_responses
 from payments.views import PaymentViewSet
 from qrcodes import payment_page
 from qrcodes import views as qr_codes
+from reconciliation.claims import page as claim_page
 from reconciliation.exceptions.views import PaymentExceptionViewSet
 from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
@@ -51,6 +52,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("refunds", RefundViewSet, {"get": "list", "post": "create"}),
     ("refunds/<str:refund_id>", RefundViewSet, {"get": "retrieve"}),
     ("refunds/<str:refund_id>/destination", RefundViewSet, {"post": "destination"}),
+    ("refunds/<str:refund_id>/claim-link", RefundViewSet, {"get": "claim_link", "post": "create_claim_link"}),
     ("refunds/<str:refund_id>/cancel", RefundViewSet, {"post": "cancel"}),
     ("webhooks", WebhookViewSet, {"get": "list", "post": "create"}),
     (
@@ -119,6 +121,7 @@ urlpatterns = [
     path("pay/<str:qr_code_id>", payment_page.page, name="payment-page"),
     path("pay/<str:qr_code_id>/state", payment_page.state, name="payment-page-state"),
     path("pay/<str:qr_code_id>/card.png", payment_page.card, name="payment-page-card"),
+    path("claim/<str:token>", claim_page.page, name="claim-page"),
     path("admin", RedirectView.as_view(url="/admin/")),
     # Django's "view on site" would query the database, and no object here has such a page.
     re_path("^admin/r/", api.not_found),

@@ -106,6 +106,7 @@ AREAS: tuple[Area, ...] = (
             _act(_("See refunds"), EVERYBODY, "refunds.view_refund", "refunds.view_refundreversal"),
             _act(_("Refund a payment"), MONEY, "refunds.create_refund"),
             _act(_("Cancel a refund that is not submitted"), MONEY, "refunds.cancel_refund"),
+            _act(_("Revoke the claim link of a refund"), WITH_CUSTOMERS, "refunds.revoke_claimlink"),
         ),
     ),
     Area(

@@ -75,7 +75,7 @@ class _Shown:
 
 @get_or_head_only
 def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
-    language, now, origins = _language(request), clock.now(), []
+    language, now, origins = language_of(request), clock.now(), []
     with translation.override(language):
         try:
             payment = _find(request, qr_code_id)
@@ -114,7 +114,7 @@ def card(request: HttpRequest, qr_code_id: str) -> HttpResponse:
         payment = _find(request, qr_code_id)
         check_payable(payment, clock.now())
         _check_rate(request, "payment-card", CARD_RATE)
-        return qr_cards.respond(request, payment, CardRequest(lang=_language(request)))
+        return qr_cards.respond(request, payment, CardRequest(lang=language_of(request)))
     except QrCodeGone as error:
         picture = images.status_image(word_of(str(error.context["status"])), "png")
         return HttpResponse(picture, status=error.status, content_type="image/png")
@@ -159,7 +159,7 @@ def _held_amount(payment: Payment) -> int:
     return sum(exception.held_amount for exception in held)
 
 
-def _language(request: HttpRequest) -> str:
+def language_of(request: HttpRequest) -> str:
     """The language that the customer chose, else the first of the browser that the page has, else Thai."""
     chosen = request.GET.get("lang")
     if chosen in LANGUAGES:

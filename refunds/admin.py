@@ -2,15 +2,17 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
-from core import money, personal_data
+from core import clock, money, personal_data
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
+from refunds import claims
 from refunds.models import Refund, RefundPendingReason, RefundReversal
 from refunds.refund_acts import REFUND_ACTS
 from transfers.models import Transfer
@@ -52,8 +54,19 @@ class RefundAdmin(ActingAdmin):
             else gettext("the card")
         )
 
+    @admin.display(description=_("claim link"))
+    def claim_link(self, refund: Refund) -> str | None:
+        link = claims.newest(refund)
+        if link is None:
+            return None
+        return gettext("%(status)s, %(tries)s tries left, until %(at)s") % {
+            "status": link.status_at(clock.now()).label,
+            "tries": link.tries_left,
+            "at": f"{localtime(link.expires_at):%Y-%m-%d %H:%M:%S}",
+        }
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*super().get_fields(request, obj), "pending_reason", "destination"]
+        return [*super().get_fields(request, obj), "pending_reason", "destination", "claim_link"]
 
 
 @admin.register(RefundReversal)

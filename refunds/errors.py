@@ -18,6 +18,11 @@ class RefundNotAddressable(StateError):
     message = "This refund is {status}; a destination can be set only while the refund waits for it."
 
 
+class ClaimLinkNotFound(NotFound):
+    code = "claim_link_not_found"
+    message = "Refund {id} has no claim link."
+
+
 class DestinationNotAllowed(PayoutAccountNotAllowed):
     message = f"destination.{PayoutAccountNotAllowed.message}"
 
@@ -33,6 +38,7 @@ class PartialRefundNotSupported(StateError):
     message = "The bank of this payment supports only a full refund: {whole}."
 
 
+InvalidExpiresInHours = invalid_field("expires_in_hours", "an integer from 1 to 720 hours")
 InvalidPaymentId = invalid_field("payment_id", "the id of a payment")
 InvalidReason = invalid_field("reason", f"one of {', '.join(RefundReason)}")
 InvalidNote = invalid_field("note", "a string of 1 to 255 characters")

@@ -1,9 +1,11 @@
 """Refunds: money that goes back to the payers of payments."""
 
-from django.db import models
-from django.db.models import Q
+from datetime import datetime, timedelta
 
-from core import triggers
+from django.db import models
+from django.db.models import F, Q
+
+from core import triggers, vault
 from core.columns import CausedRow, PublicIdKey, RawJson
 from core.state_machines import StateMachine
 from merchants.models import Merchant
@@ -222,3 +224,106 @@ class Refund(StateMachine, CausedRow):
         if self.status != RefundStatus.PENDING:
             return None
         return RefundPendingReason.PROCESSING if self.route else RefundPendingReason.AWAITING_DESTINATION
+
+
+MAX_CLAIM_TRIES = 5
+# How long a payer who named an account can see what became of it.
+CLAIM_SHOWN_FOR = timedelta(days=30)
+
+
+class ClaimLinkStatus(models.TextChoices):
+    OPEN = "open"
+    BLOCKED = "blocked"  # all tries are used up
+    USED = "used"  # the payer named an account
+    EXPIRED = "expired"
+    REVOKED = "revoked"  # by staff, or by a newer link
+
+
+class ClaimLink(CausedRow):
+    """A secret link by which the payer names the account of a refund that waits for one.
+
+    Lock the payment and the refund before it.
+    """
+
+    id = PublicIdKey()
+    refund = models.ForeignKey(Refund, on_delete=models.PROTECT, related_name="claim_links")
+    token_digest = models.CharField(max_length=64, unique=True, help_text="SHA-256, in hexadecimal.")
+    token_sealed = models.TextField(editable=False)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("revoke_claimlink", "Can revoke claim links")]
+        triggers = [
+            triggers.keep_rows("a claim link is never deleted"),
+            triggers.ReadOnly("a claim link is replaced, never changed", exclude=["used_at", "revoked_at"]),
+            triggers.set_once("used_at", "a claim link is used once"),
+            triggers.set_once("revoked_at", "a revoked claim link stays revoked"),
+            triggers.Refuse(
+                "revoked_is_not_used",
+                triggers.UPDATE,
+                "a revoked claim link is not used",
+                condition="NEW.used_at IS NOT NULL AND OLD.used_at IS NULL AND OLD.revoked_at IS NOT NULL",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["refund"], condition=Q(revoked_at__isnull=True), name="claimlink_one_of_refund"
+            ),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=F("created_at")), name="claimlink_expires_after_creation"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def token(self) -> str:
+        return vault.open_sealed(self.token_sealed, context=self.id)
+
+    @property
+    def tries_left(self) -> int:
+        return MAX_CLAIM_TRIES - self.tries.count()
+
+    def status_at(self, now: datetime) -> ClaimLinkStatus:
+        if self.revoked_at is not None:
+            return ClaimLinkStatus.REVOKED
+        if self.used_at is not None:
+            return ClaimLinkStatus.USED
+        if now >= self.expires_at:
+            return ClaimLinkStatus.EXPIRED
+        return ClaimLinkStatus.OPEN if self.tries_left else ClaimLinkStatus.BLOCKED
+
+    def is_shown_at(self, now: datetime) -> bool:
+        """Whether the page exists. It shows a payer for a while what became of the refund."""
+        until = self.expires_at if self.used_at is None else self.used_at + CLAIM_SHOWN_FOR
+        return self.revoked_at is None and now < until
+
+
+class ClaimTry(models.Model):
+    """A proof that somebody gave at a claim link. Its number is unique, so there are at most five."""
+
+    link = models.ForeignKey(ClaimLink, on_delete=models.PROTECT, related_name="tries", db_index=False)
+    number = models.SmallIntegerField()
+    network = models.CharField(max_length=43, blank=True)
+    is_proven = models.BooleanField()
+    tried_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "claim tries"
+        default_permissions = ()
+        triggers = [triggers.append_only("a try of a claim is never changed")]
+        indexes = [models.Index(fields=["network", "tried_at"], name="claimtry_of_network")]
+        constraints = [
+            models.UniqueConstraint(fields=["link", "number"], name="claimtry_number_unique"),
+            models.CheckConstraint(
+                condition=Q(number__gte=1, number__lte=MAX_CLAIM_TRIES), name="claimtry_number_limited"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.link_id} {self.number}"

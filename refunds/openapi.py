@@ -7,12 +7,22 @@ from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
 from payments.errors import PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded
 from refunds.errors import (
+    ClaimLinkNotFound,
     PartialRefundNotSupported,
     RefundNotAddressable,
     RefundNotCancelable,
     RefundNotFound,
 )
-from refunds.serializers import DestinationRequest, RefundList, RefundObject, RefundQuery, RefundRequest
+from refunds.serializers import (
+    ClaimLinkObject,
+    ClaimLinkRequest,
+    ClaimLinkSecret,
+    DestinationRequest,
+    RefundList,
+    RefundObject,
+    RefundQuery,
+    RefundRequest,
+)
 
 _PAYEE = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Somchai Jaidee"}
 _GIVEN = {
@@ -97,6 +107,40 @@ set_destination = Operation(
         PayoutAccountTooNew,
     ),
     links=(Link("get_refund", "refund_id"),),
+)
+_CLAIM_LINK = {
+    "refund_id": REFUND["refund_id"],
+    "status": "open",
+    "tries_left": 5,
+    "created_at": "2026-11-21T04:10:00.250Z",
+    "expires_at": "2026-11-28T04:10:00.250Z",
+    "used_at": None,
+    "revoked_at": None,
+}
+create_claim_link = Operation(
+    name="create_claim_link",
+    tag=Tag.REFUNDS,
+    scope=Scope.REFUNDS_WRITE,
+    summary="Let the payer name the account of a refund",
+    description="For a refund that is `awaiting_destination`. The payer opens the link, proves the payment "
+    "by its slip or by the account that it was paid from, and names the account. A new link replaces the "
+    "earlier one. The response does not contain the address.",
+    body=Body(ClaimLinkRequest, {"expires_in_hours": 72}),
+    response=Body(ClaimLinkObject, _CLAIM_LINK),
+    errors=(RefundNotFound, RefundNotAddressable),
+    links=(Link("get_claim_link", "refund_id"), Link("get_refund", "refund_id")),
+)
+claim_link = Operation(
+    name="get_claim_link",
+    tag=Tag.REFUNDS,
+    scope=Scope.REFUNDS_WRITE,
+    summary="Reveal the claim link of a refund",
+    description="The newest link, with its address.",
+    response=Body(
+        ClaimLinkSecret,
+        _CLAIM_LINK | {"claim_url": "https://pay.example/claim/2mCq7Lx0vYdRk4TnWb8ZsPfGh1JcAeUo"},
+    ),
+    errors=(RefundNotFound, ClaimLinkNotFound),
 )
 cancel = Operation(
     name="cancel_refund",

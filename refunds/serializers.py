@@ -4,10 +4,17 @@ from rest_framework import serializers
 
 from core import fields, response_fields
 from core.paging import PeriodPageQuery
-from refunds.models import RefundPendingReason, RefundReason, RefundStatus
+from refunds.models import (
+    MAX_CLAIM_TRIES,
+    ClaimLinkStatus,
+    RefundPendingReason,
+    RefundReason,
+    RefundStatus,
+)
 from transfers.serializers import Payee
 
 MAX_NOTE_LENGTH = 255
+MAX_CLAIM_HOURS, DEFAULT_CLAIM_HOURS = 720, 168
 MAX_AMOUNT = 2**63 - 1
 """Satang. Any amount over the payment's is refused as `refund_amount_exceeded`."""
 
@@ -71,6 +78,38 @@ class RefundObject(serializers.Serializer[Any]):
     completed_at = response_fields.instant(allow_null=True)
 
 
+class ClaimLinkRequest(fields.Body):
+    """How long the payer may name an account."""
+
+    expires_in_hours = fields.Integer(
+        unit="hours",
+        min_value=1,
+        max_value=MAX_CLAIM_HOURS,
+        default=DEFAULT_CLAIM_HOURS,
+        help_text="Hours until the link expires.",
+    )
+
+
+class ClaimLinkObject(serializers.Serializer[Any]):
+    """The link of a refund, without its secret."""
+
+    refund_id = response_fields.public_id("ref_")
+    status = serializers.ChoiceField(ClaimLinkStatus.choices)
+    tries_left = serializers.IntegerField(
+        min_value=0, max_value=MAX_CLAIM_TRIES, help_text="Proofs that the payer may still give."
+    )
+    created_at = response_fields.instant()
+    expires_at = response_fields.instant()
+    used_at = response_fields.instant(allow_null=True)
+    revoked_at = response_fields.instant(allow_null=True)
+
+
+class ClaimLinkSecret(ClaimLinkObject):
+    """The link of a refund, and its address."""
+
+    claim_url = response_fields.PatternField({"format": "uri"}, help_text="Send it to the payer only.")
+
+
 class RefundList(response_fields.CursorPage):
     """A page of refunds."""
 
@@ -78,3 +117,4 @@ class RefundList(response_fields.CursorPage):
 
 
 REFUND_REQUEST, DESTINATION_REQUEST = RefundRequest(), DestinationRequest()
+CLAIM_LINK_REQUEST = ClaimLinkRequest()

@@ -56,7 +56,7 @@ def create(
     reserved = payments.reserve_refund(payment, amount, now=now)
     refund = completion.store(payment, reserved, now, **fields)
     if (chosen := destinations.choose(payment, destination, reserved, now=now)) is not None:
-        _queue(refund, chosen, now)
+        queue(refund, chosen, now)
     # Last, because other payments of this merchant wait for its lock.
     ledger.reserve(type=JournalType.REFUND_RESERVED, **ledger_fields(refund, now))
     return refund
@@ -78,7 +78,7 @@ def set_destination(*, merchant: Merchant, refund_id: str, now: datetime, **dest
     payment, refund = _lock(merchant, refund_id)
     if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
-    _queue(refund, destinations.to_account(payment, destination, now=now), now)
+    queue(refund, destinations.to_account(payment, destination, now=now), now)
     return refund
 
 
@@ -102,7 +102,7 @@ def send_waiting(payment: Payment, *, now: datetime) -> None:
         # A refund that this bank cannot send waits until the merchant names an account or cancels it.
         with suppress(PartialRefundNotSupported, BankNotConfigured):
             if (to := destinations.choose(payment, None, refund.amount, now=now)) is not None:
-                _queue(refund, to, now)
+                queue(refund, to, now)
 
 
 @transaction.atomic
@@ -156,8 +156,11 @@ def _lock(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:
     return completion.lock(find(merchant=merchant, refund_id=refund_id).id)
 
 
-def _queue(refund: Refund, to: Destination, now: datetime) -> None:
-    """Queue the transfer; it is held if a second person must approve it. The caller holds both locks."""
+def queue(refund: Refund, to: Destination, now: datetime, *, note: str = "") -> None:
+    """Queue the transfer; it is held if a second person must approve it. The caller holds both locks.
+
+    note: what the second person reads, by default the note of the refund.
+    """
     order = TransferOrder(
         order_id=refund.id,
         purpose="refund",
@@ -170,7 +173,7 @@ def _queue(refund: Refund, to: Destination, now: datetime) -> None:
     is_held = False
     if not to.is_payers:
         item = approvals.OutgoingMoney.of(
-            order, ApprovalKind.REFUND, refund.merchant_id, note=refund.note or ""
+            order, ApprovalKind.REFUND, refund.merchant_id, note=note or refund.note or ""
         )
         is_held = approvals.request(item, now=now).is_waiting
     transfers.queue(order, route=to.route, at=now, merchant_id=refund.merchant_id, is_held=is_held)

@@ -7,12 +7,12 @@ from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
+from refunds import claims, services
 from refunds import openapi as docs
-from refunds import services
 from refunds.filters import REFUNDS
 from refunds.models import Refund
-from refunds.serializers import DESTINATION_REQUEST, REFUND_REQUEST, RefundQuery
-from refunds.shapes import refund_object
+from refunds.serializers import CLAIM_LINK_REQUEST, DESTINATION_REQUEST, REFUND_REQUEST, RefundQuery
+from refunds.shapes import claim_link_object, claim_link_secret, refund_object
 
 QUERY = RefundQuery()
 
@@ -52,6 +52,23 @@ class RefundViewSet(MerchantViewSet):
             return ApiResponse.of(refund_object(refund))
 
         return work
+
+    @docs.create_claim_link
+    @idempotent
+    def create_claim_link(self, request: Request, refund_id: str) -> Job:
+        fields, merchant, now = api.read_body(CLAIM_LINK_REQUEST, request), merchant_of(request), clock.now()
+
+        def work() -> ApiResponse:
+            hours = fields["expires_in_hours"]
+            link = claims.create(merchant=merchant, refund_id=refund_id, hours=hours, now=now)
+            return ApiResponse.of(claim_link_object(link, now))
+
+        return work
+
+    @docs.claim_link
+    def claim_link(self, request: Request, refund_id: str) -> ApiResponse:
+        link = claims.find(merchant=merchant_of(request), refund_id=refund_id)
+        return ApiResponse.of(claim_link_secret(link, clock.now()))
 
     @docs.cancel
     @idempotent

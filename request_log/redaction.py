@@ -30,18 +30,20 @@ KEPT = frozenset({
     "payer_bank_code", "payment_id", "payment_page_url", "pending_reason", "problem", "qr_code_id", "qr_data",
     "qr_image_url",
     "reason", "reference", "reference1", "reference2", "reference3", "refund_id", "report_at", "request_id",
+    "revoked_at",
     "route", "scenario", "searched_to", "sending_bank", "since", "slip_reference", "source", "start_date",
     "started_at", "state", "status", "timestamp", "transaction_id", "trigger", "type", "until",
-    "updated_at", "verification", "webhook_id", "withdrawal_id",
+    "updated_at", "used_at", "verification", "webhook_id", "withdrawal_id",
     # Amounts, counts, switches and settings of a request.
     "accepted", "advance_minutes", "advance_seconds", "advanced_seconds", "after_sequence", "amount",
     "amount_display", "amount_received", "amount_refunded", "attempts", "available", "awaiting_approval",
     "balance_after", "bank_reports", "card_payments", "completed", "consecutive_failures", "currency",
-    "deliveries", "difference_seconds", "duration_ms", "exceptions_has_more", "expired", "expiry_minutes",
+    "deliveries", "difference_seconds", "duration_ms", "exceptions_has_more", "expired",
+    "expires_in_hours", "expiry_minutes",
     "format", "has_more", "http_status", "inquiries", "lang", "last_ping_status", "limit", "livemode",
     "max", "min", "number", "offset", "ok", "oldest_due_seconds", "owed", "pending", "qr_codes", "refunds",
     "remaining", "replayed", "reserved", "reserved_after", "reserved_amount", "sequence", "size",
-    "timezone", "total", "transfers", "unconfirmed", "unconfirmed_after", "unconfirmed_amount",
+    "timezone", "total", "transfers", "tries_left", "unconfirmed", "unconfirmed_after", "unconfirmed_amount",
     # Names of banks, and our own sentences.
     "bank_name", "client_bank_name", "detail", "message", "name_th", "short_name", "warning",
 })  # fmt: skip

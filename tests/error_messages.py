@@ -11,6 +11,7 @@ MESSAGES = {
     "shortly.",
     "caller_not_allowed": "This address is not in the bank's networks.",
     "card_declined": "The card was declined.",
+    "claim_link_not_found": "Refund {id} has no claim link.",
     "clock_limit_reached": "A clock goes 90 days forward: {seconds_left} s are left. DELETE starts it anew.",
     "clock_not_advanceable": "More than {limit} codes, deliveries, transfers or reports of the bank wait. "
     "Expire codes first.",

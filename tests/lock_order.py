@@ -38,6 +38,7 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "reconciliation_excess": ("reconciliation_banktransaction",),
     "refunds_refund": ("payments_payment",),
     "refunds_refundreversal": ("payments_payment",),
+    "refunds_claimlink": ("payments_payment",),
     "withdrawals_withdrawal": (),
     "approvals_approval": (
         "reconciliation_banktransaction",
@@ -68,6 +69,7 @@ UNORDERED_MODELS = {
     "merchants.Merchant",
     "reconciliation.Backoff",
     "reconciliation.BankRateLimit",
+    "refunds.ClaimTry",
     "reconciliation.Inquiry",
     "reconciliation.InquiryAnswer",
     "reconciliation.Resolution",

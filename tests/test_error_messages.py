@@ -252,6 +252,11 @@ CASES = [
         "This refund is canceled; a destination can be set only while the refund waits for it.",
     ),
     Case(
+        "invalid_expires_in_hours", act_on(f"{REFUNDS}/ref_{UNKNOWN}/claim-link", {"expires_in_hours": 0}),
+        "expires_in_hours must be an integer from 1 to 720 hours. Received: 0.",
+        "is out of range: 1 to 720 hours",
+    ),
+    Case(
         "refund_not_cancelable", canceled_refund("cancel"),
         "This refund is canceled; only a refund that was not submitted to a bank can be canceled.",
     ),

@@ -86,7 +86,9 @@ def an_event(shop: Shop) -> str:
 def a_refund(shop: Shop) -> str:
     """A refund that waits for its destination and can be canceled."""
     refund_shop = RefundShop(shop, SandboxBankClient(shop.http))
-    return str(refund_shop.refund(refund_shop.paid(payer=NOBODY))["refund_id"])
+    refund_id = str(refund_shop.refund(refund_shop.paid(payer=NOBODY))["refund_id"])
+    shop.post(f"/v1/refunds/{refund_id}/claim-link", {})
+    return refund_id
 
 
 def a_withdrawal(shop: Shop) -> str:

@@ -36,6 +36,8 @@ NAMES = {
     "get_refund": "refunds.get",
     "set_refund_destination": "refunds.setDestination",
     "cancel_refund": "refunds.cancel",
+    "create_claim_link": "refunds.createClaimLink",
+    "get_claim_link": "refunds.getClaimLink",
     "create_webhook": "webhooks.create",
     "list_webhooks": "webhooks.list",
     "get_webhook": "webhooks.get",

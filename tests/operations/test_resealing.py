@@ -1,6 +1,7 @@
 """`reseal` seals all data with the newest key while the service runs."""
 
 import io
+from datetime import timedelta
 from threading import Event
 from typing import Any
 
@@ -13,7 +14,7 @@ from pytest_django import Settings
 
 from approvals.models import PayoutAccount
 from console.models import SecondFactor
-from core import clock, triggers, vault
+from core import clock, ids, triggers, vault
 from idempotency.models import IdempotencyKey
 from merchants import bank_connections
 from merchants.models import BankConnection
@@ -21,6 +22,7 @@ from operations import resealing
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, StatementLine
 from reconciliation.statements import import_jobs
+from refunds.models import ClaimLink
 from sandbox import orders
 from tests.approvals.builders import add_payout_account
 from tests.authenticator_app import enrolled
@@ -30,6 +32,7 @@ from tests.context import acting_as
 from tests.factories import PaymentFactory
 from tests.merchants.connection_configs import SCB_CONFIG
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.refunds.builders import RefundShop
 from tests.stack import wait_until
 from tests.webhooks.builders import SECRET, make_endpoint
 from tests.withdrawals.builders import withdrawn
@@ -42,7 +45,7 @@ OLD, NEW = vault.new_key(), vault.new_key()
 ACCOUNT, PAYER = "7412589630", "3698521470"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 TOKEN_START = vault.PREFIX
-TOKENS = 16  # the number of tokens that `filled_database` seals
+TOKENS = 18  # the number of tokens that `filled_database` seals
 
 
 class Terminal(io.StringIO):
@@ -84,10 +87,23 @@ def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     ordered = orders.OrderRequest(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
     orders.accept(ordered, now=clock.now())
     add_payout_account(shop)
+    add_claim_link(RefundShop(shop, bank).refund(code["payment_id"], amount=100)["refund_id"])
     live = open_shop("Khao Soi", mode="live").merchant
     bank_connections.connect(merchant_id=live.id, config=SCB_CONFIG, now=clock.now())
     enrolled(User.objects.create_user("somsri", is_staff=True))
     return webhook | code
+
+
+def add_claim_link(refund_id: str) -> None:
+    now, link_id = clock.now(), ids.new("clm_", clock.now())
+    ClaimLink.objects.create(
+        id=link_id,
+        refund_id=refund_id,
+        token_digest="0" * 64,
+        token_sealed=vault.seal("token", context=link_id),
+        created_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
 
 
 def ask(shop: Shop) -> Any:
@@ -261,6 +277,7 @@ ALLOWED_CHANGES = {
     Payment: ("payer_name = 'Mali'", "what was asked for never changes"),
     Transfer: ("inquiries = inquiries + 1", "what was ordered never changes"),
     Withdrawal: ("bank_reference = 'x'", "what was asked for never changes"),
+    ClaimLink: ("used_at = created_at", "a claim link is replaced, never changed"),
 }
 
 

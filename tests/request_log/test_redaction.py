@@ -12,7 +12,8 @@ from request_log.redaction import CONTAINERS, KEPT, MAX_READ, MAX_STORED
 OPENAPI = Path(__file__).parents[2] / "docs" / "openapi.json"
 # Fields with personal data, secrets, or any text of a merchant.
 HIDDEN = {
-    "account_name", "actor", "address", "authorize_uri", "bank_account", "client_bank_account", "client_name",
+    "account_name", "actor", "address", "authorize_uri", "bank_account", "claim_url", "client_bank_account",
+    "client_name",
     "description", "details", "last_error", "metadata", "name", "note", "payer_account", "payer_name",
     "request_body", "response", "response_body", "secret", "summary", "token_id", "url",
 }  # fmt: skip

@@ -22,6 +22,8 @@ export const ROUTES = {
   get_refund: ["GET", "/v1/refunds/{refund_id}"],
   set_refund_destination: ["POST", "/v1/refunds/{refund_id}/destination"],
   cancel_refund: ["POST", "/v1/refunds/{refund_id}/cancel"],
+  create_claim_link: ["POST", "/v1/refunds/{refund_id}/claim-link"],
+  get_claim_link: ["GET", "/v1/refunds/{refund_id}/claim-link"],
   create_withdrawal: ["POST", "/v1/withdrawals"],
   list_withdrawals: ["GET", "/v1/withdrawals"],
   get_withdrawal: ["GET", "/v1/withdrawals/{withdrawal_id}"],

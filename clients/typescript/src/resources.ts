@@ -151,6 +151,20 @@ export class Refunds extends Resource {
   cancel(refund_id: string, options: PostOptions = {}): Promise<Answer<"cancel_refund">> {
     return this.send("cancel_refund", { ids: { refund_id }, options });
   }
+
+  /** Make a link by which the payer names the account. Read its address by `getClaimLink`. */
+  createClaimLink(
+    refund_id: string,
+    body: Body<"create_claim_link"> = {},
+    options: PostOptions = {},
+  ): Promise<Answer<"create_claim_link">> {
+    return this.send("create_claim_link", { ids: { refund_id }, body, options });
+  }
+
+  /** Read the newest claim link of a refund, with its address. */
+  getClaimLink(refund_id: string, options: RequestOptions = {}): Promise<Answer<"get_claim_link">> {
+    return this.send("get_claim_link", { ids: { refund_id }, options });
+  }
 }
 
 /** `client.withdrawals`: money from the balance to a bank account. */

@@ -276,6 +276,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/refunds/{refund_id}/claim-link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Reveal the claim link of a refund
+         * @description The newest link, with its address. The key needs the scope `refunds:write`.
+         */
+        get: operations["get_claim_link"];
+        put?: never;
+        /**
+         * Let the payer name the account of a refund
+         * @description For a refund that is `awaiting_destination`. The payer opens the link, proves the payment by its slip or by the account that it was paid from, and names the account. A new link replaces the earlier one. The response does not contain the address. The key needs the scope `refunds:write`.
+         */
+        post: operations["create_claim_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/refunds/{refund_id}/cancel": {
         parameters: {
             query?: never;
@@ -1434,6 +1458,51 @@ export interface components {
             /** @description Lower case: visa, mastercard, jcb, ... */
             brand: string;
         };
+        /** @description The link of a refund, without its secret. */
+        ClaimLinkObject: {
+            refund_id: string;
+            /** @enum {string} */
+            status: "open" | "blocked" | "used" | "expired" | "revoked";
+            /** @description Proofs that the payer may still give. */
+            tries_left: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** Format: date-time */
+            used_at: string | null;
+            /** Format: date-time */
+            revoked_at: string | null;
+        };
+        /** @description How long the payer may name an account. */
+        ClaimLinkRequest: {
+            /**
+             * @description Hours until the link expires.
+             * @default 168
+             */
+            expires_in_hours?: number;
+        };
+        /** @description The link of a refund, and its address. */
+        ClaimLinkSecret: {
+            refund_id: string;
+            /** @enum {string} */
+            status: "open" | "blocked" | "used" | "expired" | "revoked";
+            /** @description Proofs that the payer may still give. */
+            tries_left: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** Format: date-time */
+            used_at: string | null;
+            /** Format: date-time */
+            revoked_at: string | null;
+            /**
+             * Format: uri
+             * @description Send it to the payer only.
+             */
+            claim_url: string;
+        };
         ClockObject: {
             /** @description All advances since the last reset. */
             advanced_seconds: number;
@@ -2368,6 +2437,16 @@ export interface components {
             };
         };
         /** @description Bad Request */
+        CreateClaimLink400: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Bad Request */
         CreatePayment400: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2816,6 +2895,16 @@ export interface components {
         };
         /** @description Not Found */
         RefundNotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Not Found */
+        RefundNotFoundOrClaimLinkNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -4215,6 +4304,118 @@ export interface operations {
                 };
             };
             400: components["responses"]["SetRefundDestination400"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["RefundNotFound"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["IdempotencyKeyReusedOrIdempotencyKeyInProgress"];
+            413: components["responses"]["RequestTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimitExceededOrTooManyRefusedKeys"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    get_claim_link: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path: {
+                refund_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Ignored-Parameters": components["headers"]["Ignored-Parameters"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "refund_id": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
+                     *       "status": "open",
+                     *       "tries_left": 5,
+                     *       "created_at": "2026-11-21T04:10:00.250Z",
+                     *       "expires_at": "2026-11-28T04:10:00.250Z",
+                     *       "used_at": null,
+                     *       "revoked_at": null,
+                     *       "claim_url": "https://pay.example/claim/2mCq7Lx0vYdRk4TnWb8ZsPfGh1JcAeUo"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ClaimLinkSecret"];
+                };
+            };
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["RefundNotFoundOrClaimLinkNotFound"];
+            429: components["responses"]["RateLimitExceededOrTooManyRefusedKeys"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    create_claim_link: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                refund_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "expires_in_hours": 72
+                 *     }
+                 */
+                "application/json": components["schemas"]["ClaimLinkRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Ignored-Parameters": components["headers"]["Ignored-Parameters"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "refund_id": "ref_0oDFPh3pEwVnYw5cJm8qTzLxKd2",
+                     *       "status": "open",
+                     *       "tries_left": 5,
+                     *       "created_at": "2026-11-21T04:10:00.250Z",
+                     *       "expires_at": "2026-11-28T04:10:00.250Z",
+                     *       "used_at": null,
+                     *       "revoked_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ClaimLinkObject"];
+                };
+            };
+            400: components["responses"]["CreateClaimLink400"];
             401: components["responses"]["AuthenticationFailed"];
             403: components["responses"]["InsufficientScope"];
             404: components["responses"]["RefundNotFound"];

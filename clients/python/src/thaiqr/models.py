@@ -138,6 +138,26 @@ class Refund(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClaimLink(Model):
+    """The link by which a payer names the account. `status`: open, blocked, used, expired, revoked."""
+
+    refund_id: str
+    status: str
+    tries_left: int
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimLinkSecret(ClaimLink):
+    """A claim link with its address, which does not appear in `repr`."""
+
+    claim_url: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Withdrawal(Model):
     """Money from the balance to a bank account.
 

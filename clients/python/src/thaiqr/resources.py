@@ -360,6 +360,25 @@ class Refunds(Resource[Mode]):
         """Cancel a refund that no bank was told about."""
         return post(path("/v1/refunds/{refund_id}/cancel", refund_id=refund_id), REFUND, idempotency_key)
 
+    @operation
+    def create_claim_link(
+        self, refund_id: str, *, expires_in_hours: int | None = None, idempotency_key: str | None = None
+    ) -> Call[models.ClaimLink]:
+        """Make a link by which the payer names the account. Read its address by `get_claim_link`."""
+        return post(
+            path("/v1/refunds/{refund_id}/claim-link", refund_id=refund_id),
+            reader(models.ClaimLink),
+            idempotency_key,
+            expires_in_hours=expires_in_hours,
+        )
+
+    @operation
+    def get_claim_link(self, refund_id: str) -> Call[models.ClaimLinkSecret]:
+        """Read the newest claim link of a refund, with its address."""
+        return get(
+            path("/v1/refunds/{refund_id}/claim-link", refund_id=refund_id), reader(models.ClaimLinkSecret)
+        )
+
 
 class Withdrawals(Resource[Mode]):
     """`client.withdrawals`: money from the balance to a bank account."""

@@ -1,0 +1,43 @@
+"""Whether somebody who claims a refund knows what only its payer knows."""
+
+import hmac
+import re
+
+from payments.models import Payment
+from reconciliation.models import BankTransaction, BankTransactionKind
+
+LAST_DIGITS = 4
+_ENDS_WITH_DIGITS = re.compile(r"[0-9]{4}\Z", re.ASCII)
+
+
+def is_right(payment: Payment, *, slip_reference: str, last_digits: str) -> bool:
+    """Whether each proof that is given is right. One is enough. Both are compared in constant time."""
+    given = [
+        _is_one_of(_plain(slip_reference), _slip_references(payment)) if slip_reference else None,
+        _is_one_of(last_digits, _ends_of_account(payment)) if last_digits else None,
+    ]
+    found = [each for each in given if each is not None]
+    return bool(found) and all(found)
+
+
+def _slip_references(payment: Payment) -> list[str]:
+    """What the slip of the payer can show as its reference."""
+    credits = BankTransaction.objects.filter(payment=payment, kind=BankTransactionKind.CREDIT)
+    found = [name for each in credits for name in (each.slip_reference, *each.bank_transaction_ids)]
+    return [_plain(name) for name in (*found, payment.bank_transaction_id) if name]
+
+
+def _ends_of_account(payment: Payment) -> list[str]:
+    """The last digits of the account that paid. Some banks report only these."""
+    found = _ENDS_WITH_DIGITS.search(payment.payer_account or "")
+    return [found[0]] if found else []
+
+
+def _is_one_of(text: str, expected: list[str]) -> bool:
+    found = [hmac.compare_digest(text.encode(), each.encode()) for each in expected]
+    return any(found)
+
+
+def _plain(reference: str) -> str:
+    """Without what a slip may print between its characters."""
+    return re.sub(r"[\s-]", "", reference).upper()

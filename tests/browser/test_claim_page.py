@@ -1,0 +1,74 @@
+"""A payer in a browser: the claim page without JavaScript, on a phone, in both languages, in the dark."""
+
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+import pytest
+import requests
+from playwright.sync_api import Browser, expect
+
+from core import ids
+from tests.browser.conftest import DESKTOP
+from tests.browser.test_console import serious_faults
+from tests.browser.test_payment_page import SMALL
+from tests.conftest import SandboxBankClient, new_client
+from tests.flows.conftest import ShopClient
+from tests.stack import Stack, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def claim(stack: Stack, shop_client: ShopClient) -> dict[str, Any]:
+    """A refund that waits for an account, with `claim_url` and the reference of the slip."""
+    code, reference = shop_client.qr_code(reference="INV-2026-0042"), ids.random_text(20)
+    changes = {"transaction_id": reference, "payer_bank_code": "999"}
+    body = json.dumps(SandboxBankClient(new_client()).notification(code, **changes)).encode()
+    at = str(int(time.time()))
+    key = stack.env["SANDBOX_BANK_SECRET"].encode()
+    digest = hmac.new(key, f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    headers = {"Content-Type": "application/json", "Sandbox-Bank-Signature": f"t={at},v1={digest}"}
+    requests.post(f"{stack.base_url}/banks/sandbox/notices", body, headers=headers, timeout=60)
+    shop_client.wait_for_status(code, "succeeded")
+    refund = shop_client.post("/v1/refunds", {"payment_id": code["payment_id"]})
+    path = f"/v1/refunds/{refund['refund_id']}"
+    shop_client.post(f"{path}/claim-link", {})
+    found = shop_client.get(f"{path}/claim-link")
+    return {"path": path, "slip": reference, "url": found["claim_url"]}
+
+
+def test_payer_names_an_account_without_javascript(
+    browser: Browser, shop_client: ShopClient, claim: dict[str, Any]
+) -> None:
+    with browser.new_context(viewport=SMALL, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{claim['url']}?lang=en")
+        page.get_by_label("Reference on the slip").fill("wrong")
+        page.get_by_label("Your bank").select_option(label="Kasikorn Bank")
+        page.get_by_label("Your account number").fill("405-1-23456-7")
+        page.get_by_label("Name of the account").fill("สมหญิง ใจดี")
+        page.get_by_role("button", name="Send my refund here").click()
+        expect(page.get_by_role("alert")).to_contain_text("This does not match the payment.")
+        page.get_by_label("Reference on the slip").fill(claim["slip"])
+        page.get_by_role("button", name="Send my refund here").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("We have your account")
+        wait_until(lambda: bool(shop_client.get(claim["path"])["status"] == "completed"), 60)
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Your money was sent")
+
+
+def test_claim_page_is_readable(browser: Browser, claim: dict[str, Any]) -> None:
+    with browser.new_context(viewport=SMALL) as context:
+        page = context.new_page()
+        for language in ("en", "th"):
+            page.goto(f"{claim['url']}?lang={language}")
+            page.get_by_role("button").click()  # with the mistakes named
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                for size in (SMALL, DESKTOP):
+                    page.set_viewport_size(size)
+                    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+                    assert serious_faults(page) == []
