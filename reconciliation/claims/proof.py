@@ -6,7 +6,6 @@ import re
 from payments.models import Payment
 from reconciliation.models import BankTransaction, BankTransactionKind
 
-LAST_DIGITS = 4
 _ENDS_WITH_DIGITS = re.compile(r"[0-9]{4}\Z", re.ASCII)
 
 
@@ -21,8 +20,11 @@ def is_right(payment: Payment, *, slip_reference: str, last_digits: str) -> bool
 
 
 def _slip_references(payment: Payment) -> list[str]:
-    """What the slip of the payer can show as its reference."""
-    credits = BankTransaction.objects.filter(payment=payment, kind=BankTransactionKind.CREDIT)
+    """What the slip of the payer can show as its reference.
+
+    Only of the money that paid: somebody else can pay the same code again, and would have a slip of it.
+    """
+    credits = BankTransaction.objects.credited().filter(payment=payment, kind=BankTransactionKind.CREDIT)
     found = [name for each in credits for name in (each.slip_reference, *each.bank_transaction_ids)]
     return [_plain(name) for name in (*found, payment.bank_transaction_id) if name]
 

@@ -9,11 +9,13 @@ from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Approval
+from approvals.payout_accounts import PayoutAccountNotAllowed
 from banks import TransferResult
 from core import clock, redis
 from core.rate_limits import RateLimit
+from qrcodes.models import QrCode
 from reconciliation.claims import page
-from refunds import claims
+from refunds import claims, destinations
 from refunds.models import ClaimLink, ClaimTry
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.claims.builders import FORM, Claim, claim_of
@@ -135,6 +137,38 @@ def test_unknown_ended_and_revoked_links_get_the_same_page(
     assert {answer.status_code for answer in pages} == {404}
     assert len({answer.content for answer in pages}) == 1
     assert Client().post(f"/claim/{UNKNOWN}", FORM).status_code == 404
+
+
+def test_slip_of_somebody_who_paid_the_same_code_again_is_no_proof(
+    claim: Claim, bank: SandboxBankClient
+) -> None:
+    code = {"qr_data": QrCode.objects.get().qr_data, "amount": 100}
+    assert bank.notify(code, transaction_id="SECONDPAYER1").status_code == 200
+    assert claim.send(slip_reference="SECONDPAYER1").status_code == 422
+    assert orders() == []
+    assert claim.send(slip_reference=claim.slip_reference).status_code == 303
+
+
+def test_right_proof_with_a_refused_account_counts_as_a_try(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PayoutAccountNotAllowed()
+
+    monkeypatch.setattr(destinations, "to_account", refuse)
+    answer = claim.send(last_digits="7890")
+    assert (answer.status_code, "4 tries are left" in answer.content.decode()) == (422, True)
+    assert (orders(), ClaimTry.objects.get().is_proven) == ([], True)
+    assert ClaimLink.objects.get().used_at is None
+
+
+def test_wrong_proofs_do_not_block_the_payers_of_other_merchants(
+    claim: Claim, other_shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "MAX_FAILURES_OF_NETWORK", 1)
+    assert claim.send(last_digits="0000").status_code == 422
+    assert claim.send(last_digits="7890").status_code == 403
+    assert claim_of(other_shop, bank).send(last_digits="7890").status_code == 303
 
 
 def test_page_shows_the_refund_and_nothing_about_the_payer(claim: Claim) -> None:
