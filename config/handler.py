@@ -11,12 +11,24 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import get_resolver
+from django.utils.http import parse_header_parameters
 from django.utils.module_loading import import_string
 
 from core.middleware import is_for_browsers
 
 StartResponse = Callable[..., Any]
 MAX_PATHS = 1024
+
+
+class ServiceRequest(WSGIRequest):
+    """A request whose query and forms are UTF-8, whatever charset it names.
+
+    Django decodes them by that charset, also by those of Python that decode no text, such as `hex`: then it
+    answers 500.
+    """
+
+    def _set_content_type_params(self, meta: dict[str, Any]) -> None:
+        self.content_type, self.content_params = parse_header_parameters(meta.get("CONTENT_TYPE", ""))
 
 
 class ApplicationHandler(WSGIHandler):
@@ -40,7 +52,7 @@ class ApplicationHandler(WSGIHandler):
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> HttpResponseBase:
         connection.close_if_unusable_or_obsolete()
-        request = WSGIRequest(environ)
+        request = ServiceRequest(environ)
         chain = self._browser_chain if is_for_browsers(request.path_info) else self._api_chain
         response = chain(request)
         response._resource_closers.append(request.close)

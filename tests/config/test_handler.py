@@ -88,3 +88,14 @@ def _ask(handler: WSGIHandler, shop: Shop, method: str, path: str, has_key: bool
         **({"HTTP_AUTHORIZATION": f"Bearer {shop.secret_key}"} if has_key else {}),
     }
     return Answer(handler, environ)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("charset", ["hex", "utf-7", "unicode_escape", "none"])
+@pytest.mark.parametrize("form", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
+def test_charset_that_a_request_names_is_ignored(form: str, charset: str) -> None:
+    body = b'--x\r\nContent-Disposition: form-data; name="last_digits"\r\n\r\n+2AA-\r\n--x--\r\n'
+    handler, media_type = ApplicationHandler(), f"{form}; charset={charset}"
+    for method, path in (("GET", "/v1/payments?limit=1"), ("POST", "/v1/qr-codes"), ("POST", "/claim/clt_x")):
+        environ = RequestFactory().generic(method, path, body).environ | {"CONTENT_TYPE": media_type}
+        assert Answer(handler, environ).status[:3] in {"401", "404"}
