@@ -61,7 +61,10 @@ class HttpProtocol(HttpToolsProtocol):
     _waiting_since: float | None = None
     _timer: asyncio.TimerHandle | None = None
     _new_cycle: RequestResponseCycle | None = None
-    """The request whose head has arrived, until it starts: with its whole body, or as the data ends."""
+    """A request whose head has arrived and that has not started.
+
+    It starts with its whole body, or at the end of `data_received`.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))

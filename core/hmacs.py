@@ -7,8 +7,8 @@ from functools import lru_cache
 def sha256(key: str, message: bytes) -> bytes:
     """The HMAC-SHA256 of a message.
 
-    `hmac.digest` prepares the key each time, and opens the interpreter lock, for which a thread under load
-    then waits.
+    `hmac.digest` prepares the key each time. It also releases the interpreter lock, and under load a thread
+    waits to get it back.
     """
     prepared = _prepared(key).copy()
     prepared.update(message)

@@ -63,8 +63,8 @@ def random_text(length: int, alphabet: str = ALPHABET) -> str:
 class _Randomness(threading.local):
     """Random bytes of the system, read ahead by each thread.
 
-    A call of the system opens the interpreter lock, and a thread under load then waits for it. Each byte is
-    used once. A fork reads its own, as it would have those of its parent.
+    A system call releases the interpreter lock, and under load a thread waits to get it back. Each byte is
+    used once. A fork reads bytes of its own, because it begins with those of its parent.
     """
 
     _bytes, _used, _process = b"", 0, 0

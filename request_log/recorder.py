@@ -148,7 +148,7 @@ class Recorder:
 
 
 RECORDER = Recorder()
-# Web workers are forks. A fork has no thread, a copy of the buffer, and perhaps a lock that nobody opens.
+# Web workers are forks. A fork has no thread, a copy of the buffer, and perhaps a lock that nobody releases.
 os.register_at_fork(after_in_child=RECORDER.forget)
 # A worker that stops writes what it has.
 atexit.register(RECORDER.write)
