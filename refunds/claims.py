@@ -8,14 +8,17 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from core import ids, request_context, security_log, vault
+from core.errors import ApiError
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
 from payments.models import Payment
 from refunds import completion, destinations, services
-from refunds.errors import ClaimLinkNotFound, RefundNotAddressable
+from refunds.errors import ClaimLinkNotFound, RefundNotAddressable, TooManyClaimLinks
 from refunds.models import MAX_CLAIM_TRIES, ClaimLink, ClaimTry, Refund, RefundPendingReason
 
-TOKEN_LENGTH = 32  # base62: 190 random bits
+TOKEN_PREFIX, TOKEN_LENGTH = "clt_", 32  # base62: 190 random bits. `core.logs` masks it by its prefix
+# Links of one refund. Each has five tries, so nobody guesses four digits by asking for new links.
+MAX_LINKS = 10
 MAX_FAILURES_OF_NETWORK = 20
 FAILURES_COUNT_FOR = timedelta(hours=24)
 
@@ -36,13 +39,15 @@ class TooManyClaimTries(Exception):
 def create(*, merchant: Merchant, refund_id: str, hours: int, now: datetime) -> ClaimLink:
     """Make a link to a refund that waits for an account. It replaces an earlier one.
 
-    Raises RefundNotFound, RefundNotAddressable.
+    Raises RefundNotFound, RefundNotAddressable, TooManyClaimLinks.
     """
     _payment, refund = completion.lock(services.find(merchant=merchant, refund_id=refund_id).id)
     if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
+    if refund.claim_links.count() >= MAX_LINKS:
+        raise TooManyClaimLinks(limit=MAX_LINKS)
     _revoke(refund, now)
-    link_id, token = ids.new("clm_", now), ids.random_text(TOKEN_LENGTH)
+    link_id, token = ids.new("clm_", now), TOKEN_PREFIX + ids.random_text(TOKEN_LENGTH)
     link: ClaimLink = ClaimLink.objects.create(
         id=link_id,
         refund=refund,
@@ -55,12 +60,13 @@ def create(*, merchant: Merchant, refund_id: str, hours: int, now: datetime) -> 
     return link
 
 
-def find(*, merchant: Merchant, refund_id: str) -> ClaimLink:
-    """The newest link of a refund. Raises RefundNotFound, ClaimLinkNotFound."""
+def reveal(*, merchant: Merchant, refund_id: str) -> ClaimLink:
+    """The newest link of a refund. Logs that it is revealed. Raises RefundNotFound, ClaimLinkNotFound."""
     refund = services.find(merchant=merchant, refund_id=refund_id)
     found = newest(refund)
     if found is None:
         raise ClaimLinkNotFound(id=refund.id)
+    security_log.record(SecurityEvent.SECRET_REVEALED, subject=found.id, merchant_id=merchant.id)
     return found
 
 
@@ -71,8 +77,10 @@ def newest(refund: Refund) -> ClaimLink | None:
 
 @transaction.atomic
 def revoke(*, refund_id: str, now: datetime) -> None:
-    """End the link of a refund. Raises ClaimLinkNotFound if it has none."""
+    """End the link of a refund that waits. Raises RefundNotAddressable, ClaimLinkNotFound."""
     _payment, refund = completion.lock(refund_id)
+    if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
+        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
     if not _revoke(refund, now):
         raise ClaimLinkNotFound(id=refund.id)
 
@@ -94,7 +102,7 @@ def claim(
     network: str,
     now: datetime,
 ) -> None:
-    """Send the refund to this account if the proof is right. Each proof counts as a try.
+    """Send the refund to this account if the proof is right. Each try counts, also if the account is refused.
 
     Raises ClaimLinkClosed, RefundNotAddressable, TooManyClaimTries, ClaimNotProven, BankNotConfigured,
     PayoutAccountNotAllowed, PayoutAccountTooNew.
@@ -103,11 +111,13 @@ def claim(
         payment, refund = completion.lock(link.refund_id)
         locked = ClaimLink.objects.select_for_update(no_key=True).get(pk=link.pk)
         number = _next_try(locked, refund, network, now)
-        proven = is_proven(payment)
+        proven, refused = is_proven(payment), None
         ClaimTry.objects.create(link=locked, number=number, network=network, is_proven=proven, tried_at=now)
         if proven:
-            _send(payment, refund, locked, destination, now)
+            refused = _try_to_send(payment, refund, locked, destination, now)
     # After the commit, so that the try counts.
+    if refused is not None:
+        raise refused
     if not proven:
         security_log.record(SecurityEvent.CLAIM_REFUSED, subject=link.pk, merchant_id=refund.merchant_id)
         raise ClaimNotProven()
@@ -120,16 +130,32 @@ def _next_try(link: ClaimLink, refund: Refund, network: str, now: datetime) -> i
     if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
     number: int = link.tries.count() + 1
-    if number > MAX_CLAIM_TRIES or _failures_of(network, now) >= MAX_FAILURES_OF_NETWORK:
+    if number > MAX_CLAIM_TRIES or _failures_of(network, refund, now) >= MAX_FAILURES_OF_NETWORK:
         raise TooManyClaimTries()
     return number
 
 
-def _failures_of(network: str, now: datetime) -> int:
-    """Wrong proofs of this network, at any link, within a day."""
-    since = now - FAILURES_COUNT_FOR
-    failed = ClaimTry.objects.filter(network=network, tried_at__gt=since, is_proven=False)
+def _failures_of(network: str, refund: Refund, now: datetime) -> int:
+    """Wrong proofs of this network within a day, at any link of the merchant: it blocks no other's payers."""
+    failed = ClaimTry.objects.filter(
+        network=network,
+        tried_at__gt=now - FAILURES_COUNT_FOR,
+        is_proven=False,
+        link__refund__merchant_id=refund.merchant_id,
+    )
     return failed[:MAX_FAILURES_OF_NETWORK].count()
+
+
+def _try_to_send(
+    payment: Payment, refund: Refund, link: ClaimLink, destination: Mapping[str, str], now: datetime
+) -> ApiError | None:
+    """Send the refund, or return why this account is refused. Then nothing but the try is stored."""
+    try:
+        with transaction.atomic():
+            _send(payment, refund, link, destination, now)
+    except ApiError as refusal:
+        return refusal
+    return None
 
 
 def _send(
@@ -148,7 +174,7 @@ def _send(
 
 @contextmanager
 def _as_maker(link: ClaimLink) -> Iterator[None]:
-    """Act as whoever made the link, so that they cannot approve the transfer themselves."""
+    """Act as the maker of the link, who then cannot approve the transfer."""
     visitor = request_context.current().actor
     request_context.set_actor(link.actor)
     try:

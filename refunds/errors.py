@@ -23,6 +23,11 @@ class ClaimLinkNotFound(NotFound):
     message = "Refund {id} has no claim link."
 
 
+class TooManyClaimLinks(StateError):
+    code = "too_many_claim_links"
+    message = "This refund had {limit} claim links already. Set its destination instead."
+
+
 class DestinationNotAllowed(PayoutAccountNotAllowed):
     message = f"destination.{PayoutAccountNotAllowed.message}"
 

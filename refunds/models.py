@@ -290,10 +290,10 @@ class ClaimLink(CausedRow):
         return MAX_CLAIM_TRIES - self.tries.count()
 
     def status_at(self, now: datetime) -> ClaimLinkStatus:
-        if self.revoked_at is not None:
-            return ClaimLinkStatus.REVOKED
         if self.used_at is not None:
             return ClaimLinkStatus.USED
+        if self.revoked_at is not None:
+            return ClaimLinkStatus.REVOKED
         if now >= self.expires_at:
             return ClaimLinkStatus.EXPIRED
         return ClaimLinkStatus.OPEN if self.tries_left else ClaimLinkStatus.BLOCKED

@@ -12,6 +12,7 @@ from refunds.errors import (
     RefundNotAddressable,
     RefundNotCancelable,
     RefundNotFound,
+    TooManyClaimLinks,
 )
 from refunds.serializers import (
     ClaimLinkObject,
@@ -113,7 +114,7 @@ _CLAIM_LINK = {
     "status": "open",
     "tries_left": 5,
     "created_at": "2026-11-21T04:10:00.250Z",
-    "expires_at": "2026-11-28T04:10:00.250Z",
+    "expires_at": "2026-11-24T04:10:00.250Z",
     "used_at": None,
     "revoked_at": None,
 }
@@ -127,7 +128,7 @@ create_claim_link = Operation(
     "earlier one. The response does not contain the address.",
     body=Body(ClaimLinkRequest, {"expires_in_hours": 72}),
     response=Body(ClaimLinkObject, _CLAIM_LINK),
-    errors=(RefundNotFound, RefundNotAddressable),
+    errors=(RefundNotFound, RefundNotAddressable, TooManyClaimLinks),
     links=(Link("get_claim_link", "refund_id"), Link("get_refund", "refund_id")),
 )
 claim_link = Operation(
@@ -138,7 +139,7 @@ claim_link = Operation(
     description="The newest link, with its address.",
     response=Body(
         ClaimLinkSecret,
-        _CLAIM_LINK | {"claim_url": "https://pay.example/claim/2mCq7Lx0vYdRk4TnWb8ZsPfGh1JcAeUo"},
+        _CLAIM_LINK | {"claim_url": "https://pay.example/claim/clt_2mCq7Lx0vYdRk4TnWb8ZsPfGh1JcAeUo"},
     ),
     errors=(RefundNotFound, ClaimLinkNotFound),
 )

@@ -67,7 +67,7 @@ class RefundViewSet(MerchantViewSet):
 
     @docs.claim_link
     def claim_link(self, request: Request, refund_id: str) -> ApiResponse:
-        link = claims.find(merchant=merchant_of(request), refund_id=refund_id)
+        link = claims.reveal(merchant=merchant_of(request), refund_id=refund_id)
         return ApiResponse.of(claim_link_secret(link, clock.now()))
 
     @docs.cancel

@@ -13,6 +13,7 @@ from merchants.models import Merchant
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.error_messages import MESSAGES
 from tests.factories import qr_request
+from tests.reconciliation.claims.builders import waiting_refund
 from tests.webhooks.builders import make_endpoint
 from tests.withdrawals.builders import withdrawal_request
 from webhooks.models import EventType
@@ -124,6 +125,13 @@ def canceled_refund(tail: str, body: Any = None) -> Callable[[Shop], Any]:
         return shop.post(f"{REFUNDS}/{made['refund_id']}/{tail}", body)
 
     return ask
+
+
+def many_claim_links(shop: Shop) -> Any:
+    refund, _slip = waiting_refund(shop, SandboxBankClient(shop.http))
+    made = [shop.post(f"{REFUNDS}/{refund['refund_id']}/claim-link") for _ in range(11)]
+    assert {each.status_code for each in made[:-1]} == {200}
+    return made[-1]
 
 
 def canceled_withdrawal(shop: Shop) -> Any:
@@ -250,6 +258,10 @@ CASES = [
     Case(
         "refund_not_addressable", canceled_refund("destination", PAYEE),
         "This refund is canceled; a destination can be set only while the refund waits for it.",
+    ),
+    Case(
+        "too_many_claim_links", many_claim_links,
+        "This refund had 10 claim links already. Set its destination instead.",
     ),
     Case(
         "invalid_expires_in_hours", act_on(f"{REFUNDS}/ref_{UNKNOWN}/claim-link", {"expires_in_hours": 0}),
