@@ -4347,10 +4347,10 @@ export interface operations {
                      *       "status": "open",
                      *       "tries_left": 5,
                      *       "created_at": "2026-11-21T04:10:00.250Z",
-                     *       "expires_at": "2026-11-28T04:10:00.250Z",
+                     *       "expires_at": "2026-11-24T04:10:00.250Z",
                      *       "used_at": null,
                      *       "revoked_at": null,
-                     *       "claim_url": "https://pay.example/claim/2mCq7Lx0vYdRk4TnWb8ZsPfGh1JcAeUo"
+                     *       "claim_url": "https://pay.example/claim/clt_2mCq7Lx0vYdRk4TnWb8ZsPfGh1JcAeUo"
                      *     }
                      */
                     "application/json": components["schemas"]["ClaimLinkSecret"];
@@ -4407,7 +4407,7 @@ export interface operations {
                      *       "status": "open",
                      *       "tries_left": 5,
                      *       "created_at": "2026-11-21T04:10:00.250Z",
-                     *       "expires_at": "2026-11-28T04:10:00.250Z",
+                     *       "expires_at": "2026-11-24T04:10:00.250Z",
                      *       "used_at": null,
                      *       "revoked_at": null
                      *     }
