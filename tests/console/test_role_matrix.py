@@ -37,6 +37,7 @@ from tests.authenticator_app import enrolled
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.merchants.connection_configs import BBL_FORM, SCB_FORM
 from tests.reconciliation.builders import Seller
+from tests.reconciliation.claims.builders import claim_of
 from tests.staff_acts import send_act
 from tests.webhooks.builders import make_endpoint
 from tests.withdrawals.builders import withdrawn
@@ -133,6 +134,8 @@ class World:
         self.movement: BankTransaction = seller.mismatch()
         self.payment_id = seller.paid()
         seller.refund(self.payment_id, amount=100)
+        refund = Refund.objects.get()
+        claim = claim_of(shop, bank)
         seller.paid()
         withdrawn(shop, amount=101)
         withdrawn(shop, amount=103)
@@ -147,7 +150,8 @@ class World:
             ("payments.payment", "refund"): self.payment_id,
             ("payments.payment", "expire"): self.movement.payment_id,
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
-            ("refunds.refund", "cancel"): Refund.objects.earliest("pk").pk,
+            ("refunds.refund", "cancel"): refund.pk,
+            ("refunds.refund", "revoke-claim-link"): claim.refund["refund_id"],
             ("withdrawals.withdrawal", "cancel"): Withdrawal.objects.earliest("pk").pk,
             **{("transfers.transfer", slug): Transfer.objects.latest("pk").pk for slug in TRANSFER_SLUGS},
             **{("webhooks.endpoint", slug): Endpoint.objects.earliest("pk").pk for slug in ENDPOINT_SLUGS},
