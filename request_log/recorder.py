@@ -230,7 +230,8 @@ def _payment_id(request: HttpRequest, sent: bytes, answered: bytes) -> str:
 def _idempotency(request: HttpRequest, response: HttpResponse) -> str:
     if request.method != "POST" or "HTTP_IDEMPOTENCY_KEY" not in request.META:
         return NO_KEY
-    return REPLAYED if "Idempotent-Replayed" in response.headers else FIRST
+    # `in response.headers` raises and catches KeyError for a missing one.
+    return REPLAYED if "idempotent-replayed" in response.headers._store else FIRST
 
 
 def _count_dropped(dropped: int) -> None:
