@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import deliveries, footprint, guard, history, life, report, soak, sweeps
+from bench import deliveries, footprint, guard, history, life, log_cost, report, soak, sweeps
 from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
 from bench.deliveries import (
     BESIDE_SLOW,
@@ -37,7 +37,7 @@ WARM_UP_MESSAGES = 500
 SERVER_SECONDS = 30.0
 HISTORY_ROUNDS, HISTORY_SECONDS = 3, 0.3
 REQUESTS = {"create": CREATE, "poll": POLL}
-USUAL_PARTS = (*REQUESTS, "others", "life", "history", "deliver", "latency", "slow", "footprint")
+USUAL_PARTS = (*REQUESTS, "others", "log", "life", "history", "deliver", "latency", "slow", "footprint")
 PARTS = (*USUAL_PARTS, "soak", "sweeps")
 RATES = (50, 200)
 # The webhooks are verified by then, and all sessions have planned their statements.
@@ -66,6 +66,7 @@ def main() -> None:
                     # First, because the rows of other parts would not pass the audit.
                     *_lives(stack, home, options),
                     *_requests(stack, home, options),
+                    *_log_cost(stack, options),
                     *_history(stack, options),
                     *_sweeps(stack, options),
                     *_deliveries(stack, options),
@@ -206,6 +207,12 @@ def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterat
         yield report.requests(results)
     if others:
         yield report.others(others)
+
+
+def _log_cost(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
+    if "log" in options.only:
+        _log("Making codes with the request log and without it ...")
+        yield report.log_cost(log_cost.measure(stack))
 
 
 @contextmanager

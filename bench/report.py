@@ -13,6 +13,7 @@ from bench.footprint import Footprint
 from bench.guard import Figure
 from bench.life import LifeRound
 from bench.lives import quantile
+from bench.log_cost import LogCost
 from bench.soak import Growth, Minute, Soak
 from config.devstack.postgres_programs import find_programs, full_version
 
@@ -71,6 +72,19 @@ def footprint(result: Footprint) -> str:
         ("  second start, s", _number(result.second_start, 1)),
     ]
     return _table(("an idle instance", ""), rows, (30, 10))
+
+
+def log_cost(result: LogCost) -> str:
+    """Microseconds of processor time a code, and the share of the log."""
+    low, middle, high = result.added
+    rows: list[Cells] = [
+        ("  make a code, without the log, us", _number(result.without, 0)),
+        ("  added by the log, us", _number(middle, 0)),
+        ("    a quarter of the pairs below", _number(low, 0)),
+        ("    a quarter of the pairs above", _number(high, 0)),
+        ("  added by the log, %", _number(100 * result.share, 1)),
+    ]
+    return _table(("the request log", ""), rows, (40, 10))
 
 
 def guard(found: Sequence[Figure]) -> str:

@@ -4,7 +4,6 @@ A request never waits for the log. If the buffer is full, or the database does n
 and counted. A killed process loses what it had not written, at most the last second and a bit.
 """
 
-import atexit
 import logging
 import os
 import re
@@ -46,14 +45,26 @@ _PAYMENT_ID = re.compile(rb'"payment_id"\s*:\s*"(pay_[0-9A-Za-z]{27})"')
 
 
 class FinishedRequest(NamedTuple):
-    """A request and its response, as they are: the writer reads them, so that the request need not."""
+    """What the writer needs of a request and its response, as it is: the writer masks and formats it.
+
+    Plain values, so that nothing else of the request stays in memory: many live objects would make the
+    garbage collector run, which costs more than the log.
+    """
 
     merchant_id: str
-    request: HttpRequest
-    response: HttpResponse
+    ended_at: int  # Unix nanoseconds
     seconds: float
     context: RequestContext
-    ended_at: int  # Unix nanoseconds
+    method: str
+    route: str
+    path: str
+    query: str
+    payment_id: str | None  # None: the bodies may name it
+    idempotency: str
+    status: int
+    error_code: str
+    sent: bytes
+    answered: bytes
 
 
 class Recorder:
@@ -76,11 +87,8 @@ class Recorder:
         """Keep a finished request of a merchant for the writer, or count it as dropped."""
         if settings.REQUEST_LOG_RETENTION_DAYS == 0:
             return
-        merchant_id: str = request.merchant_id  # type: ignore[attr-defined]
-        made = FinishedRequest(
-            merchant_id, request, response, seconds, request_context.current(), time.time_ns()
-        )
-        size = len(_request_body(request)) + len(_response_body(response))
+        made = _finished(request, response, seconds)
+        size = len(made.sent) + len(made.answered)
         if self._keep(made, size):
             self._start_writer()
             self._has_records.set()
@@ -150,50 +158,58 @@ class Recorder:
 RECORDER = Recorder()
 # Web workers are forks. A fork has no thread, a copy of the buffer, and perhaps a lock that nobody releases.
 os.register_at_fork(after_in_child=RECORDER.forget)
-# A worker that stops writes what it has.
-atexit.register(RECORDER.write)
 
 
-def _request_body(request: HttpRequest) -> bytes:
-    """The body if a view has read it."""
-    return getattr(request, "_body", b"")
-
-
-def _response_body(response: HttpResponse) -> bytes:
-    return b"" if response.streaming else response.content
+def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> FinishedRequest:
+    match, headers = request.resolver_match, request.META
+    return FinishedRequest(
+        request.merchant_id,  # type: ignore[attr-defined]
+        time.time_ns(),
+        seconds,
+        request_context.current(),
+        str(request.method),
+        match.route if match else "",
+        request.path,
+        headers.get("QUERY_STRING", ""),
+        _payment_id_in_path(request),
+        _idempotency(request, response),
+        response.status_code,
+        getattr(response, "error_code", ""),
+        # The body if a view has read it.
+        getattr(request, "_body", b""),
+        b"" if response.streaming else response.content,
+    )
 
 
 def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
     """The rows to store. Only the first requests and the first refusals of each merchant have bodies."""
     counts: Counter[tuple[str, bool]] = Counter()
     for each in records:
-        kind = (each.merchant_id, each.response.status_code >= 400)
+        kind = (each.merchant_id, each.status >= 400)
         counts[kind] += 1
         yield _row(each, has_bodies=counts[kind] <= MAX_BODIES_PER_MERCHANT)
 
 
 def _row(made: FinishedRequest, *, has_bodies: bool) -> tuple[Any, ...]:
     """The values of COLUMNS. A model instance for each request would double the cost of the log."""
-    request, response, context = made.request, made.response, made.context
-    match, ended_at = request.resolver_match, clock.of_nanoseconds(made.ended_at)
-    sent, answered = _request_body(request), _response_body(response)
+    context, ended_at = made.context, clock.of_nanoseconds(made.ended_at)
     return (
         ids.new(PREFIX, ended_at),
         made.merchant_id,
         ended_at,
         context.actor.removeprefix("key:")[:16],
-        str(request.method)[:8],
-        f"/{match.route}"[:120] if match else "",
-        _path(request)[:500],
-        response.status_code,
-        getattr(response, "error_code", "")[:60],
+        made.method[:8],
+        f"/{made.route}"[:120] if made.route else "",
+        _path(made)[:500],
+        made.status,
+        made.error_code[:60],
         round(made.seconds * 1000),
-        _idempotency(request, response),
+        made.idempotency,
         _request_id(context.request_id),
-        _payment_id(request, sent, answered),
+        _payment_id_in_bodies(made) if made.payment_id is None else made.payment_id,
         context.address[:64],
-        redaction.body(sent, is_ours=False) if has_bodies else redaction.size_of(sent),
-        redaction.body(answered, is_ours=True) if has_bodies else redaction.size_of(answered),
+        redaction.body(made.sent, is_ours=False) if has_bodies else redaction.size_of(made.sent),
+        redaction.body(made.answered, is_ours=True) if has_bodies else redaction.size_of(made.answered),
     )
 
 
@@ -202,9 +218,9 @@ def _request_id(given: str) -> str:
     return given if given.startswith("req_") else redact_secrets(given)[:64]
 
 
-def _path(request: HttpRequest) -> str:
-    path, query = _redacted_path(request.path), request.META.get("QUERY_STRING", "")
-    return f"{path}?{redaction.query(query)}" if query else path
+def _path(made: FinishedRequest) -> str:
+    path = _redacted_path(made.path)
+    return f"{path}?{redaction.query(made.query)}" if made.query else path
 
 
 # Many requests have the same path.
@@ -213,17 +229,17 @@ def _redacted_path(path: str) -> str:
     return redact(escape_uri_path(path))
 
 
-def _payment_id(request: HttpRequest, sent: bytes, answered: bytes) -> str:
-    """The payment that a request is about: in its path, its response or its body. Empty for none.
+def _payment_id_in_path(request: HttpRequest) -> str | None:
+    """The payment in the path, or None if the bodies may name one. A list is about no payment."""
+    values = request.resolver_match.kwargs if request.resolver_match else {}
+    if "payment_id" in values:
+        return ids.or_none(values["payment_id"], "pay_") or ""
+    return "" if not values and request.method == "GET" else None
 
-    The whole response need not be parsed for it. A list is about no payment.
-    """
-    path = request.resolver_match.kwargs if request.resolver_match else {}
-    if "payment_id" in path:
-        return ids.or_none(path["payment_id"], "pay_") or ""
-    if not path and request.method == "GET":
-        return ""
-    found = _PAYMENT_ID.search(answered) or _PAYMENT_ID.search(sent)
+
+def _payment_id_in_bodies(made: FinishedRequest) -> str:
+    """The payment that the response or the body names. The whole body need not be parsed for it."""
+    found = _PAYMENT_ID.search(made.answered) or _PAYMENT_ID.search(made.sent)
     return found[1].decode() if found else ""
 
 

@@ -9,6 +9,7 @@ import pytest
 import time_machine
 from django.contrib.admin.utils import quote
 from django.db import DatabaseError, connection
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import Resolver404, resolve
 from pytest_django import Settings
@@ -96,7 +97,10 @@ def test_payment_of_a_request_is_in_its_path_or_in_a_body(
     request = RequestFactory().generic(method, path)
     with suppress(Resolver404):
         request.resolver_match = resolve(path)
-    assert recorders._payment_id(request, sent, answered) == found
+    request._body, request.merchant_id = sent, "mch_x"  # type: ignore[attr-defined]
+    made = recorders._finished(request, HttpResponse(answered), 0.001)
+    row = dict(zip(recorders.COLUMNS, recorders._row(made, has_bodies=False), strict=True))
+    assert row["payment_id"] == found
 
 
 def test_only_the_first_requests_and_refusals_of_a_merchant_have_bodies(
