@@ -60,7 +60,10 @@ def _of_refund_status(refund: Refund, now: datetime) -> Summary:
     values = {"amount": money.display(refund.amount), "code": refund.failure_code or "-"}
     match RefundStatus(refund.status):
         case RefundStatus.PENDING if not refund.route:
-            text = _("It waits for the customer's account. The merchant's system gives it.")
+            text = _(
+                "It waits for the customer's account: from the merchant's system, "
+                "or from the customer on the claim page."
+            )
             return Summary(text, "wait")
         case RefundStatus.PENDING:
             return _of_order(refund.id, now)

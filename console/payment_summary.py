@@ -82,7 +82,10 @@ def _of_refund(payment: Payment) -> Summary | None:
     if found.awaiting_approval:
         return _of_approval(found, values)
     if not found.route:
-        text = _("A refund of %(amount)s waits for the customer's account. The merchant's system gives it.")
+        text = _(
+            "A refund of %(amount)s waits for the customer's account: from the merchant's system, "
+            "or from the customer on the claim page."
+        )
         return Summary(text % values, "wait", url, link)
     text = _("A refund of %(amount)s is on its way. The bank is asked until it has arrived.")
     return Summary(text % values, "wait", url, link)

@@ -147,7 +147,10 @@ def test_refund_waits_for_the_account_of_the_customer(seller: Seller, admin_clie
     made = seller.refund(seller.paid(100_000, payer=NOBODY))
     assert of_refund(admin_client, made) == (
         "wait",
-        "It waits for the customer's account. The merchant's system gives it.",
+        (
+            "It waits for the customer's account: from the merchant's system, "
+            "or from the customer on the claim page."
+        ),
     )
     assert seller.act(made, "cancel").status_code == 200
     assert of_refund(admin_client, made) == (
