@@ -31,8 +31,8 @@ class QrCodeInReview(QrCodeGone):
     message = "Do not pay this QR code: money arrived for it that does not match."
 
 
-class TooManyCards(RateLimitExceeded):
-    message = "Too many cards of this merchant. Try again in {retry_after} s."
+class TooManyQrCards(RateLimitExceeded):
+    message = "Too many QR cards of this merchant. Try again in {retry_after} s."
 
 
 InvalidFormat = invalid_field("format", "png or svg")

@@ -14,7 +14,7 @@ from core.bulkhead import Bulkhead, BulkheadFull
 from core.rate_limits import RateLimit
 from merchants.models import Merchant, Mode
 from payments.models import Payment
-from qrcodes.errors import TooManyCards
+from qrcodes.errors import TooManyQrCards
 
 if TYPE_CHECKING:
     from qrcodes.drawing.layout import Texts
@@ -57,7 +57,7 @@ class _Content(NamedTuple):
 def respond(request: HttpRequest, payment: Payment, wanted: CardRequest) -> HttpResponse:
     """The card of a code that can be paid, or 304 to somebody who has it.
 
-    Raises TooManyCards.
+    Raises TooManyQrCards.
     """
     content, media_type = _content(payment), FORMATS[wanted.format]
     etag = '"' + hashlib.sha256(repr((LOOK, wanted, content)).encode()).hexdigest()[:32] + '"'
@@ -83,12 +83,12 @@ def _content(payment: Payment) -> _Content:
 def _draw_within_limits(merchant: Merchant, wanted: CardRequest, content: _Content) -> bytes:
     room = rate_limits.consume(f"qr-card:{merchant.id}", MERCHANT_RATE)
     if room is not None and not room.allowed:
-        raise TooManyCards(retry_after=room.retry_after)
+        raise TooManyQrCards(retry_after=room.retry_after)
     try:
         with _slots.hold(merchant.id, total=DRAWN_AT_ONCE, share=1, wait_seconds=WAIT_SECONDS):
             return _draw(wanted, content)
     except BulkheadFull:
-        raise TooManyCards(retry_after=1) from None
+        raise TooManyQrCards(retry_after=1) from None
 
 
 @lru_cache(CACHED_CARDS)
