@@ -185,6 +185,7 @@ def test_head_of_a_request_may_have_64_kb(web: WebServer) -> None:
     assert (response.status, response.json["error"]["code"]) == (400, "invalid_request")
 
 
+@pytest.mark.alone  # all must be open before the server closes the first silent one, after ten seconds
 def test_connections_beyond_the_limit_are_refused(web: WebServer) -> None:
     """Two workers, so with one more connection than both may have, one is refused."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
