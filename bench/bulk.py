@@ -1,5 +1,7 @@
 """Write millions of rows into an instance."""
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -8,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+
+from tests.stack import Stack
 
 # Ten million rows are most of a year.
 STEP = timedelta(seconds=3)
@@ -42,6 +46,11 @@ COUNTED_WRITE = """
     GROUP BY 2, 3, 4, 5
     ON CONFLICT (owner_id, list, bucket, starts_at, kind)
         DO UPDATE SET count = known.count + EXCLUDED.count, amount = known.amount + EXCLUDED.amount
+"""
+
+END_SESSIONS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()
 """
 
 
@@ -96,6 +105,23 @@ def unindexed(connection: psycopg.Connection[Any], table: str, rows: int) -> Ite
     connection.execute(f"SET maintenance_work_mem = '{INDEX_MEMORY}'")
     connection.execute(f"REINDEX TABLE {table}")
     tell(f"  indexes of {table} after {time.monotonic() - started:.0f} s")
+
+
+@contextmanager
+def workers_paused(stack: Stack, connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Stop the workers meanwhile: without indexes each of their queries reads a whole table.
+
+    Their sessions end, because one of them may hold a lock.
+    """
+    workers = [stack.pids[name] for name in ("webhooks", "banks", "default")]
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        connection.execute(END_SESSIONS)
+        yield
+    finally:
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
 
 
 def timed(connection: psycopg.Connection[Any], statement: str, **values: Any) -> tuple[int, float]:

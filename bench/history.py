@@ -168,7 +168,7 @@ def _write(stack: Stack, measured: MeasuredList, rows: int, run: str) -> Merchan
     made = json.loads(stack.manage("create_merchant", "--name", name, "--mode", "test", "--json"))
     merchant_id = made["merchant_id"]
     history = MerchantHistory(measured, rows, run, made["secret_key"], merchant_id, owner=merchant_id)
-    with bulk.connect(stack.env["DATABASE_URL"]) as connection:
+    with bulk.connect(stack.env["DATABASE_URL"]) as connection, bulk.workers_paused(stack, connection):
         if measured.owner == "endpoint_id":
             history.owner = ids.new("wh_", bulk.NEWEST)
             connection.execute(ENDPOINT, [history.owner, merchant_id, bulk.NEWEST, bulk.NEWEST])
