@@ -1,0 +1,30 @@
+"""Operations for migrations that run while the service answers."""
+
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import ProjectState
+
+
+class BuildIndex(AddIndexConcurrently):
+    """Build an index while others write. The migration has `atomic = False`, and no other operation.
+
+    PostgreSQL leaves an invalid index behind if the build breaks off, so the next try first drops it. The
+    build waits for older transactions without a limit, because nobody waits for the build.
+    """
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        with schema_editor.connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('lock_timeout')")
+            (limit,) = cursor.fetchone()
+        schema_editor.execute("SET lock_timeout = 0")
+        schema_editor.execute(
+            f"DROP INDEX CONCURRENTLY IF EXISTS {schema_editor.quote_name(self.index.name)}"
+        )
+        super().database_forwards(app_label, schema_editor, from_state, to_state)
+        schema_editor.execute(f"SET lock_timeout = '{limit}'")

@@ -1,0 +1,72 @@
+"""`manage.py migrate`: Django's command, for a database that the service uses meanwhile.
+
+- It waits for a lock for two seconds only: what comes after it in the queue of the lock waits as long. Then
+  it gives up its place, and tries again after a pause.
+- Two that run at once take turns.
+- Its statements have no time limit, because an index of a large table takes minutes.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.core.management.commands import migrate
+from django.db import OperationalError, connections
+from psycopg.errors import LockNotAvailable
+
+LOCK_SECONDS = 2
+PAUSE_SECONDS = 3.0
+TRIES = 100
+LIMITS = {
+    "lock_timeout": f"{LOCK_SECONDS}s",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+# The key of an advisory lock of a session. Nobody waits for it in the database, because the build of an index
+# waits for all who wait there.
+ONE_AT_A_TIME = 7_264_001
+
+
+class Command(migrate.Command):
+    def handle(self, *args: Any, **options: Any) -> str | None:
+        connection = connections[options["database"]]
+        for number in range(1, TRIES + 1):
+            try:
+                with self._alone(connection):
+                    return super().handle(*args, **options)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+                self.stderr.write(f"Somebody uses a table that changes. Try {number} of {TRIES} ended.")
+                time.sleep(PAUSE_SECONDS)
+        raise CommandError("A table was used all the time. Run migrate again when less is going on.")
+
+    @contextmanager
+    def _alone(self, connection: Any) -> Iterator[None]:
+        """Wait until no other `migrate` runs. Its session has limits of its own meanwhile."""
+        with connection.cursor() as cursor:
+            self._lock(cursor)
+            for name, value in LIMITS.items():
+                cursor.execute("SELECT set_config(%s, %s, false)", [name, value])
+        try:
+            yield
+        finally:
+            with connection.cursor() as cursor:
+                for name in LIMITS:
+                    cursor.execute(f"RESET {name}")
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [ONE_AT_A_TIME])
+
+    def _lock(self, cursor: Any) -> None:
+        is_told = False
+        while not _has_locked(cursor):
+            if not is_told:
+                self.stderr.write("Another migrate is running. Waiting for its end.")
+            is_told = True
+            time.sleep(1)
+
+
+def _has_locked(cursor: Any) -> bool:
+    cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_AT_A_TIME])
+    return bool(cursor.fetchone()[0])
