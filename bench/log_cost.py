@@ -9,7 +9,7 @@ from statistics import median, quantiles
 
 from tests.stack import ROOT, Stack
 
-PAIRS, REQUESTS = 40, 400
+PAIRS, REQUESTS = 200, 100
 
 
 @dataclass(frozen=True)
