@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection
 from django.http import Http404, HttpRequest, HttpResponse, parse_cookie
@@ -117,4 +118,6 @@ def _overloaded_page(language: str) -> bytes:
 
 def _plain_page(title: str | Promise, message: str | Promise) -> bytes:
     """Without the menu and the user, because the database may be the cause."""
-    return loader.render_to_string("admin/refused.html", {"title": title, "message": message}).encode()
+    site = {"site_title": admin.site.site_title, "site_header": admin.site.site_header}
+    context = {**site, "title": title, "message": message, "is_plain": True}
+    return loader.render_to_string("admin/refused.html", context).encode()
