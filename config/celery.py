@@ -81,6 +81,16 @@ def begin_task(task_id: str, task: Any, **kwargs: Any) -> None:
         close_old_connections()
 
 
+@signals.worker_init.connect
+def watch_queues(**kwargs: Any) -> None:
+    """Work goes on without the broker and without beat."""
+    from config.silent_queues import SilentQueues
+
+    watch = SilentQueues(app)
+    watch.start()
+    signals.worker_shutting_down.connect(lambda **kwargs: watch.stop(), weak=False)
+
+
 @signals.worker_shutting_down.connect
 def stop_webhook_dispatcher(**kwargs: Any) -> None:
     """Deliveries under way still end and are recorded."""

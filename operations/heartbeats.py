@@ -7,6 +7,7 @@ from django.conf import settings
 from operations.models import Heartbeat
 
 BEAT = "beat"
+TASK = "operations.heartbeat_"
 SILENT_AFTER = timedelta(seconds=30)  # three missed heartbeats of a worker, six of beat
 
 
@@ -24,3 +25,8 @@ def silent(*, now: datetime) -> dict[str, bool]:
     last_seen = dict(Heartbeat.objects.values_list("name", "recorded_at"))
     oldest = now - SILENT_AFTER
     return {name: name not in last_seen or last_seen[name] < oldest for name in (BEAT, *settings.QUEUES)}
+
+
+def is_of_queue(task: str) -> bool:
+    """Whether a task records the heartbeat of a queue."""
+    return task.startswith(TASK)

@@ -8,7 +8,7 @@ from operations import heartbeats
 
 
 def register_heartbeat(queue: str) -> None:
-    @shared_task(name=f"operations.heartbeat_{queue}")
+    @shared_task(name=heartbeats.TASK + queue)
     def heartbeat() -> None:
         heartbeats.record(queue, now=clock.now())
 
