@@ -92,6 +92,11 @@ def encode_query(values: Mapping[str, Any]) -> dict[str, str]:
     return encoded
 
 
+def list_query(page_size: int, **filters: Any) -> dict[str, str]:
+    """The parameters of a list: filters, and the number of rows of a page."""
+    return encode_query({"limit": page_size, **filters})
+
+
 def _encode_body(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in values.items() if value is not None}
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from thaiqr.errors import UnexpectedResponseError
 
 M = TypeVar("M", bound="Model")
+Metadata = Mapping[str, Any]
 Plan = list[tuple[str, Callable[[Any], Any], bool]]
 
 _plans: dict[type["Model"], Plan] = {}
