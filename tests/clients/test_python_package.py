@@ -15,7 +15,7 @@ from tests.stack import ROOT
 def test_wheel_has_all_modules_and_types(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT / "clients" / "python", check=True, capture_output=True)
-    with zipfile.ZipFile(next(tmp_path.glob("thaiqr-*.whl"))) as wheel:
+    with zipfile.ZipFile(next(tmp_path.glob("thai_qr_payments_client-*.whl"))) as wheel:
         names = set(wheel.namelist())
         metadata, scripts = (
             wheel.read(next(name for name in names if name.endswith(end))).decode()
@@ -34,5 +34,5 @@ def test_command_line_without_its_packages_says_how_to_install_them() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         1,
-        "The command line needs more packages: pip install 'thaiqr[cli]'\n",
+        "The command line needs more packages: pip install 'thai-qr-payments-client[cli]'\n",
     )

@@ -135,7 +135,7 @@ def test_client_compiles_strictly_and_its_types_refuse_mistakes(tmp_path: Path) 
         "compilerOptions": {
             "noEmit": True,
             "rootDir": "/",
-            "paths": {"thaiqr": [str(PACKAGE / "src" / "index.ts")]},
+            "paths": {"thai-qr-payments": [str(PACKAGE / "src" / "index.ts")]},
         },
         "include": [str(PACKAGE / "src"), "types.ts"],
     }

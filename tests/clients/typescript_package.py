@@ -21,10 +21,10 @@ KEY = "tq_test_abcdefgh_secret"
 
 @functools.cache
 def project() -> Path:
-    """A folder in which `thaiqr` is installed. Another test checks its types, so this is quick."""
+    """A folder in which the client is installed. Another test checks its types, so this is quick."""
     folder = Path(tempfile.mkdtemp(prefix="thaiqr-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    installed = folder / "node_modules" / "thaiqr"
+    installed = folder / "node_modules" / "thai-qr-payments"
     compile_with("--project", PACKAGE, "--noCheck", "--outDir", installed / "dist", folder=folder)
     shutil.copy(PACKAGE / "package.json", installed)
     (folder / "package.json").write_text('{"type": "module"}')

@@ -46,7 +46,7 @@ abstract class Resource {
 export class QrCodes extends Resource {
   /** Create a code over `amount` satang, with its pending payment. It expires after 15 minutes. */
   create(body: Body<"create_qr_code">, options: PostOptions = {}): Promise<Answer<"create_qr_code">> {
-    return this.send("create_qr_code", { body: inBaht(body), options });
+    return this.send("create_qr_code", { body: withCurrency(body), options });
   }
 
   /** Read a code. */
@@ -69,7 +69,7 @@ export class QrCodes extends Resource {
 export class Payments extends Resource {
   /** Charge a card by its token. Throws `PaymentError` with the `paymentId` if it is declined. */
   create(body: Body<"create_payment">, options: PostOptions = {}): Promise<Answer<"create_payment">> {
-    return this.send("create_payment", { body: inBaht(body), options });
+    return this.send("create_payment", { body: withCurrency(body), options });
   }
 
   /** Read a payment. */
@@ -171,7 +171,7 @@ export class Refunds extends Resource {
 export class Withdrawals extends Resource {
   /** Send `amount` satang to an account. `bank_code`: three digits or a short name such as SCB. */
   create(body: Body<"create_withdrawal">, options: PostOptions = {}): Promise<Answer<"create_withdrawal">> {
-    return this.send("create_withdrawal", { body: inBaht(body), options });
+    return this.send("create_withdrawal", { body: withCurrency(body), options });
   }
 
   /** Read a withdrawal. */
@@ -383,7 +383,7 @@ export class Sandbox extends Resource {
   }
 }
 
-/** With the currency, which callers may leave out. */
-function inBaht<T extends { currency?: "THB" }>(body: T): T {
+/** The body with its currency, which callers may leave out: there is only THB. */
+function withCurrency<T extends { currency?: "THB" }>(body: T): T {
   return { ...body, currency: body.currency ?? "THB" };
 }

@@ -1,7 +1,7 @@
 // Carries out calls of the client, given as JSON, all at the same time. Prints what came of each.
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
-import { Pages, ThaiQR, webhooks } from "thaiqr";
+import { Pages, ThaiQR, webhooks } from "thai-qr-payments";
 
 type Call = { method: string; arguments: unknown[]; options: object; endsAfter?: number; take?: number };
 

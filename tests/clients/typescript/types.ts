@@ -1,5 +1,5 @@
 // Never run: the compiler accepts what is right here, and refuses each line after `@ts-expect-error`.
-import { ThaiQR, webhooks, type FeedEvent, type Payment, type QrCode, type Refund, type WebhookEvent } from "thaiqr";
+import { ThaiQR, webhooks, type FeedEvent, type Payment, type QrCode, type Refund, type WebhookEvent } from "thai-qr-payments";
 
 const client = new ThaiQR({ apiKey: "tq_test_x", baseUrl: "https://pay.example.com", timeout: 5_000, maxRetries: 1 });
 

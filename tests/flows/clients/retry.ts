@@ -1,5 +1,5 @@
 // Creates a code over a flawed network, and prints it with all payments of its reference.
-import { ThaiQR } from "thaiqr";
+import { ThaiQR } from "thai-qr-payments";
 
 const client = new ThaiQR();
 const reference = process.argv[2]!;

@@ -1,7 +1,7 @@
 // A shop written with the client alone: a code, its webhook, a refund, lists and errors. Prints what it saw.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { SignatureError, ThaiQR, ValidationError, webhooks, type WebhookEvent } from "thaiqr";
+import { SignatureError, ThaiQR, ValidationError, webhooks, type WebhookEvent } from "thai-qr-payments";
 
 const client = new ThaiQR();
 const inbox: WebhookEvent[] = [];

@@ -10,7 +10,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in {"typer", "rich", "zxingcpp", "PIL"}:
             raise
-        sys.exit("The command line needs more packages: pip install 'thaiqr[cli]'")
+        sys.exit("The command line needs more packages: pip install 'thai-qr-payments-client[cli]'")
     app(prog_name="thaiqr")
 
 

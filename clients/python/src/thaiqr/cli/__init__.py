@@ -1,1 +1,1 @@
-"""The command line `thaiqr`. It needs the extra: `pip install 'thaiqr[cli]'`."""
+"""The command line `thaiqr`. It needs the extra: `pip install 'thai-qr-payments-client[cli]'`."""
