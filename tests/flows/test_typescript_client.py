@@ -116,6 +116,7 @@ def test_snippets_of_the_readme_run(project: Path, stack: Stack, endpoint: Recei
         assert "succeeded 1,500.00 THB" in printed
         assert "invalid_amount is out of range: 100 to 200000000 satang; received 99" in printed
         assert "answers 204 204 400" in printed
+        assert "refund completed" in printed
         assert printed.count("ship order-18") == 1
     finally:
         webhook_id = re.search(r"webhook (wh_\w+)", printed)
@@ -136,6 +137,13 @@ async function post(signature) {
 }
 console.log("answers", await post(signature), await post(signature), await post("v1,AAAA"));
 console.log("webhook", webhook.webhook_id);
+// Other tests compare the balance of this merchant, and a pending refund would change it meanwhile.
+let last = refund;
+while (last.status === "pending") {
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  last = await client.refunds.get(refund.refund_id);
+}
+console.log("refund", last.status);
 server.close();
 server.closeAllConnections();
 """
