@@ -18,15 +18,15 @@ from contextlib import closing, nullcontext
 from functools import lru_cache, partial
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
-from weakref import WeakValueDictionary
 
 from django.db import connections
 
 from config import concurrency
-from config.concurrency import ConsoleConcurrency, OverloadedError
-from config.upload_authorization import FindUploader, UploadAuthorizer, find_uploader
+from config.concurrency import OverloadedError, PageConcurrency
+from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_uploader
 from core import errors, http, uploads
 from core.http import MAX_BODY
+from core.uploads import UploadKind
 
 logger = logging.getLogger(__name__)
 
@@ -68,16 +68,18 @@ class WsgiAdapter:
         threads: int,
         card_threads: int = 0,
         find_uploader: FindUploader = find_uploader,
+        find_claim_link: FindUploader = find_claim_link,
     ) -> None:
         self.pools = {
             concurrency.WEB: ThreadPool(concurrency.WEB, application, threads),
             concurrency.CARD_PAYMENTS: ThreadPool(concurrency.CARD_PAYMENTS, application, card_threads),
         }
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.upload_authorizer = UploadAuthorizer(find_uploader)
-        self.uploads = asyncio.Semaphore(uploads.MAX_CONCURRENT)
-        self.uploads_by_user: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self.console_limit = ConsoleConcurrency(threads)
+        self.upload_gates = {
+            UploadKind.STAFF: UploadGate(find_uploader, uploads.MAX_CONCURRENT[UploadKind.STAFF]),
+            UploadKind.CLAIM: UploadGate(find_claim_link, uploads.MAX_CONCURRENT[UploadKind.CLAIM]),
+        }
+        self.page_limit = PageConcurrency(threads)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         loop = self.loop or self._start()
@@ -92,13 +94,13 @@ class WsgiAdapter:
                 await _send(send, error_and_close(errors.RequestTimeout()))
                 return
             except OverloadedError:
-                await _send(send, error_and_close(errors.ServiceUnavailable(retry_after=2)))
+                await _send(send, _upload_refusal(environ))
                 return
             except IncompleteBody:
                 await _send(send, error_and_close(errors.InvalidRequest(reason="its body broke off")))
                 return
         try:
-            await self.console_limit.acquire(environ, response_future)
+            await self.page_limit.acquire(environ, response_future)
         except OverloadedError:
             environ["wsgi.input"].close()
             await _send(send, _overloaded_response(environ))
@@ -114,7 +116,7 @@ class WsgiAdapter:
         event loop, with the messages of ASGI, takes 60 µs more.
         """
         environ = environ_of(scope)
-        if len(body) > MAX_BODY or self.console_limit.applies(environ) or uploads.session_key_of(environ):
+        if len(body) > MAX_BODY or self.page_limit.applies(environ) or uploads.kind_of(environ):
             return False
         if self.loop is None:
             self._start()
@@ -132,28 +134,25 @@ class WsgiAdapter:
         has_arrived: bool,
     ) -> None:
         """Read the body. Raises IncompleteBody, TimeoutError, OverloadedError."""
-        is_upload = uploads.session_key_of(environ) != ""
-        user_id = await self.upload_authorizer.find_uploader(environ) if is_upload else None
-        if user_id is None:
+        gate = self._gate_of(environ)
+        uploader = await gate.find_uploader(environ) if gate else None
+        if gate is None or uploader is None:
             # A deadline takes 40 µs, and most bodies arrive together with their head.
             async with nullcontext() if has_arrived else asyncio.timeout(BODY_SECONDS):
                 await read_body(environ, receive, io.BytesIO(), MAX_BODY)
             return
         try:
             async with asyncio.timeout(uploads.DEADLINE_SECONDS):
-                await self._acquire_upload_slots(user_id, response_future)
+                await gate.acquire(uploader, response_future)
                 body = tempfile.TemporaryFile()  # noqa: SIM115 (closed when answered)
-                await read_body(environ, _with_minimum_rate(receive), body, MAX_BODY + uploads.MAX_FILE)
+                await read_body(environ, _with_minimum_rate(receive), body, uploads.limit_of(environ))
         except BaseException:
             response_future.cancel()
             raise
 
-    async def _acquire_upload_slots(self, user_id: str, response_future: asyncio.Future[Response]) -> None:
-        """Wait for a slot of the user and for one of the process; hold both until the response."""
-        own = self.uploads_by_user.setdefault(user_id, asyncio.Semaphore(uploads.MAX_CONCURRENT_PER_USER))
-        for semaphore in (own, self.uploads):
-            await semaphore.acquire()
-            response_future.add_done_callback(partial(_release_semaphore, semaphore))
+    def _gate_of(self, environ: Environ) -> UploadGate | None:
+        kind = uploads.kind_of(environ)
+        return self.upload_gates[kind] if kind else None
 
     def _start(self) -> asyncio.AbstractEventLoop:
         """Start the threads at the first request. The event loop runs it, so no request races with it."""
@@ -196,10 +195,6 @@ class ThreadPool:
             except queue.Empty:
                 connections.close_all()
         return self.work.get()
-
-
-def _release_semaphore(semaphore: asyncio.Semaphore, _answered: "asyncio.Future[Response]") -> None:
-    semaphore.release()
 
 
 def _set_response(response_future: asyncio.Future[Response], response: Response) -> None:
@@ -347,16 +342,27 @@ def _error_response(error: errors.ApiError) -> Response:
     return response.status, [*own.items(), *response.headers.items()], response.body
 
 
+def _upload_refusal(environ: Environ) -> Response:
+    """The response to an upload that is not read."""
+    if uploads.kind_of(environ) is not UploadKind.CLAIM:
+        return error_and_close(errors.ServiceUnavailable(retry_after=2))
+    status, headers, body = _overloaded_response(environ)
+    return status, [*headers, ("Connection", "close")], body
+
+
 def _overloaded_response(environ: Environ) -> Response:
-    """The page for a request to the console that gets no thread."""
+    """The page for a request to the console, or to a claim page, that gets no thread."""
     # Only here, because Django is set up after this module is imported.
     from console import page_limits
+    from reconciliation.claims import page as claim_page
 
     headers = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("Cache-Control", "no-store"),
         ("Retry-After", "2"),
     ]
+    if uploads.kind_of(environ) is UploadKind.CLAIM:
+        return 503, headers, claim_page.overloaded_page(environ)
     return 503, headers, page_limits.overloaded_page(environ)
 
 

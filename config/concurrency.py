@@ -1,6 +1,6 @@
-"""Which threads of a web process answer a request, and how many requests to the console at once.
+"""Which threads of a web process answer a request, and how many of them serve the console and claim pages.
 
-Console requests wait on the event loop and not in a thread, so payments always find a free thread.
+These requests wait on the event loop and not in a thread, so payments always find a free thread.
 """
 
 import asyncio
@@ -9,6 +9,9 @@ from typing import Any
 
 from django.conf import settings
 from django.http import parse_cookie
+
+from core import uploads
+from core.uploads import UploadKind
 
 WEB, CARD_PAYMENTS = "web", "cards"
 # A POST to these waits for an acquirer.
@@ -56,29 +59,37 @@ class ConcurrencyLimit:
         response_future.add_done_callback(lambda _: self._free.release())
 
 
-class ConsoleConcurrency:
-    """Half of the threads serve the console; one of them serves everybody who is not logged in."""
+class PageConcurrency:
+    """Half of the threads serve the console; one of them serves everybody who is not logged in.
+
+    A quarter serves forms of claim pages, which wait until the picture of a slip is read.
+    """
 
     def __init__(self, threads: int) -> None:
         self._pages = ConcurrencyLimit(max(1, threads // 2))
         self._anonymous = ConcurrencyLimit(1)
+        self._claims = ConcurrencyLimit(max(1, threads // 4))
 
     def applies(self, environ: Mapping[str, Any]) -> bool:
-        """Whether the request is for a page of the console."""
+        """Whether the request is for a page of the console, or the form of a claim page."""
         path: str = environ["PATH_INFO"]
-        return path.startswith(CONSOLE_PREFIX)
+        return path.startswith(CONSOLE_PREFIX) or uploads.kind_of(environ) is UploadKind.CLAIM
 
     async def acquire(self, environ: Mapping[str, Any], response_future: "asyncio.Future[Any]") -> None:
         """Hold a slot until `response_future` is done; other paths need none. Raises OverloadedError."""
         if not self.applies(environ):
             return
         try:
-            if _is_anonymous(environ):
-                await self._anonymous.acquire(response_future)
-            await self._pages.acquire(response_future)
+            for limit in self._limits_of(environ):
+                await limit.acquire(response_future)
         except BaseException:
             response_future.cancel()
             raise
+
+    def _limits_of(self, environ: Mapping[str, Any]) -> list[ConcurrencyLimit]:
+        if not environ["PATH_INFO"].startswith(CONSOLE_PREFIX):
+            return [self._claims]
+        return [self._anonymous, self._pages] if _is_anonymous(environ) else [self._pages]
 
 
 def _is_anonymous(environ: Mapping[str, Any]) -> bool:

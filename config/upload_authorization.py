@@ -1,14 +1,17 @@
-"""Decides who may upload before the body is read. A session cookie alone proves nothing.
+"""Decides who may upload before the body is read. A session cookie, or the form of a link, proves nothing.
 
-Cheap checks come first: the path and the shape of the cookie (`core.uploads`), then a rate limit for each
-address in Redis, and then the database. One thread asks the database, so invented cookies delay only uploads.
+Cheap checks come first: the path and the shape of cookie or link (`core.uploads`), then a rate limit for each
+address in Redis, and then the database. One thread of each kind asks the database, so invented cookies and
+links delay only uploads of their kind.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
 from typing import Any
+from weakref import WeakValueDictionary
 
 from django.conf import settings
 from django.contrib.auth import get_user
@@ -16,27 +19,41 @@ from django.db import InterfaceError, OperationalError, connections, transaction
 from django.http import HttpRequest
 
 from config.concurrency import OverloadedError
-from core import client_addresses, rate_limits, uploads
+from core import client_addresses, clock, rate_limits, uploads
 from core.rate_limits import RateLimit
 
-# How often one address may ask. Staff do not upload faster.
+# How often one address may ask. Staff and payers do not upload faster.
 LOOKUP_RATE = RateLimit(per_second=1.0, burst=20)
+# Above the rate of the claim page, which then says why it refuses.
+CLAIM_LOOKUP_RATE = RateLimit(per_second=1.0, burst=40)
 MAX_WAITING = 8
 WAIT_SECONDS = 10.0
 Environ = Mapping[str, Any]
 FindUploader = Callable[[Environ], str | None]
 
 
-class UploadAuthorizer:
-    """Asks `find_uploader` in a thread of its own, for a bounded number of requests."""
+class UploadGate:
+    """Asks `find_uploader` in a thread of its own, for a bounded number of requests.
 
-    def __init__(self, find_uploader: FindUploader) -> None:
+    Then `number` uploads are read at once, one of each uploader.
+    """
+
+    def __init__(self, find_uploader: FindUploader, number: int) -> None:
         self._uploader_of = find_uploader
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="upload-gate")
         self._waiting = 0
+        self.free = asyncio.Semaphore(number)
+        self.by_uploader: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def acquire(self, uploader: str, response_future: "asyncio.Future[Any]") -> None:
+        """Wait for a slot of the uploader and for one of the process; hold both until the response."""
+        one = asyncio.Semaphore(uploads.MAX_CONCURRENT_PER_UPLOADER)
+        for semaphore in (self.by_uploader.setdefault(uploader, one), self.free):
+            await semaphore.acquire()
+            response_future.add_done_callback(partial(_release, semaphore))
 
     async def find_uploader(self, environ: Environ) -> str | None:
-        """The user who may upload, or None, for a request with a session key. Raises OverloadedError."""
+        """Who may upload, or None, for a request that `uploads.kind_of` names. Raises OverloadedError."""
         if self._waiting >= MAX_WAITING:
             raise OverloadedError
         self._waiting += 1
@@ -55,21 +72,42 @@ class UploadAuthorizer:
             lookup.exception()  # marks it as retrieved; the waiting request has raised it
 
 
+def _release(semaphore: asyncio.Semaphore, _answered: "asyncio.Future[Any]") -> None:
+    semaphore.release()
+
+
 def find_uploader(environ: Environ) -> str | None:
     """The id of the user whose session this is, if they have the permission for the path.
 
     Raises OverloadedError while the database cannot be reached.
     """
+
+    def look_up(request: HttpRequest) -> str | None:
+        permission = uploads.UPLOAD_PERMISSIONS[environ["PATH_INFO"]]
+        return _permitted_user_id(request, uploads.session_key_of(environ), permission)
+
+    return _within_rate(environ, "uploads", LOOKUP_RATE, look_up)
+
+
+def find_claim_link(environ: Environ) -> str | None:
+    """The id of the claim link, if its payer may name an account.
+
+    Raises OverloadedError while the database cannot be reached.
+    """
+    return _within_rate(environ, "claim-uploads", CLAIM_LOOKUP_RATE, lambda _: _claim_link_id(environ))
+
+
+def _within_rate(
+    environ: Environ, name: str, rate: RateLimit, look_up: Callable[[HttpRequest], str | None]
+) -> str | None:
     request = HttpRequest()
     request.META = dict(environ)
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
-    limit = rate_limits.consume(f"uploads:{network}", LOOKUP_RATE)
+    limit = rate_limits.consume(f"{name}:{network}", rate)
     if limit is not None and not limit.allowed:
         return None
     try:
-        return _permitted_user_id(
-            request, uploads.session_key_of(environ), uploads.UPLOAD_PERMISSIONS[environ["PATH_INFO"]]
-        )
+        return look_up(request)
     except (OperationalError, InterfaceError):
         raise OverloadedError from None
     finally:
@@ -87,3 +125,13 @@ def _permitted_user_id(request: HttpRequest, session_key: str, permission: str) 
         is_permitted = user.is_active and user.is_staff and sign_in.is_complete(request)
         transaction.set_rollback(True)
     return str(user.pk) if is_permitted and user.has_perm(permission) else None
+
+
+def _claim_link_id(environ: Environ) -> str | None:
+    from refunds import claims
+
+    try:
+        link = claims.open_link(uploads.claim_token_of(environ), now=clock.now())
+    except claims.ClaimLinkClosed:
+        return None
+    return link.id if link.takes_an_account else None

@@ -29,6 +29,7 @@ from core import (
     security_log,
     uploads,
 )
+from core.uploads import UploadKind
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -92,13 +93,11 @@ def _request_id(request: HttpRequest) -> str:
 
 def _body_error(request: HttpRequest) -> HttpResponse | None:
     """The error for a body that is too large or compressed, or None."""
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if request.META.get("qr.body_too_large") or (
-        length.isdigit() and len(length) < 19 and int(length) > uploads.limit_of(request.META)
-    ):
+    # The claim page says itself that a picture is too large.
+    if uploads.is_too_large(request.META) and uploads.kind_of(request.META) is not UploadKind.CLAIM:
         return http.to_django(http.error_response(errors.RequestTooLarge()))
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
-    if encoding not in ("", "identity") and length != "0":
+    if encoding not in ("", "identity") and (request.META.get("CONTENT_LENGTH") or "0") != "0":
         shown = received.describe(encoding, is_shown=True)
         return http.to_django(http.error_response(errors.UnsupportedMediaType(received=shown)))
     return None

@@ -1,13 +1,20 @@
-"""Limits of file uploads in the console, the only requests with a large body."""
+"""The requests with a large body: files that staff upload in the console, and slips that payers send."""
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
 from django.http import parse_cookie
 
 from core.http import MAX_BODY
+
+
+class UploadKind(StrEnum):
+    STAFF = "staff"
+    CLAIM = "claim"  # the form of a claim page, with or without a picture
+
 
 # Users with the permission of the page may upload to the path.
 UPLOAD_PERMISSIONS = {
@@ -16,25 +23,55 @@ UPLOAD_PERMISSIONS = {
 }
 MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file. Larger files are imported by a command."""
+MAX_PICTURE = 10_000_000
+"""Bytes of a slip's picture. A telephone's photograph has 3 to 6 MB."""
 DEADLINE_SECONDS = 120.0
 """From the first wait for a slot to the end of the body."""
 GRACE_SECONDS, MIN_BYTES_PER_SECOND = 10.0, 64 * 1024
 """A body that is slower than this after the grace period is refused, because others wait for its slot."""
-MAX_CONCURRENT = 2
-"""Uploads at once in a process, so that most threads serve other requests."""
-MAX_CONCURRENT_PER_USER = 1
-"""Of these by one user."""
+MAX_CONCURRENT = {UploadKind.STAFF: 2, UploadKind.CLAIM: 16}
+"""Uploads at once in a process. Those of staff keep their slot while a thread works on them."""
+MAX_CONCURRENT_PER_UPLOADER = 1
+"""Of these by one user, or at one claim link."""
 _SESSION_KEY = re.compile(r"[a-z0-9]{32}", re.ASCII)
+_CLAIM_PATH = re.compile(r"/claim/(clt_[0-9A-Za-z]{32})", re.ASCII)
+
+
+def kind_of(environ: Mapping[str, Any]) -> UploadKind | None:
+    """The kind of upload that this request may be, by its unverified headers."""
+    if environ["REQUEST_METHOD"] != "POST":
+        return None
+    if session_key_of(environ):
+        return UploadKind.STAFF
+    return UploadKind.CLAIM if claim_token_of(environ) else None
 
 
 def limit_of(environ: Mapping[str, Any]) -> int:
     """Bytes that the body of this request may have, by its unverified headers."""
-    return MAX_BODY + MAX_FILE if session_key_of(environ) else MAX_BODY
+    kind = kind_of(environ)
+    if kind is None:
+        return MAX_BODY
+    return MAX_BODY + (MAX_FILE if kind is UploadKind.STAFF else MAX_PICTURE)
+
+
+def is_too_large(environ: Mapping[str, Any]) -> bool:
+    """Whether the body is over its limit. The web server has dropped it then."""
+    length = environ.get("CONTENT_LENGTH") or "0"
+    return bool(environ.get("qr.body_too_large")) or (
+        length.isdigit() and len(length) < 19 and int(length) > limit_of(environ)
+    )
 
 
 def session_key_of(environ: Mapping[str, Any]) -> str:
-    """The unverified session key of an upload; "" for every other request."""
+    """The unverified session key of an upload by staff; "" for every other request."""
     if environ["PATH_INFO"] not in UPLOAD_PERMISSIONS or environ["REQUEST_METHOD"] != "POST":
         return ""
     key = parse_cookie(environ.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME, "")
     return key if _SESSION_KEY.fullmatch(key) else ""
+
+
+def claim_token_of(environ: Mapping[str, Any]) -> str:
+    """The unverified token of a claim page whose form is sent; "" for every other request."""
+    found = _CLAIM_PATH.fullmatch(environ["PATH_INFO"])
+    is_form = environ.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
+    return found[1] if found and is_form else ""

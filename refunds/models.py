@@ -298,6 +298,12 @@ class ClaimLink(CausedRow):
             return ClaimLinkStatus.EXPIRED
         return ClaimLinkStatus.OPEN if self.tries_left else ClaimLinkStatus.BLOCKED
 
+    @property
+    def takes_an_account(self) -> bool:
+        """Whether the payer can try, if the page is shown."""
+        waits = self.refund.pending_reason == RefundPendingReason.AWAITING_DESTINATION
+        return waits and self.tries_left > 0
+
     def is_shown_at(self, now: datetime) -> bool:
         """Whether the page exists. It shows a payer for a while what became of the refund."""
         until = self.expires_at if self.used_at is None else self.used_at + CLAIM_SHOWN_FOR

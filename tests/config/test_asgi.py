@@ -14,12 +14,15 @@ from config import concurrency
 from config.asgi import Environ, StartResponse, WsgiAdapter
 from config.upload_authorization import MAX_WAITING
 from core import uploads
+from core.uploads import UploadKind
 from payments.views import PaymentViewSet
 from tests.config.sent_messages import SentMessages
 
 THREADS = 4
 UPLOAD, OTHER, CARDS = "/admin/reconciliation/statement/import/", "/v1/qr-codes", "/v1/payments"
 SECONDS = 60
+AT_ONCE = uploads.MAX_CONCURRENT[UploadKind.STAFF]
+CLAIM = "/claim/clt_" + 32 * "0"
 
 
 class Slow:
@@ -30,7 +33,7 @@ class Slow:
         self.begun = threading.Semaphore(0)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"] in (UPLOAD, CARDS):
+        if environ["PATH_INFO"] in (UPLOAD, CARDS) or environ["PATH_INFO"].startswith("/claim/"):
             self.begun.release()
             assert self.may_end.wait(SECONDS)
         start_response("200 OK", [])
@@ -67,6 +70,7 @@ def scope(path: str, cookie: str) -> dict[str, Any]:
         "scheme": "http",
         "headers": [
             (b"content-length", b"1"),
+            (b"content-type", b"multipart/form-data; boundary=x"),
             (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()),
         ],
     }
@@ -95,7 +99,7 @@ def test_slow_uploads_leave_threads_for_other_requests() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
         tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(2 * THREADS)]
-        await application.begins(uploads.MAX_CONCURRENT)
+        await application.begins(AT_ONCE)
         assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
         application.may_end.set()
@@ -108,8 +112,8 @@ def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
     async def run() -> None:
         application = Slow()
         bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
-        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(uploads.MAX_CONCURRENT)]
-        await application.begins(uploads.MAX_CONCURRENT)
+        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(AT_ONCE)]
+        await application.begins(AT_ONCE)
         for each in tasks:
             each.cancel()
         await asyncio.wait(tasks)
@@ -125,7 +129,7 @@ def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
 def test_incomplete_upload_frees_the_upload_slot() -> None:
     async def run() -> None:
         bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
-        for _ in range(uploads.MAX_CONCURRENT + 1):
+        for _ in range(AT_ONCE + 1):
             assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
 
     asyncio.run(run())
@@ -149,7 +153,7 @@ def test_upload_without_permission_gets_no_slot(monkeypatch: pytest.MonkeyPatch)
         dripping = [asyncio.create_task(ask(bridge, UPLOAD, drips=True, cookie=each)) for each in strangers]
         while not dripping[0].done():
             assert await asyncio.wait_for(ask(bridge, UPLOAD), SECONDS) in (200, 503)
-            assert bridge.uploads._value == uploads.MAX_CONCURRENT
+            assert bridge.upload_gates[UploadKind.STAFF].free._value == AT_ONCE
         assert set(await asyncio.gather(*dripping)) <= {408, 503}
 
     asyncio.run(run())
@@ -221,7 +225,7 @@ def test_user_uploads_one_file_at_a_time() -> None:
         await application.begins(1)
         application.may_end.set()
         assert await asyncio.wait_for(asyncio.gather(other, *tasks), SECONDS) == [200] * 6
-        assert len(bridge.uploads_by_user) == 0
+        assert len(bridge.upload_gates[UploadKind.STAFF].by_uploader) == 0
 
     asyncio.run(run())
 
@@ -232,7 +236,7 @@ def test_upload_below_minimum_rate_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     async def run() -> None:
         bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
         assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
-        assert bridge.uploads._value == uploads.MAX_CONCURRENT
+        assert bridge.upload_gates[UploadKind.STAFF].free._value == AT_ONCE
 
     asyncio.run(run())
 
@@ -245,7 +249,57 @@ def test_upload_above_the_minimum_rate_ends_at_the_deadline(monkeypatch: pytest.
     async def run() -> None:
         bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
         assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
-        assert bridge.uploads._value == uploads.MAX_CONCURRENT
+        assert bridge.upload_gates[UploadKind.STAFF].free._value == AT_ONCE
+
+    asyncio.run(run())
+
+
+def claim_path() -> str:
+    return f"/claim/clt_{next(numbers):032d}"
+
+
+def path_of(environ: Mapping[str, Any]) -> str:
+    """Each claim link takes an account."""
+    return str(environ["PATH_INFO"])
+
+
+def test_claims_use_a_quarter_of_the_threads_and_leave_uploads_of_staff() -> None:
+    async def run() -> None:
+        application = Slow()
+        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of, find_claim_link=path_of)
+        claims = [asyncio.create_task(ask(bridge, claim_path())) for _ in range(THREADS)]
+        await application.begins(1)
+        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert not application.has_begun_another()
+        staff = asyncio.create_task(ask(bridge, UPLOAD))
+        await application.begins(1)
+        application.may_end.set()
+        assert await asyncio.wait_for(asyncio.gather(staff, *claims), SECONDS) == [200] * (1 + THREADS)
+
+    asyncio.run(run())
+
+
+def test_slow_bodies_at_claim_links_keep_no_other_claim_waiting() -> None:
+    async def run() -> None:
+        application = Slow()
+        application.may_end.set()
+        bridge = WsgiAdapter(application, THREADS, find_claim_link=path_of)
+        dripping = [asyncio.create_task(ask(bridge, CLAIM, drips=True)) for _ in range(20)]
+        assert await asyncio.wait_for(ask(bridge, claim_path()), SECONDS) == 200
+        for each in dripping:
+            each.cancel()
+        await asyncio.wait(dripping)
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_unknown_claim_link_gets_the_limits_of_a_small_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("config.asgi.BODY_SECONDS", 0.1)
+
+    async def run() -> None:
+        bridge = WsgiAdapter(Slow(), THREADS, find_claim_link=lambda _: None)
+        assert await asyncio.wait_for(ask(bridge, CLAIM, drips=True), SECONDS) == 408
 
     asyncio.run(run())
 

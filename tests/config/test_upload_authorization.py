@@ -17,7 +17,10 @@ from config.concurrency import OverloadedError
 from core import clock, uploads
 from core.rate_limits import RateLimit
 from reconciliation.slips.admin import CHECK_PERMISSION
+from refunds import claims
 from tests.concurrency import without_database
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.claims.builders import Claim, claim_of
 
 pytestmark = pytest.mark.django_db
 IMPORT, CHECK = sorted(uploads.UPLOAD_PERMISSIONS, reverse=True)
@@ -123,3 +126,58 @@ def test_rate_limited_address_makes_no_query(monkeypatch: pytest.MonkeyPatch) ->
         assert uploader(session) is None
     assert len(queries) == 0
     assert uploader(session, REMOTE_ADDR="198.51.100.9") is not None
+
+
+def claim_environ(path: str, **changes: str) -> dict[str, Any]:
+    form = {"CONTENT_TYPE": "multipart/form-data; boundary=x"}
+    return {"REQUEST_METHOD": "POST", "PATH_INFO": path, "REMOTE_ADDR": "203.0.113.7"} | form | changes
+
+
+@pytest.fixture
+def claim(shop: Shop, bank: SandboxBankClient) -> Claim:
+    return claim_of(shop, bank)
+
+
+def test_form_of_an_open_claim_link_may_have_a_picture(claim: Claim) -> None:
+    sent = claim_environ(claim.path)
+    assert uploads.kind_of(sent) is uploads.UploadKind.CLAIM
+    assert uploads.limit_of(sent) > uploads.MAX_PICTURE
+    assert str(upload_authorization.find_claim_link(sent)).startswith("clm_")
+
+
+@pytest.mark.parametrize("ended", ["unknown", "revoked", "used", "blocked"])
+def test_claim_link_that_takes_no_account_may_not_have_a_picture(claim: Claim, ended: str) -> None:
+    if ended == "revoked":
+        claims.revoke(refund_id=claim.refund["refund_id"], now=clock.now())
+    elif ended == "used":
+        assert claim.send(last_digits="7890").status_code == 303
+    elif ended == "blocked":
+        for _ in range(5):
+            claim.send(last_digits="0000")
+    path = claim.path if ended != "unknown" else "/claim/clt_" + 32 * "0"
+    assert upload_authorization.find_claim_link(claim_environ(path)) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"REQUEST_METHOD": "GET"},
+        {"CONTENT_TYPE": "application/x-www-form-urlencoded"},
+        {"CONTENT_TYPE": ""},
+        {"PATH_INFO": "/claim/clt_" + 31 * "0"},
+        {"PATH_INFO": "/claim/clt_" + 32 * "0" + "/"},
+        {"PATH_INFO": "/v1/refunds"},
+    ],
+)
+def test_other_requests_at_claim_pages_have_small_bodies(changes: dict[str, str]) -> None:
+    sent = claim_environ("/claim/clt_" + 32 * "0", **changes)
+    assert (uploads.kind_of(sent), uploads.limit_of(sent)) == (None, 65_536)
+
+
+def test_rate_limited_visitor_of_claim_pages_makes_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_authorization, "CLAIM_LOOKUP_RATE", RateLimit(per_second=0.01, burst=1))
+    sent = claim_environ("/claim/clt_" + 32 * "0", REMOTE_ADDR="203.0.113.77")
+    upload_authorization.find_claim_link(sent)
+    with CaptureQueriesContext(connection) as queries:
+        assert upload_authorization.find_claim_link(sent) is None
+    assert len(queries) == 0
