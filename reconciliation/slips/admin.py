@@ -34,7 +34,7 @@ class SlipForm(forms.Form):
     picture = forms.FileField(
         required=False,
         label=_("Or a picture of the slip"),
-        help_text=_("PNG, JPEG or WebP up to 5 MB. It is not stored."),
+        help_text=_("PNG, JPEG or WebP up to 10 MB. It is not stored."),
     )
     claimed_payment_id = forms.CharField(
         required=False,

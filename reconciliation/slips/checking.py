@@ -21,6 +21,10 @@ BANKS_WITH_SLIPS = ["sandbox", *banks.LIVE_BANKS]
 MAX_EARLIER_CHECKS = 20
 
 
+PAYMENT_CODE_START = "000201"
+"""The first field of every payment code."""
+
+
 class InvalidSlip(Exception):
     """The text is not the mini-QR of a slip; the message tells staff why."""
 
@@ -86,7 +90,7 @@ def pick_slip(texts: list[str]) -> str:
 
 
 def _explain(payload: str, error: BadPayload) -> str:
-    if payload.strip().startswith("000201"):
+    if payload.strip().startswith(PAYMENT_CODE_START):
         return _("This is a payment QR code, not the mini-QR of a slip. It does not prove a transfer.")
     if str(error) == "wrong checksum":
         return _("The checksum is wrong: the text was mistyped, cut or changed. It is no proof of payment.")

@@ -1,7 +1,7 @@
 """A program that reads the QR codes of a picture on standard input. `reconciliation.slips.pictures` runs it.
 
 It is a process because a decoder in a thread cannot be stopped. It imports nothing of this project, so that
-it starts fast. It prints JSON: a list of texts, or a sentence that tells staff why there is none.
+it starts fast. It prints JSON: a list of texts, or the name of the reason why there is none.
 """
 
 import io
@@ -18,10 +18,9 @@ MAX_PIXELS = 25_000_000  # more than a telephone's screen or camera has; 25 MB i
 MAX_SIDE_PIXELS = 65_535  # limit of the decoder
 SMALL_COPY_PIXELS = 2_000_000  # at this size even a malicious picture takes less than a second
 MAX_CPU_SECONDS = 3  # then the system kills the process; a photograph takes 0.6
+MAX_MEMORY_BYTES = 1_000_000_000  # of addresses, also of libraries
 FORMATS = ["PNG", "JPEG", "WEBP"]
-NO_QR_CODE = "No QR code can be read in this picture. Crop it, or take a sharper picture."
-TOO_LARGE = "The picture has too many pixels: make it smaller."
-NOT_A_PICTURE = "This is not a PNG, JPEG or WebP picture, or it is broken."
+NO_QR_CODE, TOO_LARGE, NOT_A_PICTURE = "no_qr_code", "too_large", "not_a_picture"
 Image.MAX_IMAGE_PIXELS = None  # decode() checks the size; Pillow would only warn, at seven times as many
 _QR = zxingcpp.BarcodeFormats([zxingcpp.BarcodeFormat.QRCode])
 
@@ -55,4 +54,5 @@ def _copies(gray: Image.Image) -> Iterator[Image.Image]:
 if __name__ == "__main__":
     os.nice(5)  # web workers on the same CPU go first
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     json.dump(decode(sys.stdin.buffer.read()), sys.stdout)

@@ -4,37 +4,53 @@ import json
 import signal
 import subprocess
 import sys
-import threading
+from enum import StrEnum
 from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
+from core import uploads
+from core.bulkhead import Bulkhead, BulkheadFull
+
 DECODER = Path(__file__).with_name("decode_picture.py")
-MAX_BYTES = 5_000_000
+MAX_BYTES = uploads.MAX_PICTURE
 TIMEOUT_SECONDS = 8.0  # the decoder's CPU limit comes first, unless the machine is busy
 KILL_SIGNALS = {-signal.SIGXCPU, -signal.SIGKILL}
 BUSY = _("Another picture is being read. Try again in a few seconds.")
 TOO_SLOW = _("The picture takes too long to read. Crop it to the QR code.")
 FAILED = _("The picture cannot be read. Crop it to the QR code.")
-_one_picture_at_a_time = threading.Lock()
+TOO_MANY_BYTES = _("The picture has more than 10 MB. Take a screenshot of it, or make it smaller.")
+REASONS = {
+    "no_qr_code": _("No QR code can be read in this picture. Crop it, or take a sharper picture."),
+    "too_large": _("The picture has too many pixels. Take a screenshot of it, or make it smaller."),
+    "not_a_picture": _("This is not a PNG, JPEG or WebP picture, or it is broken."),
+}
+"""By the names of `decode_picture.py`."""
+_slots = Bulkhead()
+
+
+class Sender(StrEnum):
+    """Who sends a picture. A process reads one of each at once: payers do not keep staff waiting."""
+
+    STAFF = "staff"
+    PAYER = "payer"
 
 
 class UnreadablePicture(Exception):
-    """No QR code could be read; the message tells staff why."""
+    """No QR code could be read; the message says why."""
 
 
-def read_qr_codes(picture: bytes) -> list[str]:
+def read_qr_codes(picture: bytes, sender: Sender = Sender.STAFF) -> list[str]:
     """The texts of the QR codes on a PNG, JPEG or WebP, at least one. Raises UnreadablePicture."""
     if len(picture) > MAX_BYTES:
-        raise UnreadablePicture(_("The picture has more than 5 MB."))
-    if not _one_picture_at_a_time.acquire(blocking=False):
-        raise UnreadablePicture(BUSY)
+        raise UnreadablePicture(TOO_MANY_BYTES)
     try:
-        found = json.loads(_run_decoder(picture))
-    finally:
-        _one_picture_at_a_time.release()
+        with _slots.hold(sender, total=len(Sender), share=1):
+            found = json.loads(_run_decoder(picture))
+    except BulkheadFull:
+        raise UnreadablePicture(BUSY) from None
     if isinstance(found, str):
-        raise UnreadablePicture(found)
+        raise UnreadablePicture(REASONS[found])
     return [str(text) for text in found]
 
 
