@@ -188,6 +188,7 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "payment": payment,
         "shop": payment.merchant.name,
         "amount": money.display(payment.amount),
+        "reference": payment.reference,
         "held_amount": money.display(shown.held_amount),
         "state": shown.state,
         "etag": shown.etag,
