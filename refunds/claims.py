@@ -32,7 +32,11 @@ class ClaimNotProven(Exception):
 
 
 class TooManyClaimTries(Exception):
-    """The link, or the network of the visitor, has no try left."""
+    """The link has no try left."""
+
+
+class ClaimsOfNetworkBlocked(Exception):
+    """The network of the visitor gave too many wrong proofs. Other networks can go on."""
 
 
 @transaction.atomic
@@ -104,8 +108,8 @@ def claim(
 ) -> None:
     """Send the refund to this account if the proof is right. Each try counts, also if the account is refused.
 
-    Raises ClaimLinkClosed, RefundNotAddressable, TooManyClaimTries, ClaimNotProven, BankNotConfigured,
-    PayoutAccountNotAllowed, PayoutAccountTooNew.
+    Raises ClaimLinkClosed, RefundNotAddressable, TooManyClaimTries, ClaimsOfNetworkBlocked, ClaimNotProven,
+    BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew.
     """
     with transaction.atomic():
         payment, refund = completion.lock(link.refund_id)
@@ -130,8 +134,10 @@ def _next_try(link: ClaimLink, refund: Refund, network: str, now: datetime) -> i
     if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
     number: int = link.tries.count() + 1
-    if number > MAX_CLAIM_TRIES or _failures_of(network, refund, now) >= MAX_FAILURES_OF_NETWORK:
+    if number > MAX_CLAIM_TRIES:
         raise TooManyClaimTries()
+    if _failures_of(network, refund, now) >= MAX_FAILURES_OF_NETWORK:
+        raise ClaimsOfNetworkBlocked()
     return number
 
 

@@ -2,6 +2,7 @@
 
 import hmac
 import re
+from collections.abc import Sequence
 
 from payments.models import Payment
 from reconciliation.models import BankTransaction, BankTransactionKind
@@ -9,13 +10,12 @@ from reconciliation.models import BankTransaction, BankTransactionKind
 _ENDS_WITH_DIGITS = re.compile(r"[0-9]{4}\Z", re.ASCII)
 
 
-def is_right(payment: Payment, *, slip_reference: str, last_digits: str) -> bool:
-    """Whether each proof that is given is right. One is enough. Both are compared in constant time."""
-    given = [
-        _is_one_of(_plain(slip_reference), _slip_references(payment)) if slip_reference else None,
-        _is_one_of(last_digits, _ends_of_account(payment)) if last_digits else None,
-    ]
-    found = [each for each in given if each is not None]
+def is_right(payment: Payment, *, slip_references: Sequence[str], last_digits: str) -> bool:
+    """Whether each proof that is given is right. One is enough. All are compared in constant time."""
+    references, ends = _slip_references(payment), _ends_of_account(payment)
+    found = [_is_one_of(_plain(each), references) for each in slip_references]
+    if last_digits:
+        found.append(_is_one_of(last_digits, ends))
     return bool(found) and all(found)
 
 

@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from core import ids
-from tests.browser.conftest import DESKTOP
+from core.http import MAX_BODY
+from core.slips import Slip, slip_payload
+from tests.browser.conftest import DESKTOP, PHONE
 from tests.browser.test_console import serious_faults
 from tests.browser.test_payment_page import SMALL
 from tests.conftest import SandboxBankClient, new_client
 from tests.flows.conftest import ShopClient
+from tests.reconciliation.claims.builders import NO_BANK
+from tests.reconciliation.claims.test_claim_pictures import photograph
 from tests.stack import Stack, wait_until
 
 pytestmark = pytest.mark.slow
@@ -25,7 +29,7 @@ pytestmark = pytest.mark.slow
 def claim(stack: Stack, shop_client: ShopClient) -> dict[str, Any]:
     """A refund that waits for an account, with `claim_url` and the reference of the slip."""
     code, reference = shop_client.qr_code(reference="INV-2026-0042"), ids.random_text(20)
-    changes = {"transaction_id": reference, "payer_bank_code": "999"}
+    changes = {"transaction_id": reference, "payer_bank_code": NO_BANK}
     body = json.dumps(SandboxBankClient(new_client()).notification(code, **changes)).encode()
     at = str(int(time.time()))
     key = stack.env["SANDBOX_BANK_SECRET"].encode()
@@ -47,9 +51,7 @@ def test_payer_names_an_account_without_javascript(
         page = context.new_page()
         page.goto(f"{claim['url']}?lang=en")
         page.get_by_label("Reference on the slip").fill("wrong")
-        page.get_by_label("Your bank").select_option(label="Kasikorn Bank")
-        page.get_by_label("Your account number").fill("405-1-23456-7")
-        page.get_by_label("Name of the account").fill("สมหญิง ใจดี")
+        fill_account(page)
         page.get_by_role("button", name="Send my refund here").click()
         expect(page.get_by_role("alert")).to_contain_text("This does not match the payment.")
         page.get_by_label("Reference on the slip").fill(claim["slip"])
@@ -60,12 +62,44 @@ def test_payer_names_an_account_without_javascript(
         expect(page.get_by_role("heading", level=1)).to_have_text("Your money was sent")
 
 
+def test_payer_sends_a_picture_of_the_slip(
+    browser: Browser, shop_client: ShopClient, claim: dict[str, Any]
+) -> None:
+    """The web server takes larger bodies for an open link."""
+    picture = photograph(slip_payload(Slip(NO_BANK, claim["slip"])), "JPEG")
+    assert len(picture) > 2 * MAX_BODY
+    with browser.new_context(viewport=PHONE, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{claim['url']}?lang=en")
+        fill_account(page)
+        page.get_by_label("Picture of the slip").set_input_files(file_of(bytes(11_000_000)))
+        page.get_by_role("button", name="Send my refund here").click()
+        expect(page.get_by_role("alert")).to_contain_text("The picture has more than 10 MB.")
+        fill_account(page)
+        page.get_by_label("Picture of the slip").set_input_files(file_of(b"no picture"))
+        page.get_by_role("button", name="Send my refund here").click()
+        expect(page.get_by_text("This is not a PNG, JPEG or WebP picture")).to_be_visible()
+        page.get_by_label("Picture of the slip").set_input_files(file_of(picture))
+        page.get_by_role("button", name="Send my refund here").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("We have your account")
+
+
+def fill_account(page: Page) -> None:
+    page.get_by_label("Your bank").select_option(label="Kasikorn Bank")
+    page.get_by_label("Your account number").fill("405-1-23456-7")
+    page.get_by_label("Name of the account").fill("สมหญิง ใจดี")
+
+
+def file_of(content: bytes) -> Any:
+    return {"name": "slip.jpg", "mimeType": "image/jpeg", "buffer": content}
+
+
 def test_claim_page_is_readable(browser: Browser, claim: dict[str, Any]) -> None:
     with browser.new_context(viewport=SMALL) as context:
         page = context.new_page()
         for language in ("en", "th"):
             page.goto(f"{claim['url']}?lang={language}")
-            page.get_by_role("button").click()  # with the mistakes named
+            page.locator("button.button").click()  # with the mistakes named
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 for size in (SMALL, DESKTOP):

@@ -284,7 +284,7 @@ def test_slow_bodies_at_claim_links_keep_no_other_claim_waiting() -> None:
         application = Slow()
         application.may_end.set()
         bridge = WsgiAdapter(application, THREADS, find_claim_link=path_of)
-        dripping = [asyncio.create_task(ask(bridge, CLAIM, drips=True)) for _ in range(20)]
+        dripping = [asyncio.create_task(ask(bridge, CLAIM, drips=True)) for _ in range(5)]
         assert await asyncio.wait_for(ask(bridge, claim_path()), SECONDS) == 200
         for each in dripping:
             each.cancel()

@@ -4,9 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from core import ids
+from core.slips import Slip, slip_payload
+from qrcodes import images
 from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import REFUNDS, RefundShop
 
@@ -35,7 +38,16 @@ class Claim:
     def read(self, language: str = "en", **client: Any) -> Any:
         return Client(**client).get(f"{self.path}?lang={language}")
 
-    def send(self, *, address: str = "203.0.113.7", **fields: str) -> Any:
+    @property
+    def slip_picture(self) -> bytes:
+        return images.png(slip_payload(Slip(NO_BANK, self.slip_reference)))
+
+    def send_picture(self, *pictures: bytes, **fields: Any) -> Any:
+        """Send the form with pictures of a slip; usually one."""
+        files = [SimpleUploadedFile("slip.png", each) for each in pictures]
+        return self.send(picture=files[0] if len(files) == 1 else files, **fields)
+
+    def send(self, *, address: str = "203.0.113.7", **fields: Any) -> Any:
         """Send the form, in English."""
         return Client(REMOTE_ADDR=address).post(f"{self.path}?lang=en", FORM | fields)
 

@@ -100,7 +100,7 @@ def test_link_expires_and_has_no_page_then(shop: Shop, bank: SandboxBankClient, 
 def test_account_that_the_merchant_names_first_ends_the_claim(shop: Shop, bank: SandboxBankClient) -> None:
     claim = claim_of(shop, bank)
     assert shop.post(f"{REFUNDS}/{claim.refund['refund_id']}/destination", PAYEE).status_code == 200
-    assert claim.heading() == "We have your account"
+    assert claim.heading() == "The shop has named an account"
     assert claim.send(last_digits="7890").status_code == 303
     assert not ClaimLink.objects.get().used_at
 

@@ -82,7 +82,8 @@ def test_five_wrong_proofs_end_the_link_also_for_the_right_one(claim: Claim) -> 
     for _ in range(5):
         assert claim.send(last_digits="0000").status_code == 422
     assert claim.heading() == "Too many tries"
-    assert claim.send(last_digits="7890").status_code == 403
+    refused = claim.send(last_digits="7890")
+    assert (refused.status_code, "Ask the shop for a new link." in refused.content.decode()) == (403, True)
     assert (orders(), ClaimTry.objects.count()) == ([], 5)
 
 
@@ -93,7 +94,10 @@ def test_network_with_many_wrong_proofs_is_refused_at_every_link(
     for _ in range(2):
         claim.send(last_digits="0000")
     other = claim_of(shop, bank)
-    assert other.send(last_digits="7890").status_code == 403
+    refused = other.send(last_digits="7890")
+    assert refused.status_code == 403
+    assert "Try again tomorrow, or use another connection." in refused.content.decode()
+    assert "Ask the shop for a new link." not in refused.content.decode()
     assert orders() == []
     assert other.send(address="203.0.113.8", last_digits="7890").status_code == 303
 
@@ -101,7 +105,7 @@ def test_network_with_many_wrong_proofs_is_refused_at_every_link(
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({}, "Give the reference, or the last 4 digits."),
+        ({}, "Choose a picture, or give the reference or the last 4 digits."),
         ({"last_digits": "789"}, "Write 4 digits."),
         ({"last_digits": "๗๘๙๐"}, "Write 4 digits."),
         ({"last_digits": "7890", "bank_code": ""}, "Fill in this field."),

@@ -1,0 +1,120 @@
+"""The form of the claim page: a proof of the payment, and the account that the refund goes to."""
+
+import re
+import unicodedata
+from typing import Any
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+from django.forms.boundfield import BoundField
+from django.utils import translation
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from core import thaibanks
+
+MAX_REFERENCE_LENGTH, MAX_NAME_LENGTH = 64, 140
+PROOFS = ("picture", "slip_reference", "last_digits")
+ACCOUNT = ("bank_code", "bank_account", "account_name")
+
+
+class ClaimForm(forms.Form):
+    """A proof of the payment, and an account."""
+
+    picture = forms.FileField(
+        required=False,
+        allow_empty_file=True,
+        label=gettext_lazy("Picture of the slip"),
+        help_text=gettext_lazy(
+            "A screenshot or a photograph that shows the small QR code. It is not stored."
+        ),
+        widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp"}),
+    )
+    slip_reference = forms.CharField(
+        required=False,
+        max_length=MAX_REFERENCE_LENGTH,
+        label=gettext_lazy("Or the reference on the slip"),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "characters"}),
+    )
+    last_digits = forms.RegexField(
+        r"\A[0-9]{4}\Z",
+        required=False,
+        label=gettext_lazy("Or the last 4 digits of the account that you paid from"),
+        error_messages={"invalid": gettext_lazy("Write 4 digits.")},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric", "maxlength": 4}),
+    )
+    bank_code = forms.ChoiceField(label=gettext_lazy("Your bank"))
+    bank_account = forms.CharField(
+        max_length=30,
+        label=gettext_lazy("Your account number"),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric"}),
+    )
+    account_name = forms.CharField(
+        max_length=MAX_NAME_LENGTH,
+        label=gettext_lazy("Name of the account"),
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
+    )
+
+    def __init__(self, data: Any = None, files: Any = None) -> None:
+        super().__init__(data, files, label_suffix="")
+        for field in self.fields.values():
+            field.error_messages["required"] = _("Fill in this field.")
+        self.fields["bank_code"].choices = [("", _("Choose a bank")), *_banks()]  # type: ignore[attr-defined]
+
+    def clean_picture(self) -> "UploadedFile[bytes] | None":
+        picture: UploadedFile[bytes] | None = self.cleaned_data["picture"]
+        if picture is not None and len(self.files.getlist("picture")) > 1:
+            raise forms.ValidationError(_("Choose one picture."))
+        return picture
+
+    def clean_bank_account(self) -> str:
+        """The digits. People copy spaces and dashes from their app."""
+        return re.sub(r"[\s-]", "", self.cleaned_data["bank_account"])
+
+    def clean_account_name(self) -> str:
+        name = str(self.cleaned_data["account_name"])
+        if any(unicodedata.category(character).startswith("C") for character in name):
+            raise forms.ValidationError(_("Write the name in one line."))
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if not self.errors and not any(values[name] for name in PROOFS):
+            self.add_error("picture", _("Choose a picture, or give the reference or the last 4 digits."))
+        if not self.errors:
+            try:
+                thaibanks.check_account(values["bank_code"], values["bank_account"])
+            except ValueError:
+                self.add_error("bank_account", _wrong_length(values["bank_code"]))
+        if self.errors:
+            self.ask_for_picture_again()
+        return values
+
+    def ask_for_picture_again(self) -> None:
+        """Browsers do not keep it when the page comes back."""
+        if self.cleaned_data.get("picture"):
+            self.add_error("picture", _("Choose the picture again."))
+
+    @property
+    def destination(self) -> dict[str, str]:
+        return {name: self.cleaned_data[name] for name in ACCOUNT}
+
+    @property
+    def groups(self) -> list[tuple[str, list[BoundField]]]:
+        """The fields as the page shows them, each group with its title."""
+        return [
+            (_("Prove that you paid. One of these is enough."), [self[name] for name in PROOFS]),
+            (_("Where the money goes"), [self[name] for name in ACCOUNT]),
+        ]
+
+
+def _banks() -> list[tuple[str, str]]:
+    is_thai = translation.get_language() == "th"
+    return [(bank.code, bank.name_th if is_thai else bank.name) for bank in thaibanks.BANKS]
+
+
+def _wrong_length(bank_code: str) -> str:
+    bank = thaibanks.find(bank_code)
+    shortest, longest = bank.digits if bank else (thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)
+    digits = str(shortest) if shortest == longest else f"{shortest}-{longest}"
+    return _("An account number of this bank has %(digits)s digits.") % {"digits": digits}
