@@ -133,6 +133,18 @@ def fetch(model: type[M], **where: Any) -> M | None:
     return None if found is None else instance(model, found)
 
 
+def fetch_with(model: type[M], relation: str, **where: Any) -> M | None:
+    """The row whose columns equal `where` with the row that it refers to by `relation`, or None."""
+    found = run(_select_with_sql(model, relation, tuple(where)), list(where.values())).fetchone()
+    if found is None:
+        return None
+    field: Any = model._meta.get_field(relation)
+    own = len(model._meta.concrete_fields)
+    row = instance(model, found[:own])
+    field.set_cached_value(row, instance(field.related_model, found[own:]))
+    return row
+
+
 def find(model: type[M], rest: str, *values: Any) -> list[M]:
     """The rows of `SELECT ... FROM table t` and the `rest`, such as `WHERE t.id = ANY(%s)`.
 
@@ -264,10 +276,23 @@ def _type_of(field: Any) -> str:
 
 
 @lru_cache
+def _select_with_sql(model: type[Model], relation: str, names: tuple[str, ...]) -> str:
+    field: Any = model._meta.get_field(relation)
+    other = field.related_model
+    join = f'{other._meta.db_table} o ON o."{other._meta.pk.column}" = t."{field.column}"'
+    both = f"{columns(model, 't')}, {columns(other, 'o')}"
+    conditions = _conditions(model, names)
+    return f"SELECT {both} FROM {model._meta.db_table} t JOIN {join} WHERE {conditions}"  # noqa: S608
+
+
+@lru_cache
 def _select_one_sql(model: type[Model], names: tuple[str, ...]) -> str:
+    return f"{_select_sql(model)} WHERE {_conditions(model, names)}"
+
+
+def _conditions(model: type[Model], names: tuple[str, ...]) -> str:
     fields: list[Any] = [model._meta.get_field(name) for name in names]
-    conditions = " AND ".join(f't."{field.column}" = %s' for field in fields)
-    return f"{_select_sql(model)} WHERE {conditions}"
+    return " AND ".join(f't."{field.column}" = %s' for field in fields)
 
 
 @lru_cache

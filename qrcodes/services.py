@@ -94,9 +94,12 @@ def _reference1(merchant: Merchant) -> str:
 
 def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
     """Find a code of this merchant, or of any merchant for its public picture. Raises QrCodeNotFound."""
-    codes = QrCode.objects.all() if merchant is None else QrCode.objects.of(merchant)
-    found = codes.select_related("payment").filter(pk=qr_code_id)
-    return ids.find(qr_code_id, "qr_", found.first, QrCodeNotFound)
+
+    def read() -> QrCode | None:
+        found = rows.fetch_with(QrCode, "payment", id=qr_code_id)
+        return found if merchant is None or found is None or found.merchant_id == merchant.id else None
+
+    return ids.find(qr_code_id, "qr_", read, QrCodeNotFound)
 
 
 @transaction.atomic

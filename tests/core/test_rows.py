@@ -16,6 +16,7 @@ from merchants.models import ApiKey, Merchant
 from payments import services as payments
 from payments.models import Payment
 from qrcodes import services as qrcodes
+from qrcodes.models import QrCode
 from tests.conftest import Shop
 from transactions.models import Transaction
 from webhooks.models import Delivery, Endpoint, Event
@@ -265,3 +266,18 @@ def test_fetch_returns_none_unless_all_given_columns_match(
     rows.insert_together([row])
     assert rows.fetch(Payment, id=row.id, merchant_id=shop.merchant.id) == row
     assert rows.fetch(Payment, id=row.id, merchant_id=other_shop.merchant.id) is None
+
+
+def test_fetch_with_reads_a_code_and_its_payment_like_the_orm(
+    shop: Shop, noon: datetime, django_assert_num_queries: Any
+) -> None:
+    made = qrcodes.generate(
+        merchant=shop.merchant, subscriptions=[], now=noon, amount=150_000, expiry_minutes=15
+    )
+    rows.insert_together(made.rows)
+    with django_assert_num_queries(1):
+        found = rows.fetch_with(QrCode, "payment", id=made.qr_code.id)
+        assert found is not None
+        of_code, of_payment = columns(found), columns(found.payment)
+    assert (of_code, of_payment) == (columns(stored(made.qr_code)), columns(stored(made.payment)))
+    assert rows.fetch_with(QrCode, "payment", id="qr_x") is None
