@@ -202,7 +202,8 @@ class _BblClient:
     def __init__(self, credentials: Mapping[str, str]) -> None:
         self._credentials = credentials
         name, secret = credentials["consumer_id"], credentials["consumer_secret"]
-        self._session = AuthorizedSession(ApiClient(credentials["api_url"], name, secret, self._fetch_token))
+        api = ApiClient("bbl", credentials["api_url"], name, secret, self._fetch_token)
+        self._session = AuthorizedSession(api)
 
     def inquire(self, biller_id: str, day: date, amount: int, reference1: str) -> Response:
         """Raises CallFailed."""

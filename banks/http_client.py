@@ -1,6 +1,7 @@
 """HTTP requests to banks and acquirers, with a deadline, and with two errors for a missing answer."""
 
 import socket
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
-from core import strict_json
+from core import measurements, strict_json, telemetry
 from core.deadlines import Deadline, Watchdog
 from core.strict_json import JsonRefused
 
@@ -59,17 +60,42 @@ def request(
     method: str,
     url: str,
     *,
+    bank: str,
     timeout: tuple[float, float],
     ends_at: Deadline | None = None,
     is_internal: bool = False,
     **options: Any,
 ) -> Response:
-    """Send a request once. Raises NotSent, NoResponse.
+    """Send a request once, and measure it. Raises NotSent, NoResponse.
 
-    timeout: seconds to connect, and seconds of silence. ends_at: the end of the whole request; without it,
-    the sum of the two. is_internal: ignore the proxies of the environment.
+    bank: the name of the bank or acquirer, for the metrics. timeout: seconds to connect, and seconds of
+    silence. ends_at: the end of the whole request; without it, the sum of the two. is_internal: ignore the
+    proxies of the environment.
     """
-    deadline = ends_at or Deadline.after(sum(timeout))
+    deadline, began, result = ends_at or Deadline.after(sum(timeout)), time.perf_counter(), "other"
+    try:
+        with telemetry.bank_call(bank):
+            response = _send(method, url, timeout, deadline, is_internal=is_internal, **options)
+        is_refused = cause_of_status(response.status) == "credentials"
+        result = "credentials" if is_refused else f"http_{response.status // 100}xx"
+        return response
+    except CallFailed as error:
+        result = error.cause
+        raise
+    finally:
+        measurements.OF_PROCESS.add(measurements.BANK_CALL, (bank, result), time.perf_counter() - began)
+
+
+def _send(
+    method: str,
+    url: str,
+    timeout: tuple[float, float],
+    deadline: Deadline,
+    *,
+    is_internal: bool,
+    **options: Any,
+) -> Response:
+    """Raises NotSent, NoResponse."""
     with requests.Session() as session, ExitStack() as stack:
         session.trust_env = not is_internal
         session.mount("https://", DeadlineAdapter(deadline, stack))

@@ -70,8 +70,9 @@ _token_cache = TokenCache()
 
 @dataclass(frozen=True, slots=True)
 class ApiClient:
-    """The URL and login of an API, and the function that fetches its tokens."""
+    """The bank, the URL and login of its API, and the function that fetches its tokens."""
 
+    bank: str
     url: str
     name: str
     secret: str = field(repr=False)
@@ -95,6 +96,7 @@ class AuthorizedSession:
         return http_client.request(
             method,
             self._api.url + path,
+            bank=self._api.bank,
             timeout=(min(CONNECT_SECONDS, left), min(READ_SECONDS, left)),
             ends_at=self._deadline,
             is_internal=credentials.is_loopback(self._api.url),

@@ -169,6 +169,7 @@ class Omise:
             params=params,
             headers={"Omise-Version": VERSION} | ({"Idempotency-Key": key} if key else {}),
             auth=(self._secret_key, ""),
+            bank="omise",
             timeout=(CONNECT_SECONDS, READ_SECONDS),
         )
 

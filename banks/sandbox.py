@@ -91,6 +91,7 @@ class _SandboxClient:
             self._base_url + path,
             data=body,
             headers={"Content-Type": "application/json", SIGNATURE_HEADER: f"t={sent_at},v1={signature}"},
+            bank="sandbox",
             timeout=(CONNECT_SECONDS, READ_SECONDS),
             is_internal=True,
         )

@@ -79,6 +79,7 @@ class SandboxAcquirer:
             self._url + path,
             json=body,
             headers={"Authorization": f"Bearer {self._secret}"},
+            bank="sandbox",
             timeout=(CONNECT_SECONDS, READ_SECONDS),
             is_internal=True,
         )

@@ -68,7 +68,7 @@ class Scb(LiveBank):
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__(config)
         key, secret = self._credentials["application_key"], self._credentials["application_secret"]
-        self._api = ApiClient(self._credentials["api_url"], key, secret, self._fetch_token)
+        self._api = ApiClient(config.bank, self._credentials["api_url"], key, secret, self._fetch_token)
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """Accepts everything, because the bank does not sign."""

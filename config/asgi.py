@@ -24,7 +24,7 @@ from django.db import connections
 from config import concurrency
 from config.concurrency import OverloadedError, PageConcurrency
 from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_uploader
-from core import errors, http, uploads
+from core import errors, http, measurements, uploads
 from core.http import MAX_BODY
 from core.uploads import UploadKind
 
@@ -338,6 +338,7 @@ def _error_response(error: errors.ApiError) -> Response:
     """The response to a request that does not reach the application."""
     request_id = f"req_{secrets.token_hex(12)}"
     response = http.error_response(error, request_id)
+    measurements.add_refused_request(response.status)
     own = {"Content-Type": http.JSON, "X-Request-Id": request_id}
     return response.status, [*own.items(), *response.headers.items()], response.body
 
@@ -356,6 +357,7 @@ def _overloaded_response(environ: Environ) -> Response:
     from console import page_limits
     from reconciliation.claims import page as claim_page
 
+    measurements.add_refused_request(503)
     headers = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("Cache-Control", "no-store"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -97,6 +98,10 @@ class SettingRule:
     hint: str
 
 
+OPTIONAL_PACKAGES = [
+    (93, "OTEL_EXPORTER_OTLP_ENDPOINT", "opentelemetry", "'thai-qr-payments[otel]'"),
+    (94, "SENTRY_DSN", "sentry_sdk", "'thai-qr-payments[sentry]'"),
+]
 SETTING_RULES = [
     SettingRule(6, "RATE_LIMIT", lambda n: n >= 0, "is negative",
         "Requests per second and key; 0 turns it off."),
@@ -165,6 +170,16 @@ def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         hint = "Set APPROVAL_ITEM_LIMIT and APPROVAL_DAILY_LIMIT instead, and remove it."
         found.append(_error(42, f"{OLD_APPROVAL_SETTING} has no effect any more.", hint))
     return found
+
+
+@register(SETTINGS_TAG)
+def optional_packages(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The packages of an extra that a setting needs."""
+    return [
+        _error(number, f"{name} needs a package that is not installed.", f"pip install {package}")
+        for number, name, module, package in OPTIONAL_PACKAGES
+        if getattr(settings, name) and find_spec(module) is None
+    ]
 
 
 @register(SETTINGS_TAG)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from datetime import time
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, TypeVar
 
@@ -58,3 +59,20 @@ def log_stream(name: str, default: str) -> str:
     if stream not in ("stdout", "stderr"):
         raise ValueError(stream)
     return stream
+
+
+NIGHTLY_JOBS = ("daily_close", "audit", "import_statements", "reconcile")
+
+
+def hours_of_jobs(name: str, default: dict[str, time]) -> dict[str, time]:
+    """`audit=02:30,reconcile=07:00`. A job without an hour does not run."""
+    text: str | None = env.str(name, None)
+    if text is None:
+        return default
+    hours = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        job, _, hour = part.partition("=")
+        if job not in NIGHTLY_JOBS or job in hours:
+            raise ValueError(part)
+        hours[job] = time.fromisoformat(hour)
+    return hours

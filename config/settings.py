@@ -1,6 +1,7 @@
 """All settings. Values come from the environment; `config.checks` checks them."""
 
 import tomllib
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from config.env import (
     Network,
     database_url,
     env,
+    hours_of_jobs,
     log_level,
     log_stream,
     networks,
@@ -82,6 +84,20 @@ REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of a
 # A session of the console without requests ends after this.
 SESSION_IDLE_MINUTES = read_variable("SESSION_IDLE_MINUTES", env.int, 30)
 CLOSE_SIGNING_KEY = env.str("CLOSE_SIGNING_KEY", "")  # of daily closes; empty: days cannot be closed
+# Hours in Bangkok; the close needs CLOSE_SIGNING_KEY, the import STATEMENTS_DIR.
+NIGHTLY_JOBS = read_variable(
+    "NIGHTLY_JOBS",
+    hours_of_jobs,
+    {
+        "daily_close": time(0, 15),
+        "audit": time(2, 30),
+        "import_statements": time(6, 30),
+        "reconcile": time(7, 0),
+    },
+)
+STATEMENTS_DIR = env.str("STATEMENTS_DIR", "")  # where statement files of banks are put; empty: nowhere
+OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "")  # empty: no traces
+SENTRY_DSN = env.str("SENTRY_DSN", "")  # empty: no error reports
 LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
 LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 

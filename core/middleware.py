@@ -23,10 +23,12 @@ from core import (
     finished_requests,
     http,
     ids,
+    measurements,
     personal_data,
     received,
     request_context,
     security_log,
+    telemetry,
     uploads,
 )
 from core.uploads import UploadKind
@@ -68,18 +70,23 @@ class AccessMiddleware:
         started = time.perf_counter()
         request.request_id = _request_id(request)  # type: ignore[attr-defined]
         request_context.begin(request_id=request_id_of(request), address=client_addresses.address_of(request))
-        response = _body_error(request) or self.get_response(request)
+        respond = self._respond
+        response = telemetry.answer(request, respond) if telemetry.is_on() else respond(request)
         _set_security_headers(request, response)
         if response.status_code in _DENIED_STATUSES:
             security_log.record_denied_request(
                 status=response.status_code, code=getattr(response, "error_code", "")
             )
         seconds = time.perf_counter() - started
+        measurements.add_request(request, response.status_code, seconds)
         if self.access_log is not None:
             self.access_log.add(_access_line(request, response, seconds))
         if hasattr(request, "merchant_id"):
             finished_requests.report(request, response, seconds)
         return response
+
+    def _respond(self, request: HttpRequest) -> HttpResponse:
+        return _body_error(request) or self.get_response(request)
 
 
 def request_id_of(request: Any) -> str:
@@ -117,7 +124,7 @@ def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
 
 def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:
     """The access line. It has the route and not the path, which may contain personal data."""
-    match = request.resolver_match
+    match, context = request.resolver_match, request_context.current()
     return orjson.dumps(
         {
             "at": time.time(),
@@ -128,7 +135,8 @@ def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -
             "status": response.status_code,
             "ms": round(seconds * 1000, 2),
             "merchant": getattr(request, "merchant_id", None),
-            "address": request_context.current().address or None,
+            "actor": context.actor or None,
+            "address": context.address or None,
         }
     ).decode()
 

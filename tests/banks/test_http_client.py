@@ -5,11 +5,19 @@ from pathlib import Path
 import pytest
 
 from banks import http_client
-from banks.http_client import NoResponse
+from banks.http_client import NoResponse, NotSent
+from core import measurements
 from core.deadlines import Deadline
 from tests.webhook_receiver import Script
 from tests.webhooks.certificates import Authority
-from tests.webhooks.misbehaving_receivers import listening, replies, then_drips, then_floods, then_stalls
+from tests.webhooks.misbehaving_receivers import (
+    listening,
+    replies,
+    then_drips,
+    then_floods,
+    then_stalls,
+    unused_port,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +41,13 @@ ENDLESS: dict[str, Script] = {
 def test_endless_response_is_ended_at_deadline(name: str) -> None:
     with listening(ENDLESS[name]) as bank, pytest.raises(NoResponse):
         http_client.request(
-            "POST", bank.url(), json={}, timeout=TIMEOUT, ends_at=Deadline.after(0.3), is_internal=True
+            "POST",
+            bank.url(),
+            bank="test",
+            json={},
+            timeout=TIMEOUT,
+            ends_at=Deadline.after(0.3),
+            is_internal=True,
         )
 
 
@@ -44,6 +58,7 @@ def test_endless_tls_response_is_ended_at_deadline(tmp_path: Path, name: str) ->
         http_client.request(
             "POST",
             bank.url(host="localhost", scheme="https"),
+            bank="test",
             json={},
             timeout=TIMEOUT,
             ends_at=Deadline.after(1),
@@ -55,10 +70,24 @@ def test_endless_tls_response_is_ended_at_deadline(tmp_path: Path, name: str) ->
 
 def test_default_deadline_is_sum_of_timeouts() -> None:
     with listening(ENDLESS["a body that drips"]) as bank, pytest.raises(NoResponse):
-        http_client.request("POST", bank.url(), json={}, timeout=(0.1, 0.2), is_internal=True)
+        http_client.request("POST", bank.url(), bank="test", json={}, timeout=(0.1, 0.2), is_internal=True)
 
 
 def test_complete_response_is_returned_byte_for_byte() -> None:
     with listening(replies(HEAD + b'Content-Length: 11\r\n\r\n{"a": "b" }')) as bank:
-        response = http_client.request("POST", bank.url(), json={}, timeout=TIMEOUT, is_internal=True)
+        response = http_client.request(
+            "POST", bank.url(), bank="test", json={}, timeout=TIMEOUT, is_internal=True
+        )
     assert (response.status, response.data, response.body) == (200, {"a": "b"}, b'{"a": "b" }')
+
+
+def test_calls_are_measured_by_bank_and_result() -> None:
+    measurements.OF_PROCESS.take()
+    with listening(replies(HEAD + b"Content-Length: 2\r\n\r\n{}")) as bank:
+        http_client.request("GET", bank.url(), bank="scb", timeout=TIMEOUT, is_internal=True)
+    with unused_port() as port, pytest.raises(NotSent):
+        url = f"http://127.0.0.1:{port}/"
+        http_client.request("GET", url, bank="scb", timeout=TIMEOUT, is_internal=True)
+    found = measurements.OF_PROCESS.take()
+    assert sorted(key.labels for key in found) == [("scb", "http_2xx"), ("scb", "unreachable")]
+    assert {key.name for key in found} == {measurements.BANK_CALL}

@@ -1,0 +1,26 @@
+"""A deadline for everything that a thread does over its database connection."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from django.db import connection
+
+from core.deadlines import Deadline, Watchdog
+
+_watchdog = Watchdog()
+
+
+@contextmanager
+def connection_cut_at(deadline: Deadline) -> Iterator[None]:
+    """Cut the connection soon after the deadline, which raises OperationalError in the block.
+
+    A `statement_timeout` does not help if the server hangs, and counts each statement alone.
+    """
+    connection.ensure_connection()
+    with (
+        closing(socket.socket(fileno=os.dup(connection.connection.fileno()))) as sock,
+        _watchdog.watch(sock, deadline),
+    ):
+        yield
