@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from django.db.models import Model
 
-from core import ids, request_context, rows
+from core import ids, request_context, rows, telemetry
 from core.clock import iso
 from merchants.models import Merchant
 from webhooks.delivery import wakeup
@@ -43,14 +43,14 @@ SUBSCRIPTIONS = (
 )
 
 
-def prepare(new_event: NewEvent, subscriptions: Iterable[Subscription]) -> list[Model]:
-    """Build the event, then a delivery for each endpoint that subscribes to it.
+def prepare(new_event: NewEvent, subscriptions: Iterable[Subscription], parent: str = "") -> list[Model]:
+    """Build the event, then a delivery for each endpoint that subscribes to it. parent: see `telemetry`.
 
     The caller inserts the rows in this order and wakes the workers after the commit. Raises ValueError for an
     unknown event type.
     """
     EventType(new_event.type)  # raises ValueError for an unknown type
-    event = build(new_event)
+    event = build(new_event, parent)
     deliveries = (
         _delivery(event, endpoint_id) for endpoint_id, types in subscriptions if event.type in types
     )
@@ -65,7 +65,12 @@ def publish(new_event: NewEvent) -> None:
 def publish_many(new_events: Sequence[NewEvent]) -> None:
     """Publish events in the caller's transaction: one with two statements, many with three."""
     subscriptions = _subscriptions({new_event.merchant_id for new_event in new_events})
-    prepared = [row for each in new_events for row in prepare(each, subscriptions.get(each.merchant_id, []))]
+    parents = _parents(new_events) if telemetry.is_on() else {}
+    prepared = [
+        row
+        for each in new_events
+        for row in prepare(each, subscriptions.get(each.merchant_id, []), parents.get(each.subject_id, ""))
+    ]
     if len(new_events) == 1:
         rows.insert_together(prepared)
     else:
@@ -80,7 +85,7 @@ def has_deliveries(prepared: Iterable[Model]) -> bool:
     return any(isinstance(row, Delivery) for row in prepared)
 
 
-def build(new_event: NewEvent) -> Event:
+def build(new_event: NewEvent, parent: str = "") -> Event:
     """Build an event. Its body is serialised once, here: every attempt sends and signs these bytes."""
     event_id, event_type = ids.new("evt_", new_event.created_at), str(new_event.type)
     message = {
@@ -97,6 +102,7 @@ def build(new_event: NewEvent) -> Event:
         subject_id=new_event.subject_id,
         body=orjson.dumps(message),
         created_at=new_event.created_at,
+        traceparent=telemetry.record_event(event_type, event_id, new_event.subject_id, parent),
         **request_context.columns(),
     )
 
@@ -117,6 +123,16 @@ def _subscriptions(merchant_ids: Iterable[str]) -> dict[str, list[Subscription]]
     for merchant_id, endpoint_id, types in endpoints.fetchall():
         found.setdefault(merchant_id, []).append((endpoint_id, types))
     return found
+
+
+def _parents(new_events: Sequence[NewEvent]) -> dict[str, str]:
+    """The place in its trace of the first event of each subject."""
+    found = rows.run(
+        "SELECT DISTINCT ON (subject_id) subject_id, traceparent FROM webhooks_event"
+        " WHERE subject_id = ANY(%s) AND traceparent IS NOT NULL ORDER BY subject_id, id",
+        [[each.subject_id for each in new_events]],
+    )
+    return dict(found.fetchall())
 
 
 def _delivery(event: Event, endpoint_id: str) -> Delivery:

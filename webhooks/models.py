@@ -235,6 +235,9 @@ class Event(CausedRow):
     subject_id = PublicId(help_text="The payment, refund, withdrawal or exception.")
     body = models.BinaryField()
     created_at = models.DateTimeField()
+    traceparent = models.CharField(  # noqa: DJ001 (null: traces are off)
+        max_length=55, null=True, editable=False, help_text="Its place in a trace, see core.telemetry."
+    )
 
     objects = EventQuerySet.as_manager()
 

@@ -21,8 +21,11 @@ async def send(
     merchant_mode: str,
     now: datetime,
     timeouts: client.Timeouts,
+    traceparent: str | None = None,
 ) -> client.PostResult:
     """Post `body` with a signature of this attempt. Never raises for URL or network.
+
+    traceparent: a header by which the merchant's own traces go on (`core.telemetry`).
 
     Runs in the loop of `webhooks.http.event_loop`.
     """
@@ -32,10 +35,11 @@ async def send(
         timestamp=int(now.timestamp()),
         body=body,
     )
+    trace = {} if traceparent is None else {"traceparent": traceparent}
     return await client.post(
         endpoint.url,
         body=body,
-        headers={"content-type": "application/json", "user-agent": USER_AGENT, **signed},
+        headers={"content-type": "application/json", "user-agent": USER_AGENT, **trace, **signed},
         policy=url_policy(merchant_mode),
         merchant_id=endpoint.merchant_id,
         timeouts=timeouts,

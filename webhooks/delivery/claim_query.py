@@ -139,7 +139,7 @@ CLAIM = f"""
     SELECT (SELECT max(endpoint_id) FROM waiting HAVING count(endpoint_id) = %(window)s), lease.*
     FROM (VALUES (1)) always LEFT JOIN (
         SELECT l.id, l.lease_id, l.attempt_count, CASE l.manual_number WHEN 0 THEN 'auto' ELSE 'manual' END,
-            v.id AS event_id, v.body, m.mode, taken.quota, {rows.columns(Endpoint, "e")}
+            v.id AS event_id, v.body, v.traceparent, m.mode, taken.quota, {rows.columns(Endpoint, "e")}
         FROM leased l JOIN taken ON taken.id = l.id JOIN webhooks_endpoint e ON e.id = l.endpoint_id
         JOIN webhooks_event v ON v.id = l.event_id JOIN merchants_merchant m ON m.id = e.merchant_id
     ) lease ON true

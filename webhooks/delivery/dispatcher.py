@@ -18,7 +18,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from core import clock, request_context
+from core import clock, request_context, telemetry
 from webhooks import sending
 from webhooks.delivery import attempt_log, wakeup
 from webhooks.delivery.attempt_log import DeliveryResult
@@ -242,14 +242,17 @@ def _record_in_thread(results: list[DeliveryResult]) -> None:
 async def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
     """Post a claimed delivery, without using the database."""
     started_at = now()
-    post_result = await sending.send(
-        lease.endpoint,
-        message_id=lease.event_id,
-        body=lease.body,
-        merchant_mode=lease.merchant_mode,
-        now=started_at,
-        timeouts=client.Timeouts(connect=CONNECT_SECONDS, total=settings.WEBHOOK_TIMEOUT_SECONDS),
-    )
+    with telemetry.delivery(lease.traceparent, lease.delivery_id, lease.attempt) as traceparent:
+        post_result = await sending.send(
+            lease.endpoint,
+            message_id=lease.event_id,
+            body=lease.body,
+            merchant_mode=lease.merchant_mode,
+            now=started_at,
+            timeouts=client.Timeouts(connect=CONNECT_SECONDS, total=settings.WEBHOOK_TIMEOUT_SECONDS),
+            traceparent=traceparent,
+        )
+        telemetry.record_outcome(outcome=post_result.error or "succeeded")
     return DeliveryResult(
         lease,
         post_result,

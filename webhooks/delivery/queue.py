@@ -76,6 +76,7 @@ class Lease:
     merchant_mode: str
     quota: Quota
     endpoint: Endpoint
+    traceparent: str | None = None
 
 
 def lease_seconds() -> float:
@@ -174,6 +175,6 @@ def _release(delivery: Delivery, now: datetime) -> None:
 
 
 def _lease(row: list[Any]) -> Lease:
-    delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, *columns = row
+    delivery_id, lease_id, attempt, trigger, event_id, body, traceparent, mode, quota, *columns = row
     endpoint, trigger, quota = rows.instance(Endpoint, columns), DeliveryTrigger(trigger), Quota(quota)
-    return Lease(delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, endpoint)
+    return Lease(delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, endpoint, traceparent)
