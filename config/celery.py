@@ -1,14 +1,16 @@
 """The Celery app and its beat table. Every task may run twice at once without harm."""
 
+import atexit
 import os
 import sys
+import time
 from typing import Any
 
 from celery import Celery, signals
 from django.conf import settings
 from django.db import close_old_connections
 
-from core import request_context
+from core import measurements, request_context
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -38,6 +40,8 @@ BEAT_SCHEDULE = [
     ("chain audit records", "audit_trail.chain_waiting", 2.0, "default"),
     # Shows /readyz that each queue is served.
     *((f"heartbeat {queue}", f"operations.heartbeat_{queue}", 10.0, queue) for queue in settings.QUEUES),
+    # Each at its hour in Bangkok.
+    ("run nightly jobs", "operations.run_nightly", 60.0, "default"),
     ("update usual amounts", "payments.update_usual_amounts", 3600.0, "default"),
     ("import statements", "reconciliation.import_statements", 1.0, "default"),
     ("write exports", "console.run_exports", 15.0, "default"),
@@ -73,9 +77,33 @@ def check_settings(**kwargs: Any) -> None:
         sys.exit(str(error))  # Celery logs any other exception of a signal and goes on
 
 
+@signals.worker_init.connect
+def observe_worker(sender: Any, **kwargs: Any) -> None:
+    """Under the name that the option `-n` gave it."""
+    from config import observation
+
+    observation.begin(sender.hostname.partition("@")[0])
+
+
+@signals.beat_init.connect
+def observe_beat(**kwargs: Any) -> None:
+    from config import observation
+
+    observation.begin("beat")
+    atexit.register(observation.end)
+
+
+@signals.worker_shutdown.connect
+def end_observation(**kwargs: Any) -> None:
+    from config import observation
+
+    observation.end()
+
+
 @signals.task_prerun.connect
 def begin_task(task_id: str, task: Any, **kwargs: Any) -> None:
     """Replace the context of the task before, and close a connection that is broken or too old."""
+    task.request.began = time.perf_counter()
     request_context.begin(actor=f"task:{task.name}", request_id=task_id)
     if not task.request.is_eager:  # a task that its caller runs may be in the caller's transaction
         close_old_connections()
@@ -89,6 +117,12 @@ def watch_queues(**kwargs: Any) -> None:
     watch = SilentQueues(app)
     watch.start()
     signals.worker_shutting_down.connect(lambda **kwargs: watch.stop(), weak=False)
+
+
+@signals.task_postrun.connect
+def measure_task(task: Any, state: str, **kwargs: Any) -> None:
+    seconds = time.perf_counter() - task.request.began
+    measurements.OF_PROCESS.add(measurements.TASK, (task.name, state.lower()), seconds)
 
 
 @signals.worker_shutting_down.connect

@@ -1,17 +1,20 @@
 """`python -m config.server`: the web server. HOST, PORT, WEB_WORKERS and WEB_THREADS choose its shape."""
 
 import gc
+import logging
 import os
 import resource
 import signal
 import sys
 from importlib import import_module
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import SystemCheckError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.glogging import Logger
 from uvicorn.server import HANDLED_SIGNALS
 from uvicorn_worker import UvicornWorker
 
@@ -33,6 +36,15 @@ SWITCH_SECONDS = 0.002
 NEW_OBJECTS = 10_000
 
 
+class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
+    """Gunicorn's messages as lines of our log."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
+
+
 class WebWorker(UvicornWorker):  # type: ignore[misc]  # it has no types
     """A process with one event loop and the threads of the application."""
 
@@ -49,6 +61,11 @@ class WebWorker(UvicornWorker):  # type: ignore[misc]  # it has no types
     number = 0
     """Its place among the workers; a worker that replaces another takes its place."""
     connection_counts: ConnectionCounts
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Its base class takes the handlers of Gunicorn, which has none.
+        logging.getLogger("uvicorn.error").propagate = True
 
     async def _serve(self) -> None:
         """As its base class does, with another server."""
@@ -78,6 +95,7 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
             "graceful_timeout": STOP_SECONDS,
             "timeout": SILENT_SECONDS,
             "loglevel": "error",
+            "logger_class": JsonLogger,
             "control_socket_disable": True,
             "pre_fork": number_worker,
             "post_fork": prepare_worker,
@@ -113,14 +131,20 @@ def prepare_worker(server: Arbiter, worker: WebWorker) -> None:
     exit_with_parent(server.pid, signal.SIGKILL)
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(NEW_OBJECTS)
+    if settings.configured:
+        from config import observation
+
+        observation.begin(f"web-{worker.number}")
 
 
 def end_worker(server: Arbiter, worker: WebWorker) -> None:
-    """Write the requests that the log has not written. The worker calls this when it ends."""
+    """Write what the worker still holds in memory. The worker calls this when it ends."""
     if settings.configured:
+        from config import observation
         from request_log.recorder import RECORDER
 
         RECORDER.write()
+        observation.end()
 
 
 def processor_for(worker: int, workers: int) -> int | None:

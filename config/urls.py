@@ -8,7 +8,8 @@ from django.views.generic import RedirectView
 
 from apidocs import views
 from core import api
-from operations import health, metrics
+from operations import health
+from operations.metrics import view as metrics
 from payments import card_responses
 from payments.views import PaymentViewSet
 from qrcodes import payment_page

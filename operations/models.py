@@ -1,4 +1,4 @@
-"""Heartbeats, the check of the encryption keys, and the closes of days."""
+"""Heartbeats, reports of processes, nightly jobs, the check of the encryption keys, closes of days."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -14,6 +14,89 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Measurement(models.Model):
+    """How often something happened in total, and how long it took. All processes add to these rows.
+
+    `bucket` is a place in `core.measurements.BOUNDS`, or one more.
+    """
+
+    name = models.CharField(max_length=20)
+    labels = models.CharField(max_length=250, help_text="Values of the labels, as a JSON list.")
+    bucket = models.SmallIntegerField()
+    count = models.BigIntegerField()
+    seconds = models.FloatField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["name", "labels", "bucket"], name="measurement_once_per_bucket")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.labels} {self.bucket}"
+
+
+class ProcessReport(models.Model):
+    """What a running process last said of itself; see `operations.process_reports`."""
+
+    host = models.CharField(max_length=64)
+    pid = models.IntegerField()
+    process = models.CharField(max_length=40, help_text="Such as web-0, worker or beat.")
+    version = models.CharField(max_length=40)
+    started_at = models.DateTimeField()
+    reported_at = models.DateTimeField()
+    memory_bytes = models.BigIntegerField()
+    open_files = models.IntegerField()
+    max_files = models.BigIntegerField()
+    processor_seconds = models.FloatField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["host", "pid"], name="processreport_once")]
+
+    def __str__(self) -> str:
+        return f"{self.process} {self.host}:{self.pid}"
+
+
+class NightlyJob(models.TextChoices):
+    """In the order of their hours."""
+
+    DAILY_CLOSE = "daily_close"
+    AUDIT = "audit"
+    IMPORT_STATEMENTS = "import_statements"
+    RECONCILE = "reconcile"
+
+
+class JobRun(models.Model):
+    """A run of a nightly job: of a day in Bangkok, or by a command. See `operations.nightly.runs`."""
+
+    job = models.CharField(max_length=20, choices=NightlyJob.choices)
+    day = models.DateField(null=True, help_text="Null: a command.")
+    attempts = models.SmallIntegerField(default=0)
+    started_at = models.DateTimeField()
+    lease_until = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    seconds = models.FloatField(null=True)
+    differences = models.IntegerField(null=True)
+    error = models.CharField(max_length=60, blank=True, help_text="Why it did not run to its end.")
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(fields=["job", "-started_at"], name="jobrun_newest_of_job"),
+            models.Index(
+                fields=["lease_until"], condition=models.Q(lease_until__isnull=False), name="jobrun_leased"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "day"], name="jobrun_once_a_day"),
+            models.CheckConstraint(condition=models.Q(job__in=NightlyJob.values), name="jobrun_job_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job} {self.day or self.started_at}"
 
 
 class EncryptionKeyCheck(models.Model):

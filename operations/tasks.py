@@ -1,10 +1,11 @@
-"""Heartbeats of the workers: one task for each queue."""
+"""Heartbeats of the workers: one task for each queue. The nightly jobs."""
 
 from celery import shared_task
 from django.conf import settings
 
 from core import clock
 from operations import heartbeats
+from operations.nightly import runs
 
 
 def register_heartbeat(queue: str) -> None:
@@ -15,3 +16,8 @@ def register_heartbeat(queue: str) -> None:
 
 for queue in settings.QUEUES:
     register_heartbeat(queue)
+
+
+@shared_task(name="operations.run_nightly")
+def run_nightly() -> None:
+    runs.run_due()

@@ -26,8 +26,9 @@ RULES = [
 ]
 # The operator should ask the bank about a transfer that has no final status after this time.
 OVERDUE_AFTER = timedelta(days=1)
-# No time limits, and plans for reading all rows.
+# No time limits, and plans for reading all rows. The server ends a statement whose client is gone.
 SESSION_SETTINGS = {
+    "client_connection_check_interval": "10s",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "work_mem": "64MB",

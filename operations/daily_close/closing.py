@@ -4,7 +4,7 @@ Each close contains the hash of the one before. So the newest one, kept outside 
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -36,6 +36,15 @@ def next_day(now: datetime) -> date:
 
 def last_closable_day(now: datetime) -> date:
     return (now - CLOSABLE_AFTER).astimezone(clock.BANGKOK).date() - timedelta(days=1)
+
+
+def close_due(clock: Callable[[], datetime], *, first: date | None = None) -> Iterator[DailyClose]:
+    """Close each day that has ended since the newest close. Raises NotClosable, signing.NoSigningKey."""
+    now = clock()
+    day = first or next_day(now)
+    while day <= last_closable_day(now):
+        yield close(day, now=clock())
+        day += timedelta(days=1)
 
 
 def close(day: date, *, now: datetime) -> DailyClose:

@@ -1,6 +1,5 @@
 import argparse
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -8,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from audit_trail.chain import Verification
 from core import clock
 from core.commands import ProgressBar
-from operations.audit import runner
-from operations.daily_close import closing
+from operations.audit import findings, runner
+from operations.models import NightlyJob
+from operations.nightly import runs
 
 
 class Command(BaseCommand):
@@ -29,10 +29,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         chain = Verification(options["chain_link"])
-        with runner.snapshot():
-            count = self._differences()
-            count += self._write("audit trail", chain.findings())
-            count += self._write("daily closes", closing.findings())
+        with runs.by_command(NightlyJob.AUDIT) as run, runner.snapshot():
+            run.differences = count = self._write_findings(chain)
             for waiting in runner.overdue_transfers(clock.now()):
                 self.stderr.write(f"Ask the bank: {waiting}", self.style.WARNING)
         if count:
@@ -42,19 +40,12 @@ class Command(BaseCommand):
             f"The audit trail is complete. Its newest link: {chain.number}:{chain.hash}"
         )
 
-    def _write(self, part: str, findings: Iterable[tuple[str, str]]) -> int:
-        count = 0
-        for name, finding in findings:
-            count += 1
-            self.stdout.write(f"{part}: {name}: {finding}")
-        return count
-
-    def _differences(self) -> int:
+    def _write_findings(self, chain: Verification) -> int:
         count, bar = 0, ProgressBar(self.stderr, "audit", lambda: len(runner.RULES))
-        for difference in runner.differences(on_progress=bar.advance):
+        for finding in findings.find(chain, on_progress=bar.advance):
             count += 1
             bar.clear()
-            self.stdout.write(str(difference))
+            self.stdout.write(finding)
         bar.clear()
         return count
 

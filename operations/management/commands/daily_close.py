@@ -1,5 +1,5 @@
 import json
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,8 @@ from core import clock
 from operations.daily_close import closing, signing
 from operations.daily_close.closing import NotClosable
 from operations.daily_close.signing import NoSigningKey
+from operations.models import NightlyJob
+from operations.nightly import runs
 
 
 class Command(BaseCommand):
@@ -37,12 +39,10 @@ class Command(BaseCommand):
         return None
 
     def _close_all(self, first: date | None) -> None:
-        now = clock.now()
-        day = first or closing.next_day(now)
-        while day <= closing.last_closable_day(now):
-            made = closing.close(day, now=clock.now())
-            self.stdout.write(f"{day}: close {made.number}, hash {made.hash}")
-            day += timedelta(days=1)
+        with runs.by_command(NightlyJob.DAILY_CLOSE) as run:
+            for made in closing.close_due(clock.now, first=first):
+                self.stdout.write(f"{made.day}: close {made.number}, hash {made.hash}")
+            run.differences = 0
 
 
 def _check(path: str, key: str | None) -> str:

@@ -1,0 +1,34 @@
+"""What each lasting process begins with: error reports, traces, metrics, errors of threads as log lines."""
+
+import logging
+import threading
+
+from core import error_reports, telemetry
+from operations import process_reports
+
+log = logging.getLogger("threads")
+_begun: list[str] = []
+
+
+def begin(process: str) -> None:
+    """Begin in the process named so, after its fork. A worker with beat in it calls it twice."""
+    if _begun:
+        return
+    _begun.append(process)
+    threading.excepthook = _log_error
+    error_reports.start(process)
+    telemetry.start(process)
+    process_reports.start(process)
+
+
+def end() -> None:
+    """Store and export what waits."""
+    process_reports.stop()
+    telemetry.stop()
+
+
+def _log_error(ended: threading.ExceptHookArgs) -> None:
+    name = ended.thread.name if ended.thread else "unknown"
+    if ended.exc_value is not None:
+        error = (ended.exc_type, ended.exc_value, ended.exc_traceback)
+        log.error("The thread %s ended by an error", name, exc_info=error)

@@ -1,0 +1,17 @@
+"""Everything that the audit finds: in the books, in the audit trail and in the daily closes."""
+
+from collections.abc import Callable, Iterator
+
+from audit_trail.chain import Verification
+from operations.audit import runner
+from operations.daily_close import closing
+
+
+def find(chain: Verification, *, on_progress: Callable[[int], None] = lambda rules: None) -> Iterator[str]:
+    """Yield a line for each difference, from one snapshot of the caller. No line has names or accounts.
+
+    chain: has the newest link of the audit trail afterwards. on_progress: called after each rule.
+    """
+    yield from map(str, runner.differences(on_progress=on_progress))
+    for part, found in (("audit trail", chain.findings()), ("daily closes", closing.findings())):
+        yield from (f"{part}: {name}: {finding}" for name, finding in found)

@@ -1,0 +1,93 @@
+"""Metrics of the service itself: clocks, connections, processes, audit trail, request log."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import Sum
+from prometheus_client.core import Metric
+
+from audit_trail.models import AuditRecord, UnchainedRecord
+from core import admin_lists, rows
+from operations import health, heartbeats
+from operations.metrics.families import (
+    Labels,
+    count,
+    counter,
+    counters,
+    gauge,
+    gauges,
+    labelled_gauges,
+)
+from operations.models import ProcessReport
+from request_log.models import DroppedRequests
+
+PROCESS_LABELS = ("host", "process", "pid")
+_CONNECTIONS = """
+SELECT sum(numbackends)::int,
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+FROM pg_stat_database
+"""
+
+
+def read(now: datetime) -> Iterator[Metric]:
+    yield gauge(
+        "clock_difference_seconds",
+        "Database clock minus process clock, in seconds.",
+        health.clock_difference(),
+    )
+    yield from _connections()
+    yield from _processes()
+    yield _silent_parts(now)
+    yield from _unchained_records(now)
+    dropped = DroppedRequests.objects.aggregate(count=Sum("count"))["count"] or 0
+    yield counter("request_log_dropped", "Requests that the request log does not have.", dropped)
+
+
+def _connections() -> Iterator[Metric]:
+    used, limit = rows.run(_CONNECTIONS, []).fetchone()
+    yield gauge("database_connections", "Connections to the server, of all clients.", used)
+    yield gauge("database_connections_limit", "The most connections of ordinary users.", limit)
+
+
+def _processes() -> Iterator[Metric]:
+    found: dict[Labels, ProcessReport] = {
+        (each.host, each.process, str(each.pid)): each for each in ProcessReport.objects.all()
+    }
+    versions = Counter(each.version for each in found.values())
+    versions[settings.VERSION] += 0
+    yield gauges("processes", "Running processes, by version.", "version", versions)
+    for name, help_text, column in [
+        ("process_memory_bytes", "Resident memory.", "memory_bytes"),
+        ("process_open_files", "Open files and sockets.", "open_files"),
+        ("process_max_files", "The most open files and sockets.", "max_files"),
+    ]:
+        values = {labels: float(getattr(each, column)) for labels, each in found.items()}
+        yield labelled_gauges(name, help_text, PROCESS_LABELS, values)
+    started = {labels: each.started_at.timestamp() for labels, each in found.items()}
+    yield labelled_gauges("process_start_time_seconds", "Unix time of the start.", PROCESS_LABELS, started)
+    used = {labels: each.processor_seconds for labels, each in found.items()}
+    yield counters("process_cpu_seconds", "Processor time.", PROCESS_LABELS, used)
+
+
+def _silent_parts(now: datetime) -> Metric:
+    silent = heartbeats.silent(now=now)
+    return gauges(
+        "heartbeat_silent",
+        "Whether beat, or the workers of a queue, gave no sign for 30 seconds.",
+        "part",
+        {name: float(is_silent) for name, is_silent in silent.items()},
+    )
+
+
+def _unchained_records(now: datetime) -> Iterator[Metric]:
+    waiting = UnchainedRecord.objects.all()
+    oldest = AuditRecord.objects.filter(pk=waiting.order_by("pk").values("pk")[:1]).values_list("created_at")
+    age = max(((now - at).total_seconds() for (at,) in oldest), default=0.0)
+    yield gauge(
+        "audit_records_unchained",
+        f"Audit records without a link in the chain. Counted up to {admin_lists.MAX_COUNTED}.",
+        count(waiting, admin_lists.MAX_COUNTED),
+    )
+    yield gauge("audit_records_oldest_unchained_seconds", "Age of the oldest.", max(age, 0.0))

@@ -1,0 +1,91 @@
+"""What each nightly job does. A job returns how many differences it found, and logs the first ones."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from django.conf import settings
+
+from audit_trail.chain import Verification
+from core import clock
+from ledger import accounts
+from operations.audit import findings, runner
+from operations.daily_close import closing
+from operations.models import NightlyJob
+from reconciliation.statements import dropped_files, reconciliation
+
+log = logging.getLogger("nightly")
+MAX_LOGGED = 100
+
+
+@dataclass
+class Differences:
+    """Counts differences, and logs the first ones. Their texts have no names and no account numbers."""
+
+    job: NightlyJob
+    count: int = field(default=0)
+
+    def add(self, text: str) -> None:
+        self.count += 1
+        if self.count <= MAX_LOGGED:
+            log.error("%s: %s", self.job.value, text)
+
+
+def is_enabled(job: NightlyJob) -> bool:
+    """Whether the settings ask for the job, and have what it needs."""
+    needs = {
+        NightlyJob.DAILY_CLOSE: settings.CLOSE_SIGNING_KEY,
+        NightlyJob.IMPORT_STATEMENTS: settings.STATEMENTS_DIR,
+    }
+    return job.value in settings.NIGHTLY_JOBS and bool(needs.get(job, True))
+
+
+def run(job: NightlyJob, now: datetime) -> int:
+    """Return the number of differences. Raises whatever stops the job."""
+    found = Differences(job)
+    for text in _JOBS[job](now):
+        found.add(text)
+    return found.count
+
+
+def _daily_close(now: datetime) -> Iterator[str]:
+    for made in closing.close_due(clock.now):
+        log.info("daily_close: %s is closed: number %d, hash %s", made.day, made.number, made.hash)
+    yield from ()
+
+
+def _audit(now: datetime) -> Iterator[str]:
+    chain = Verification(None)
+    with runner.snapshot():
+        yield from findings.find(chain)
+        for waiting in runner.overdue_transfers(now):
+            log.warning("audit: ask the bank: %s", waiting)
+    log.info("audit: the newest link of the audit trail: %d:%s", chain.number, chain.hash)
+
+
+def _reconcile(now: datetime) -> Iterator[str]:
+    """Yesterday in Bangkok. The sandbox bank, whose money is not real, has no statements."""
+    yesterday = now.astimezone(clock.BANGKOK).date() - timedelta(days=1)
+    for bank in reconciliation.banks_with_activity(yesterday):
+        if bank != accounts.SANDBOX:
+            yield from _reconcile_bank(bank, yesterday)
+
+
+def _reconcile_bank(bank: str, day: date) -> Iterator[str]:
+    """The differences; totals that differ without any other difference are one."""
+    count, comparison = 0, reconciliation.compare_totals(bank, day)
+    if not comparison.has_statement:
+        log.warning("reconcile: %s: no statement of %s was imported", bank, day)
+    for count, each in enumerate(reconciliation.find_differences(bank, day), 1):  # noqa: B007
+        yield f"{bank} {day}: {each.what}: {each.subject_id}, {each.amount} satang"
+    if not count and comparison.theirs != comparison.ours:
+        yield f"{bank} {day}: the totals differ"
+
+
+_JOBS: dict[NightlyJob, Callable[[datetime], Iterator[str]]] = {
+    NightlyJob.DAILY_CLOSE: _daily_close,
+    NightlyJob.AUDIT: _audit,
+    NightlyJob.IMPORT_STATEMENTS: lambda now: dropped_files.import_all(),
+    NightlyJob.RECONCILE: _reconcile,
+}

@@ -1,0 +1,106 @@
+"""Run the nightly jobs at their hours in Bangkok, each once a day and one at a time, and keep the results.
+
+Beat asks every minute. A job whose hour passed while nothing ran is run later on the same day. A row is the
+run: its worker leases it, so a second beat or worker changes nothing. If a worker is killed, the lease ends
+at the deadline of the job, and the job runs again.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from datetime import time as TimeOfDay
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection, transaction
+
+from core import clock, rows
+from core.deadlines import Deadline
+from core.postgres.cut import connection_cut_at
+from operations.models import JobRun, NightlyJob
+from operations.nightly import jobs
+
+log = logging.getLogger("nightly")
+# The connection of a job is cut after this.
+DEADLINE = timedelta(hours=2)
+MAX_ATTEMPTS = 3
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('nightly jobs', 0))"
+_CLAIM = """
+INSERT INTO operations_jobrun AS t (job, day, attempts, started_at, lease_until, error)
+SELECT %(job)s, %(day)s, 1, %(now)s, clock_timestamp() + %(deadline)s, ''
+WHERE NOT EXISTS (SELECT FROM operations_jobrun WHERE lease_until > clock_timestamp())
+ON CONFLICT (job, day) DO UPDATE
+    SET attempts = t.attempts + 1, started_at = EXCLUDED.started_at, lease_until = EXCLUDED.lease_until
+    WHERE t.ended_at IS NULL AND t.attempts < %(max_attempts)s
+RETURNING id
+"""
+
+
+def run_due() -> None:
+    """Run the jobs that are due today, in the order of their hours."""
+    for job in NightlyJob:
+        due_at = settings.NIGHTLY_JOBS.get(job.value)
+        if due_at is not None and jobs.is_enabled(job) and _is_due(due_at, clock.now()):
+            _run_claimed(job, clock.now())
+
+
+def _is_due(due_at: TimeOfDay, now: datetime) -> bool:
+    return now.astimezone(clock.BANGKOK).time() >= due_at
+
+
+def _run_claimed(job: NightlyJob, now: datetime) -> None:
+    claimed = _claim(job, now)
+    if claimed is None:
+        return
+    try:
+        with connection_cut_at(Deadline.after(DEADLINE.total_seconds())), recorded(claimed):
+            claimed.differences = jobs.run(job, now)
+    # It must not stop the other jobs.
+    except Exception:
+        log.exception("%s failed", job.value)
+    else:
+        seconds = (clock.now() - now).total_seconds()
+        log.info("%s ended after %.1f s: %d differences", job.value, seconds, claimed.differences)
+
+
+@transaction.atomic
+def _claim(job: NightlyJob, now: datetime) -> JobRun | None:
+    """Lease the run of today, unless it has ended or another job runs."""
+    day = now.astimezone(clock.BANGKOK).date()
+    if JobRun.objects.filter(job=job, day=day, ended_at__isnull=False).exists():
+        return None
+    rows.run(_LOCK, [])
+    values = {"job": job.value, "day": day, "now": now, "deadline": DEADLINE, "max_attempts": MAX_ATTEMPTS}
+    found = rows.run(_CLAIM, values).fetchone()
+    return None if found is None else JobRun.objects.get(pk=found[0])
+
+
+@contextmanager
+def by_command(job: NightlyJob) -> Iterator[JobRun]:
+    """Record the run of a command as well, so that metrics show it. The block sets `differences`."""
+    with recorded(JobRun.objects.create(job=job, started_at=clock.now())) as run:
+        yield run
+
+
+@contextmanager
+def recorded(run: JobRun) -> Iterator[JobRun]:
+    """Record how the block ended."""
+    began, error = time.monotonic(), ""
+    try:
+        yield run
+    except BaseException as problem:
+        error = type(problem).__name__
+        raise
+    finally:
+        _end(run, time.monotonic() - began, error)
+
+
+def _end(run: JobRun, seconds: float, error: str) -> None:
+    ended = {"ended_at": clock.now(), "seconds": seconds, "differences": run.differences, "error": error[:60]}
+    # The job may have lost its connection.
+    connection.close_if_unusable_or_obsolete()
+    try:
+        JobRun.objects.filter(pk=run.pk).update(lease_until=None, **ended)
+    except (DatabaseError, InterfaceError) as problem:
+        log.error("The end of %s was not recorded: %s", run.job, type(problem).__name__)

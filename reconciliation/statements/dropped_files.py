@@ -1,0 +1,75 @@
+"""Import the statement files that somebody, or a program, put into the folder STATEMENTS_DIR.
+
+A file is in the folder of its bank, such as `scb/2026-11-25.csv`. Afterwards it is in `scb/imported`, or in
+`scb/failed` if it has errors. To import a file again does no harm.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+import banks
+from banks.base import UnknownBank
+from core import clock, request_context
+from reconciliation.models import LineResult
+from reconciliation.statements import importing, statement_file
+from reconciliation.statements.lines import InvalidStatementFile
+
+log = logging.getLogger("reconciliation")
+# A file that changed within this time may still be written.
+QUIET_SECONDS = 30.0
+IMPORTED, FAILED = "imported", "failed"
+ACTOR = "command:import_statement"
+
+
+def import_all() -> Iterator[str]:
+    """Import all files. Yields a text for each one with errors. Raises NotADirectoryError."""
+    root = Path(settings.STATEMENTS_DIR)
+    if not root.is_dir():
+        raise NotADirectoryError(f"STATEMENTS_DIR {root} is no folder")
+    request_context.begin(actor=ACTOR, request_id=request_context.current().request_id)
+    for bank in sorted(banks.configured_banks()):
+        for path in _waiting_files(root / bank):
+            problem = _import_file(path, bank)
+            _move(path, FAILED if problem else IMPORTED)
+            if problem:
+                yield f"{bank} {path.name}: {problem}"
+
+
+def _waiting_files(folder: Path) -> list[Path]:
+    """The files that are complete, by name. A bank without a folder has none."""
+    before = time.time() - QUIET_SECONDS
+    found = [path for path in folder.glob("*") if path.is_file() and not path.name.startswith(".")]
+    return sorted(path for path in found if path.stat().st_mtime <= before)
+
+
+def _import_file(path: Path, bank: str) -> str:
+    """What is wrong with the file, or an empty text."""
+    try:
+        with path.open("rb") as stream:
+            file = statement_file.open_file(stream, path.name)
+            statement, occurrences = importing.begin(file, bank=bank, now=clock.now())
+            summary = importing.run(file, statement, occurrences, clock=clock.now)
+    except (InvalidStatementFile, OSError) as error:
+        return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
+    except UnknownBank:
+        return "no merchant has this bank"
+    log.info("%s: imported as %s: %s", path.name, statement.id, dict(summary.counts))
+    return "" if summary.is_clean else "; ".join([*summary.problems, *_unreadable(summary)])
+
+
+def _unreadable(summary: importing.ImportSummary) -> list[str]:
+    count = summary.counts[LineResult.UNREADABLE]
+    return [f"{count} lines cannot be read"] if count else []
+
+
+def _move(path: Path, folder: str) -> None:
+    """An older file with the same name stays: the new one gets the time in its name."""
+    target = path.parent / folder / path.name
+    target.parent.mkdir(exist_ok=True)
+    if target.exists():
+        target = target.with_name(f"{clock.now():%Y%m%dT%H%M%S}-{path.name}")
+    path.replace(target)

@@ -1,0 +1,211 @@
+"""The nightly jobs: at their hours, once a day, one at a time, within a deadline; and their metrics."""
+
+import base64
+import io
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from datetime import time as TimeOfDay
+from pathlib import Path
+
+import pytest
+import time_machine
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.models.functions import Now
+from pytest_django import Settings
+
+from config.env import hours_of_jobs
+from core import rows
+from operations.models import DailyClose, JobRun, NightlyJob
+from operations.nightly import jobs, runs
+from reconciliation.models import Statement
+from reconciliation.statements import dropped_files
+from tests.concurrency import run_concurrently
+from tests.conftest import Shop
+from tests.factories import MerchantFactory
+from tests.operations.scraping import families, value
+from tests.operations.test_daily_close import damage
+from tests.reconciliation.statements.statement_files import (
+    BILLER,
+    bot_file,
+    csv_file,
+    detail,
+    import_file,
+    open_shop_with_biller,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+NOON = datetime(2026, 11, 22, 5, 0, tzinfo=UTC)  # in Bangkok it is the day after the statement files
+HOURS = {"daily_close": TimeOfDay(0, 15), "audit": TimeOfDay(2, 30)}
+
+
+@pytest.fixture(autouse=True)
+def hours(settings: Settings) -> None:
+    settings.NIGHTLY_JOBS = HOURS
+    settings.CLOSE_SIGNING_KEY = base64.urlsafe_b64encode(b"k" * 32).decode()
+    settings.STATEMENTS_DIR = ""
+
+
+@pytest.fixture
+def at_noon() -> Iterator[None]:
+    with time_machine.travel(NOON, tick=False):
+        yield
+
+
+def run_at(bangkok: str) -> list[str]:
+    """Run what is due at this time of Bangkok. Returns the jobs that have run so far, in their order."""
+    with time_machine.travel(datetime.fromisoformat(f"{bangkok}+07:00"), tick=False):
+        runs.run_due()
+    return list(JobRun.objects.order_by("pk").values_list("job", flat=True))
+
+
+def test_jobs_run_once_a_day_at_their_hours() -> None:
+    assert run_at("2026-11-22 00:14") == []
+    assert run_at("2026-11-22 00:15") == ["daily_close"]
+    assert run_at("2026-11-22 02:29") == ["daily_close"]
+    assert run_at("2026-11-22 23:00") == ["daily_close", "audit"]
+    assert run_at("2026-11-22 23:01") == ["daily_close", "audit"]
+    assert run_at("2026-11-23 03:00") == ["daily_close", "audit"] * 2
+    assert DailyClose.objects.count() == 2
+
+
+def test_job_without_its_setting_does_not_run(settings: Settings) -> None:
+    settings.CLOSE_SIGNING_KEY = ""
+    settings.NIGHTLY_JOBS = {"daily_close": TimeOfDay(0, 15), "import_statements": TimeOfDay(0, 15)}
+    assert run_at("2026-11-22 12:00") == []
+    assert value("job_enabled", job="daily_close") == value("job_enabled", job="audit") == 0
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_metrics_show_what_a_job_found(shop: Shop) -> None:
+    shop.qr_code()
+    damage("UPDATE payments_payment SET status = 'succeeded', completed_at = created_at")
+    runs.run_due()
+    found = value("job_differences", job="audit")
+    assert found > 0
+    assert found == len(printed_findings())
+    assert value("job_last_success_timestamp_seconds", job="audit") == NOON.timestamp()
+    assert value("job_failed", job="audit") == 0
+    assert value("job_differences", job="daily_close") == 0
+
+
+def printed_findings() -> list[str]:
+    """What the command prints."""
+    output = io.StringIO()
+    with pytest.raises(CommandError, match="books are wrong"):
+        call_command("audit", stdout=output)
+    return output.getvalue().splitlines()
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_failed_job_does_not_stop_the_others(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    settings.NIGHTLY_JOBS = {"import_statements": TimeOfDay(1), "reconcile": TimeOfDay(2)}
+    settings.STATEMENTS_DIR = "/nowhere"
+    runs.run_due()
+    assert value("job_failed", job="import_statements") == 1
+    assert value("job_failed", job="reconcile") == 0
+    assert JobRun.objects.get(job="import_statements").error == "NotADirectoryError"
+    assert "import_statements failed" in caplog.text
+
+
+def test_run_of_a_killed_worker_is_repeated_after_its_lease() -> None:
+    with time_machine.travel(NOON, tick=False):
+        day = NOON.date()
+        row = JobRun.objects.create(
+            job="audit", day=day, attempts=1, started_at=NOON, lease_until=Now() + timedelta(hours=1)
+        )
+        runs.run_due()
+        assert set(JobRun.objects.filter(ended_at=None)) == {row}, "nothing else runs meanwhile"
+        JobRun.objects.update(lease_until=Now() - timedelta(seconds=1))
+        runs.run_due()
+        row.refresh_from_db()
+        assert (row.attempts, row.lease_until, row.error) == (2, None, "")
+
+
+def test_two_workers_run_a_job_once() -> None:
+    with time_machine.travel(NOON, tick=False):
+        run_concurrently(*[runs.run_due] * 4)
+        runs.run_due()
+    assert sorted(JobRun.objects.values_list("job", "attempts")) == [("audit", 1), ("daily_close", 1)]
+
+
+def work_without_end(now: datetime) -> Iterator[str]:
+    while True:
+        rows.run("SELECT pg_sleep(0.1)", [])
+        yield "it goes on"
+
+
+def test_job_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.NIGHTLY_JOBS = {"audit": TimeOfDay(0)}
+    monkeypatch.setattr(runs, "DEADLINE", timedelta(seconds=0.5))
+    monkeypatch.setitem(jobs._JOBS, NightlyJob.AUDIT, work_without_end)
+    began = time.perf_counter()
+    runs.run_due()
+    assert time.perf_counter() - began < 20
+    assert JobRun.objects.get().error == "OperationalError"
+    assert connection.is_usable()
+
+
+def drop(folder: Path, name: str, body: bytes, *, age: float = 60) -> Path:
+    """Put a file into a folder, as if it were there for `age` seconds."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_bytes(body)
+    os.utime(path, (time.time() - age, time.time() - age))
+    return path
+
+
+def test_dropped_statements_are_imported_and_moved(tmp_path: Path, settings: Settings) -> None:
+    open_shop_with_biller("Somtam House")
+    settings.STATEMENTS_DIR = str(tmp_path)
+    folder = tmp_path / "sandbox"
+    drop(folder, "day.txt", bot_file(detail()))
+    drop(folder, "torn.txt", bot_file(detail(), end=b""))
+    drop(folder, "growing.txt", bot_file(detail()), age=1)
+    assert jobs.run(NightlyJob.IMPORT_STATEMENTS, NOON) == 1
+    left = {str(path.relative_to(folder)) for path in folder.rglob("*.txt")}
+    assert left == {"imported/day.txt", "failed/torn.txt", "growing.txt"}
+    assert set(Statement.objects.values_list("actor", flat=True)) == {"command:import_statement"}
+    drop(folder, "day.txt", bot_file(detail()))
+    assert list(dropped_files.import_all()) == []
+    assert len(list((folder / "imported").iterdir())) == 2
+    assert value("statement_age_seconds", bank="sandbox") < 60
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_reconcile_counts_the_differences_of_yesterday(settings: Settings) -> None:
+    MerchantFactory(bank="scb", mode="live", biller_id=BILLER)
+    line = f"2026-11-21,12:00:00,{BILLER},NOBODYKNOWSTHIS00000,,,1500.00,credit,,014"
+    import_file(csv_file(line), bank="scb")
+    assert jobs.run(NightlyJob.RECONCILE, NOON) == 1
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_commands_are_shown_as_runs() -> None:
+    call_command("audit")
+    assert JobRun.objects.get().day is None
+    assert value("job_last_success_timestamp_seconds", job="audit") == NOON.timestamp()
+    assert families()["job_failed"].samples[0].value == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("audit=02:30, reconcile=07:00", {"audit": TimeOfDay(2, 30), "reconcile": TimeOfDay(7)}),
+        ("", {}),
+    ],
+)
+def test_hours_of_jobs_are_read(
+    monkeypatch: pytest.MonkeyPatch, text: str, hours: dict[str, TimeOfDay]
+) -> None:
+    monkeypatch.setenv("NIGHTLY_JOBS", text)
+    assert hours_of_jobs("NIGHTLY_JOBS", {}) == hours
+
+
+@pytest.mark.parametrize("text", ["audit", "audit=25:00", "sleep=01:00", "audit=1:00,audit=2:00"])
+def test_wrong_hours_of_jobs_are_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("NIGHTLY_JOBS", text)
+    with pytest.raises(ValueError):
+        hours_of_jobs("NIGHTLY_JOBS", {})
