@@ -88,7 +88,7 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
         assert "Requested to complete the transfer: done." in said
     assert (state_of(order_id), seller.funds(), waiting()) == (TransferState.SUBMITTED, held, [order_id])
     metrics = seller.shop.http.get("/metrics").content.decode()
-    assert 'approvals_waiting{kind="never_arrived"} 1.0' in metrics
+    assert 'thaiqr_approvals_waiting{kind="never_arrived"} 1.0' in metrics
     own = page(requester, order_id)
     assert f"/admin/transfers/transfer/{order_id.replace('_', '_5F')}/change/" in own
     assert "Order that never arrived" in own

@@ -92,7 +92,7 @@ def test_withdrawal_above_the_item_limit_waits_with_reserved_money(
     assert (bank.sent, balance(shop)) == ([], (1_399_999, 100_001))
     assert events_of(made) == ["withdrawal.pending"]
     metrics = shop.http.get("/metrics").content.decode()
-    assert 'approvals_waiting{kind="withdrawal"} 1.0' in metrics
+    assert 'thaiqr_approvals_waiting{kind="withdrawal"} 1.0' in metrics
     text = listed(malee)
     for part in ("1,000.01 THB", "Somtam House", "...4567 at 014", "above the limit per item", "key:"):
         assert part in text, part

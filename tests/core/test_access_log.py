@@ -2,15 +2,23 @@
 
 import io
 import json
+import logging
 import os
+import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from django.http import HttpResponse
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
+from core import access_log
 from core.access_log import AccessLog
+from core.logs import JsonFormatter
 from core.middleware import AccessMiddleware
+from tests.conftest import Shop
+from tests.reconciliation.builders import staff_client
 from tests.stack import wait_until
 
 
@@ -74,3 +82,42 @@ def test_access_line_has_the_client_address(log: AccessLog, written: io.StringIO
     log.flush()
     line = json.loads(written.getvalue())
     assert (line["address"], line["status"], line["log"]) == ("203.0.113.7", 204, "access")
+
+
+@pytest.mark.django_db
+def test_access_line_names_the_member_of_staff_and_the_key(
+    log: AccessLog, written: io.StringIO, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_log, "of_this_process", lambda: log)
+    somsri = staff_client("somsri", "payments.view_payment")
+    somsri.handler.load_middleware()
+    somsri.get("/admin/payments/payment/")
+    key_client = Client()
+    key_client.handler.load_middleware()
+    key_client.get("/v1/balance", headers={"Authorization": f"Bearer {shop.secret_key}"})
+    log.flush()
+    console, api = map(json.loads, written.getvalue().splitlines())
+    assert (console["actor"], console["merchant"]) == ("staff:somsri", None)
+    assert (api["actor"][:4], api["merchant"]) == ("key:", shop.merchant.id)
+
+
+def documented_fields(kind: str) -> set[str]:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    table = page.split("## Logs")[1].split("Fields of the security log")[0]
+    return set(re.findall(rf"^\| `(\w+)` \| (?:all|{kind}) \|", table, re.MULTILINE))
+
+
+def test_documented_fields_of_access_lines_are_those_that_exist(log: AccessLog, written: io.StringIO) -> None:
+    middleware = AccessMiddleware(lambda request: HttpResponse(status=204))
+    middleware.access_log = log
+    middleware(RequestFactory().get("/healthz"))
+    log.flush()
+    assert set(json.loads(written.getvalue())) == documented_fields("access")
+
+
+def test_documented_fields_of_messages_are_those_that_exist() -> None:
+    try:
+        raise ValueError
+    except ValueError:
+        record = logging.LogRecord("nightly", logging.ERROR, "", 1, "failed", (), sys.exc_info())
+    assert set(json.loads(JsonFormatter().format(record))) == documented_fields("messages")

@@ -58,7 +58,7 @@ def test_readyz_warns_of_clock_difference(
     assert (response.status_code, shown["status"], shown["warnings"]) == (200, "ok", ["clock"])
     assert shown["checks"]["clock"]["ok"]
     assert shown["checks"]["clock"]["difference_seconds"] == pytest.approx(ahead.total_seconds(), abs=2)
-    assert "clock_difference_seconds " in Client().get("/metrics").content.decode()
+    assert "thaiqr_clock_difference_seconds " in Client().get("/metrics").content.decode()
 
 
 def test_readyz_names_missing_migration(heartbeats_recorded: None) -> None:

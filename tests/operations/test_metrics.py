@@ -1,23 +1,26 @@
 """The values of the metrics, and the cost of reading them."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 import time_machine
 from django.db import connection
 from django.db.models.functions import Now
-from django.test import Client
-from prometheus_client import Metric
-from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
+from core import redis
+from counts import counting
+from operations.metrics.families import PREFIX
 from payments import cards
 from payments.models import CardCharge, ChargeState
 from reconciliation.models import Inquiry
 from tests.concurrency import run_concurrently, without_database
 from tests.conftest import SandboxBankClient, Shop
+from tests.operations.scraping import families, value
 from tests.stack import wait_until
 from tests.transfers.builders import queued
 from tests.webhooks.builders import NOW, claim, make_endpoint, publish, set_health
@@ -37,6 +40,7 @@ from webhooks.models import Delivery, DeliveryAttempt, DeliveryCounter, Endpoint
 pytestmark = pytest.mark.django_db
 
 MINUTE = timedelta(minutes=1)
+OPERATIONS_PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 @pytest.fixture(autouse=True)
@@ -44,19 +48,6 @@ def frozen() -> Iterator[None]:
     """Freeze the clock at NOW."""
     with time_machine.travel(NOW, tick=False):
         yield
-
-
-def families() -> dict[str, Metric]:
-    response = Client().get("/metrics")
-    assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    return {family.name: family for family in text_string_to_metric_families(response.content.decode())}
-
-
-def value(name: str, **labels: str) -> float:
-    """Return the value of the only sample with this name and these labels."""
-    samples = [sample for family in families().values() for sample in family.samples]
-    (found,) = [each.value for each in samples if (each.name, each.labels) == (name, labels)]
-    return found
 
 
 def buckets() -> dict[str, float]:
@@ -87,6 +78,32 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
     shown = families()
     assert {name: family.type for name, family in shown.items()} == {
         "database_up": "gauge",
+        "metrics_complete": "gauge",
+        "redis_up": "gauge",
+        "queue_length": "gauge",
+        "database_connections": "gauge",
+        "database_connections_limit": "gauge",
+        "processes": "gauge",
+        "process_memory_bytes": "gauge",
+        "process_open_files": "gauge",
+        "process_max_files": "gauge",
+        "process_start_time_seconds": "gauge",
+        "process_cpu_seconds": "counter",
+        "heartbeat_silent": "gauge",
+        "http_requests": "counter",
+        "http_request_seconds": "histogram",
+        "bank_calls": "counter",
+        "bank_call_seconds": "histogram",
+        "tasks": "counter",
+        "task_seconds": "histogram",
+        "payments": "gauge",
+        "exceptions_oldest_seconds": "gauge",
+        "statement_age_seconds": "gauge",
+        "job_enabled": "gauge",
+        "job_last_success_timestamp_seconds": "gauge",
+        "job_failed": "gauge",
+        "job_differences": "gauge",
+        "job_seconds": "gauge",
         "clock_difference_seconds": "gauge",
         "transfer_contradictions": "gauge",
         "payments_pending": "gauge",
@@ -121,6 +138,17 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "webhook_delivery_attempt_seconds": "histogram",
     }
     assert all(family.documentation.endswith(".") for family in shown.values())
+    assert all(family.name.startswith(PREFIX) for family in shown.values())
+
+
+def documented_metrics() -> set[str]:
+    rows = [row for row in OPERATIONS_PAGE.read_text().splitlines() if row.startswith(f"| `{PREFIX}")]
+    names = {name for row in rows for name in re.findall(rf"`{PREFIX}(\w+)", row.split("|")[1])}
+    return {name.removesuffix("_total") for name in names}
+
+
+def test_documented_metrics_are_those_that_exist(db: None) -> None:
+    assert documented_metrics() == set(families())
 
 
 @pytest.mark.slow
@@ -313,7 +341,8 @@ def test_concurrent_counter_updates_are_all_counted() -> None:
 
 def test_metrics_without_database_show_database_up_0() -> None:
     found = without_database(families)
-    assert {name: family.samples[0].value for name, family in found.items()} == {"database_up": 0}
+    assert set(found) == {"database_up", "metrics_complete", "redis_up", "queue_length"}
+    assert found["database_up"].samples[0].value == found["metrics_complete"].samples[0].value == 0
 
 
 @pytest.mark.slow
@@ -352,3 +381,20 @@ def test_metrics_of_charges_and_transfers_use_partial_indexes(db: None) -> None:
         cursor.execute("SET LOCAL enable_seqscan = off")
         assert "cardcharge_oldest_open" in charges[:1].explain()
         assert "transfer_open_oldest" in overdue.explain()
+
+
+def test_payments_are_shown_by_status(shop: Shop) -> None:
+    shop.qr_code()
+    counting.roll_up()
+    assert value("payments", mode="test", status="pending") == 1
+    assert value("payments", mode="live", status="succeeded") == 0
+
+
+def test_waiting_tasks_are_counted_by_queue(db: None) -> None:
+    redis.client().delete("cards")
+    redis.client().rpush("cards", "a", "b")
+    try:
+        assert value("queue_length", queue="cards") == 2
+        assert value("redis_up") == 1
+    finally:
+        redis.client().delete("cards")

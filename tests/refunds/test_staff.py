@@ -84,5 +84,6 @@ def test_staff_can_filter_returned_refunds(
     ).content.decode()
     assert (returned["refund_id"] in listed, kept["refund_id"] in listed) == (True, False)
     assert (
-        'refunds_returned_open{money="sandbox"} 1.0' in refund_shop.shop.http.get("/metrics").content.decode()
+        'thaiqr_refunds_returned_open{money="sandbox"} 1.0'
+        in refund_shop.shop.http.get("/metrics").content.decode()
     )

@@ -304,7 +304,7 @@ def test_busy_merchant_does_not_push_out_others(
     other_shop.get("/v1/balance")
     assert recorder.write() == 3
     assert dropped() == 3
-    assert "request_log_dropped_total 3.0" in new_client().get("/metrics").content.decode()
+    assert "thaiqr_request_log_dropped_total 3.0" in new_client().get("/metrics").content.decode()
 
 
 def test_full_buffer_drops_and_never_waits(

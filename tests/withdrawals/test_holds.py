@@ -62,7 +62,7 @@ def try_again(times: int = 1) -> None:
 
 def metric(name: str) -> float:
     lines = Client().get("/metrics").content.decode().splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"thaiqr_{name} "))
 
 
 def test_withdrawal_is_not_submitted_after_reversal_of_the_money(seller: Seller, bank_of_shop: Bank) -> None:

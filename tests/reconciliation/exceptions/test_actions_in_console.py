@@ -233,9 +233,9 @@ def test_staff_dismiss_a_bank_message(seller: Seller, malee: Client) -> None:
     seller.bank.post(b"garbage")
     notification = BankNotification.objects.get()
     assert "No money moves" in ask(malee, notification.id, "dismiss")
-    assert 'notification_exceptions{money="sandbox"} 1.0' in metrics(malee)
+    assert 'thaiqr_notification_exceptions{money="sandbox"} 1.0' in metrics(malee)
     assert "0 exceptions" in confirm(malee, notification.id, "dismiss")
-    assert 'notification_exceptions{money="sandbox"} 0.0' in metrics(malee)
+    assert 'thaiqr_notification_exceptions{money="sandbox"} 0.0' in metrics(malee)
     assert "by malee" in get_page(malee, exception_url(notification.id))
 
 
@@ -252,7 +252,7 @@ def test_staff_credit_a_returned_refund_to_the_merchant(
     text = ask(malee, refund["refund_id"], "credit")
     assert "The 1,500.00 THB that the bank returned is added to the balance of Somtam House." in text
     assert "0 exceptions" in confirm(malee, refund["refund_id"], "credit")
-    assert 'refunds_returned_open{money="sandbox"} 0.0' in metrics(malee)
+    assert 'thaiqr_refunds_returned_open{money="sandbox"} 0.0' in metrics(malee)
     assert refund_shop.balance() == (150_000, 0)
 
 
