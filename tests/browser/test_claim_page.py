@@ -1,22 +1,16 @@
 """A payer in a browser: the claim page without JavaScript, on a phone, in both languages, in the dark."""
 
-import hashlib
-import hmac
-import json
-import time
 from typing import Any
 
 import pytest
-import requests
 from playwright.sync_api import Browser, Page, expect
 
-from core import ids
 from core.http import MAX_BODY
 from core.slips import Slip, slip_payload
 from tests.browser.conftest import DESKTOP, PHONE
 from tests.browser.test_console import serious_faults
 from tests.browser.test_payment_page import SMALL
-from tests.conftest import SandboxBankClient, new_client
+from tests.flows.claim_links import waiting_claim
 from tests.flows.conftest import ShopClient
 from tests.reconciliation.claims.builders import NO_BANK
 from tests.reconciliation.claims.test_claim_pictures import photograph
@@ -27,21 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def claim(stack: Stack, shop_client: ShopClient) -> dict[str, Any]:
-    """A refund that waits for an account, with `claim_url` and the reference of the slip."""
-    code, reference = shop_client.qr_code(reference="INV-2026-0042"), ids.random_text(20)
-    changes = {"transaction_id": reference, "payer_bank_code": NO_BANK}
-    body = json.dumps(SandboxBankClient(new_client()).notification(code, **changes)).encode()
-    at = str(int(time.time()))
-    key = stack.env["SANDBOX_BANK_SECRET"].encode()
-    digest = hmac.new(key, f"{at}.".encode() + body, hashlib.sha256).hexdigest()
-    headers = {"Content-Type": "application/json", "Sandbox-Bank-Signature": f"t={at},v1={digest}"}
-    requests.post(f"{stack.base_url}/banks/sandbox/notices", body, headers=headers, timeout=60)
-    shop_client.wait_for_status(code, "succeeded")
-    refund = shop_client.post("/v1/refunds", {"payment_id": code["payment_id"]})
-    path = f"/v1/refunds/{refund['refund_id']}"
-    shop_client.post(f"{path}/claim-link", {})
-    found = shop_client.get(f"{path}/claim-link")
-    return {"path": path, "slip": reference, "url": found["claim_url"]}
+    return waiting_claim(stack, shop_client)
 
 
 def test_payer_names_an_account_without_javascript(
