@@ -16,16 +16,7 @@ from pathlib import Path
 
 from config.devstack.forked_process import ForkedProcess
 from config.parent_process import exit_with_parent
-
-# Mingling and gossip between workers are not needed, and cost three seconds at the start.
-WORKER = ("worker", "--without-mingle", "--without-gossip", "--loglevel", "WARNING", "-P", "threads")
-BEAT = ("beat", "--loglevel", "WARNING", "--pidfile=")
-# The queues and threads of each worker. The runs of each queue are limited, so cards, transfers and inquiries
-# need at most 20 threads together.
-WORKERS = {"webhooks": ("webhooks", 4), "banks": ("cards,transfers,inquiries", 20), "default": ("default", 4)}
-# One process for all of them, which takes a third of their memory. SEPARATE_WORKERS=1 runs each by itself.
-ALL_QUEUES = ",".join(queues for queues, _ in WORKERS.values())
-ALL_THREADS = sum(threads for _, threads in WORKERS.values())
+from config.workers import ALL, BEAT_ARGUMENTS, WORKERS, arguments_for
 
 
 @dataclass(frozen=True)
@@ -134,19 +125,15 @@ def web() -> Program:
 
 
 def workers(*, are_separate: bool) -> list[Program]:
-    """Workers, beat and the sandbox bank."""
+    """Workers, beat and the sandbox bank. SEPARATE_WORKERS=1 runs each worker by itself."""
     bank = Program("bank", target=partial(_call_command, "sandbox_bank"))
     if not are_separate:
         return [Program("worker", target=_worker_with_beat), bank]
     separate = [
-        Program(name, target=partial(_celery, *worker_arguments(name, *WORKERS[name]))) for name in WORKERS
+        Program(name, target=partial(_celery, *arguments_for(name, worker)))
+        for name, worker in WORKERS.items()
     ]
-    return [*separate, Program("beat", target=partial(_celery, *BEAT)), bank]
-
-
-def worker_arguments(name: str, queues: str, threads: int) -> list[str]:
-    """The arguments of `celery` for a worker."""
-    return [*WORKER, "-Q", queues, "-c", str(threads), "-n", f"{name}@%h"]
+    return [*separate, Program("beat", target=partial(_celery, *BEAT_ARGUMENTS)), bank]
 
 
 def _call_command(*arguments: str) -> None:
@@ -168,7 +155,7 @@ def _worker_with_beat() -> None:
     def start_beat(**_: object) -> None:
         threading.Thread(target=_beat, name="beat", daemon=True).start()
 
-    _celery(*worker_arguments("worker", ALL_QUEUES, ALL_THREADS))
+    _celery(*arguments_for("worker", ALL))
 
 
 def _beat() -> None:

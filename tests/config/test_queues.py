@@ -2,19 +2,19 @@
 
 from typing import Any
 
+import pytest
 from django.conf import settings
 from kombu.transport import virtual
 
 import banks
 from config.celery import BEAT_SCHEDULE, app
-from config.devstack import programs
+from config.workers import ALL, WORKERS, worker_for
 from payments import card_inquiries
 from transfers import services as transfers
 
 
 def test_every_queue_has_one_worker_and_a_heartbeat() -> None:
-    served = [queue for queues, _ in programs.WORKERS.values() for queue in queues.split(",")]
-    assert sorted(served) == sorted(settings.QUEUES)
+    assert sorted(ALL.queues) == sorted(settings.QUEUES)
     app.loader.import_default_modules()
     for queue in settings.QUEUES:
         assert (f"operations.heartbeat_{queue}", queue) in {
@@ -37,11 +37,32 @@ def test_cards_transfers_and_inquiries_have_own_queues() -> None:
 
 
 def test_worker_threads_suffice_for_inquiries_and_heartbeats() -> None:
-    (threads,) = [threads for queues, threads in programs.WORKERS.values() if "transfers" in queues]
+    threads = WORKERS["banks"].threads
     runs_of_inquiries = len(banks.LIVE_BANKS) + 1  # one for each bank, the sandbox bank too
     assert (
         threads >= card_inquiries._work.max_runs + transfers._work.max_runs + runs_of_inquiries + 3
     )  # signs of life
+
+
+@pytest.mark.parametrize(
+    ("names", "threads"),
+    [
+        (["webhooks"], 4),
+        (["banks"], 20),
+        (["transfers"], 12),
+        (["cards", "transfers"], 20),
+        (["default", "webhooks"], 8),
+        (["banks", "transfers"], 20),
+        (["webhooks", "banks", "default"], ALL.threads),
+    ],
+)
+def test_threads_of_a_worker_follow_from_its_queues(names: list[str], threads: int) -> None:
+    assert worker_for(names).threads == threads
+
+
+def test_unknown_queue_is_refused() -> None:
+    with pytest.raises(KeyError, match="mail"):
+        worker_for(["webhooks", "mail"])
 
 
 def test_redis_keeps_no_messages_for_confirmation() -> None:

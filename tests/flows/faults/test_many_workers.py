@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from celery import Celery
 
-from config.devstack import programs
+from config.workers import BEAT_ARGUMENTS, WORKERS, arguments_for
 from tests.examples import examples
 from tests.flows.conftest import ShopClient
 from tests.flows.faults import load
@@ -56,9 +56,8 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def more_commands() -> list[list[str]]:
     """A second beat, and eight webhook workers beside the worker of all queues."""
-    webhooks = programs.WORKERS["webhooks"]
-    workers = [programs.worker_arguments(f"webhooks-{number}", *webhooks) for number in range(MORE_WORKERS)]
-    return [[*CELERY, *arguments] for arguments in (programs.BEAT, *workers)]
+    workers = [arguments_for(f"webhooks-{number}", WORKERS["webhooks"]) for number in range(MORE_WORKERS)]
+    return [[*CELERY, *arguments] for arguments in (BEAT_ARGUMENTS, *workers)]
 
 
 def workers_that_answer(stack: Stack) -> set[str]:

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 import requests
 
-from config.devstack import ports, programs
+from config.devstack import ports
+from config.workers import ALL, arguments_for
 from tests.flows.conftest import ShopClient
 from tests.flows.faults import load
 from tests.flows.faults.hooks import Hook, events_by_payment
@@ -64,7 +65,7 @@ class Release:
     @contextmanager
     def running(self, name: str) -> Iterator["list[subprocess.Popen[bytes]]"]:
         """Run both processes; the block may end them before."""
-        arguments = programs.worker_arguments(name, programs.ALL_QUEUES, programs.ALL_THREADS)
+        arguments = arguments_for(name, ALL)
         commands = [[sys.executable, "-m", "config.server"], [*CELERY, *arguments]]
         with self.log.open("ab") as log, ExitStack() as ending:
             processes = []
