@@ -15,7 +15,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test check bench bench-quick schema client-types judges messages migrations lock reset
+.PHONY: help setup run test-quick test check bench bench-quick schema client-types judges messages migrations lock package reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,9 +68,19 @@ lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --group run -o requirements/run.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml -c requirements/run.lock -o requirements/production.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml --group dev -c requirements/run.lock -o requirements/dev.lock
+	echo hatchling | $(UV) pip compile $(COMPILE) - -c requirements/dev.lock -o requirements/build.lock
 	echo uv | $(UV) pip compile $(COMPILE) - -o requirements/uv.lock
 
 COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
+
+# Only what is committed goes in.
+package: $(VENV)/.dev ## Build the wheel and the sdist of REVISION (HEAD) into DIST (dist)
+	@rm -rf $(VENV)/export && mkdir -p $(VENV)/export
+	git archive $(REVISION) | tar -x -C $(VENV)/export
+	cd $(VENV)/export && $(abspath $(PY)) -m hatchling build -d $(abspath $(DIST))
+
+REVISION := HEAD
+DIST := dist
 
 reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
 	@$(PY) -m config.devstack reset

@@ -64,7 +64,7 @@ TIMEOUT_SETTINGS = [
     "ledger.services.ROLL_UP_SECONDS",
 ]
 
-SHARED_INSTANCE_FOLDERS = {"tests/devstack", "tests/flows", "tests/flows/faults"}
+SHARED_INSTANCE_FOLDERS = {"tests/deployment", "tests/devstack", "tests/flows", "tests/flows/faults"}
 
 # These take minutes each. They start first, so that no worker waits for the last one.
 SLOWEST_FIRST = [
@@ -73,6 +73,7 @@ SLOWEST_FIRST = [
     "tests/flows/",
     "tests/reconciliation/",
     "tests/devstack/",
+    "tests/deployment/",
     "tests/test_hostile_inputs_raw.py",
 ]
 

@@ -42,7 +42,7 @@ def test_production_lock_has_the_versions_that_are_tested_and_no_embedded_server
 
 
 def test_lock_files_have_a_hash_for_every_package() -> None:
-    for lock in ("production", "run", "dev", "uv"):
+    for lock in ("production", "run", "dev", "build", "uv"):
         text = (ROOT / "requirements" / f"{lock}.lock").read_text()
         blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.M)[1:]
         assert blocks

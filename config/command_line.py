@@ -1,0 +1,160 @@
+"""`thaiqr-server`: starts the processes of a deployment, and runs its commands.
+
+Each subcommand runs one program in this process, so signals and exit codes are those of that program. Imports
+wait until the settings are in the environment.
+"""
+
+import os
+import re
+import secrets
+import sys
+from argparse import REMAINDER, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from config import workers
+from config.version import VERSION
+
+PROGRAM = "thaiqr-server"
+ENV_FILE_HELP = "read settings from FILE, one NAME=value a line; variables that are set already win"
+QUEUES = ", ".join((*workers.WORKERS, *workers.WORKERS["banks"].queues))
+ENV_LINE = re.compile(r"(?P<name>[A-Z][A-Z0-9_]*)=(?P<quote>[\"']?)(?P<value>.*)(?P=quote)")
+
+
+def web(options: Namespace) -> None:
+    from config import server
+
+    server.serve(server.APPLICATION)
+
+
+def worker(options: Namespace) -> None:
+    _celery(*workers.arguments_for(options.name, options.queues))
+
+
+def beat(options: Namespace) -> None:
+    _celery(*workers.BEAT_ARGUMENTS)
+
+
+def migrate(options: Namespace) -> None:
+    from config import management
+
+    management.run(PROGRAM, "migrate", "--no-input")
+
+
+def manage(options: Namespace) -> None:
+    from config import management
+
+    management.run(f"{PROGRAM} manage", *options.arguments)
+
+
+def check(options: Namespace) -> None:
+    """Print the findings. Exits with 1 if there is a problem."""
+    os.environ.setdefault("LOG_STREAM", "stderr")
+    import django
+
+    django.setup()
+    from config.deployment import check, findings
+
+    found = check.run(options.web, options.workers)
+    sys.stdout.write(findings.as_json(found) if options.json else findings.as_text(found))
+    sys.exit(findings.exit_level(found) == findings.Level.PROBLEM)
+
+
+def new_secrets(options: Namespace) -> None:
+    """Print them as lines of a settings file."""
+    from core import vault
+
+    for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS", "MONITORING_TOKEN"):
+        sys.stdout.write(f"{name}={secrets.token_urlsafe(50)}\n")
+    for name in ("FIELD_ENCRYPTION_KEYS", "CLOSE_SIGNING_KEY"):
+        sys.stdout.write(f"{name}={vault.new_key()}\n")
+
+
+def _celery(*arguments: str) -> None:
+    from config.celery import app
+
+    app.start(["--quiet", *arguments])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser().parse_args(arguments)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    if options.env_file is not None:
+        _read_env_file(options.env_file)
+    options.run(options)
+
+
+def parser() -> ArgumentParser:
+    made = ArgumentParser(
+        prog=PROGRAM,
+        description="Thai QR Payments: the processes of a deployment, and its commands.",
+        epilog="All settings come from the environment; docs/settings.md lists them.",
+    )
+    made.add_argument("--version", action="version", version=f"{PROGRAM} {VERSION}")
+    made.add_argument("--env-file", metavar="FILE", type=Path, help=ENV_FILE_HELP)
+    commands = made.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(run: Callable[[Namespace], None], text: str) -> ArgumentParser:
+        command = commands.add_parser(run.__name__.replace("_", "-"), help=text, description=text)
+        command.set_defaults(run=run)
+        return command
+
+    add(web, "serve HTTP (gunicorn with uvicorn); HOST, PORT and WEB_WORKERS choose where and how")
+    _add_worker_options(add(worker, "do the work of queues (a Celery worker); run one or more"))
+    add(beat, "tell workers what is due (Celery beat); run one, though two do no harm")
+    add(migrate, "bring the tables up to date (manage.py migrate); run it once for each release")
+    _add_check_options(
+        add(check, "say what is wrong with this deployment; exits with 1 if there is a problem")
+    )
+    add(new_secrets, "print new secrets, one NAME=value a line, for the settings of a new deployment")
+    management = add(manage, "run a management command (manage.py), for example: manage createsuperuser")
+    management.add_argument(
+        "arguments", nargs=REMAINDER, help="the command and its options; `help` lists all"
+    )
+    return made
+
+
+def _add_worker_options(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--queues",
+        type=_worker_for,
+        default=workers.ALL,
+        help=f"separated by commas: {QUEUES}; banks stands for the last three; all if not given",
+    )
+    command.add_argument("--name", default="worker", help="differs between the workers of a machine")
+
+
+def _add_check_options(command: ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument(
+        "--web", type=int, default=1, metavar="N", help="web servers of the whole deployment"
+    )
+    command.add_argument("--workers", type=int, default=1, metavar="N", help="workers of each kind in it")
+
+
+def _worker_for(text: str) -> workers.Worker:
+    try:
+        return workers.worker_for(text.split(","))
+    except KeyError as unknown:
+        raise ArgumentTypeError(f"{unknown} is unknown. Queues: {QUEUES}") from None
+
+
+def _read_env_file(path: Path) -> None:
+    """Set the variables of the file that are not set. Exits with a message, which shows no value."""
+    try:
+        for name, value in _variables(path.read_text(encoding="utf-8")):
+            os.environ.setdefault(name, value)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        sys.exit(f"{PROGRAM}: {path} cannot be read: {reason}")
+
+
+def _variables(text: str) -> Iterator[tuple[str, str]]:
+    """Names and values, without the quotes around a value. Raises ValueError, as UTF-8 does."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = ENV_LINE.fullmatch(line.rstrip())
+        if found is None:
+            raise ValueError(f"line {number} is not NAME=value")
+        yield found["name"], found["value"]
