@@ -31,6 +31,9 @@ MAX_ATTEMPT_DAYS = 3653
 MAX_PROXY_HOPS = 10
 MAX_CARD_CONCURRENCY = 64
 MAX_IDLE_MINUTES = 480
+MAX_PORT = 65_535
+MAX_WEB_WORKERS = 256
+MAX_WEB_THREADS = 64
 SETTINGS_TAG = "settings"
 OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
 TLS_MODES = ("require", "verify-ca", "verify-full")
@@ -74,7 +77,7 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if not settings.FIELD_ENCRYPTION_KEYS or not all(map(vault.is_key, settings.FIELD_ENCRYPTION_KEYS)):
         hint = "keys of 32 bytes in URL-safe base64 (44 characters), newest first, separated by commas."
         found.append(_error(2, "FIELD_ENCRYPTION_KEYS is missing or contains a malformed key.", hint))
-    if not _is_redis_url(settings.REDIS_URL):
+    if not is_redis_url(settings.REDIS_URL):
         found.append(
             _error(3, "REDIS_URL is missing or malformed.", "For example redis://:password@host:6379/0.")
         )
@@ -112,6 +115,12 @@ SETTING_RULES = [
     SettingRule(9, "WEBHOOK_TIMEOUT_SECONDS", lambda n: n > 0, "must be positive", "15 by default."),
     SettingRule(11, "SANDBOX_BANK_SECRET", lambda text: not text or len(text) >= MIN_TOKEN_LENGTH, "is short",
         f"Use at least {MIN_TOKEN_LENGTH} random characters, or none."),
+    SettingRule(26, "PORT", lambda n: 1 <= n <= MAX_PORT, "is out of range",
+        f"8000 by default; 1 to {MAX_PORT}."),
+    SettingRule(27, "WEB_WORKERS", lambda n: 1 <= n <= MAX_WEB_WORKERS, "is out of range",
+        f"2 by default; 1 to {MAX_WEB_WORKERS} processes, one for each core."),
+    SettingRule(28, "WEB_THREADS", lambda n: 1 <= n <= MAX_WEB_THREADS, "is out of range",
+        f"4 by default; 1 to {MAX_WEB_THREADS} threads in each process."),
     SettingRule(16, "WEBHOOK_CONCURRENCY", lambda n: n >= 2, "must be at least 2",
         "96 by default; half of them serve endpoints that are slow."),
     SettingRule(17, "SPEEDUP", lambda n: n > 0, "must be positive", "1 by default."),
@@ -154,7 +163,10 @@ SETTING_RULES = [
 @register(SETTINGS_TAG)
 def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Values that make no sense, alone or together."""
-    found = [_error(14, f"{name} cannot be read.", "See docs/operations.md.") for name in invalid_variables]
+    found = [
+        _error(14, f"{name} {problem}.", "See docs/settings.md.")
+        for name, problem in invalid_variables.items()
+    ]
     found += [
         _error(rule.number, f"{rule.name} {rule.problem}.", rule.hint)
         for rule in SETTING_RULES
@@ -192,20 +204,20 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     mode = options.get("sslmode", "prefer")
     # The query of the URL may name hosts too.
     hosts = [database.get("HOST", ""), options.get("host", ""), options.get("hostaddr", "")]
-    if not all(map(_is_local, hosts)) and mode not in TLS_MODES:
+    if not all(map(is_local, hosts)) and mode not in TLS_MODES:
         hint = f"Add ?sslmode=verify-full (or require) to DATABASE_URL, {OR_PLAINTEXT}"
         found.append(_error(71, "DATABASE_URL reaches another machine without TLS.", hint))
-    if not _is_redis_url(settings.REDIS_URL):  # `required_settings` reports it
+    if not is_redis_url(settings.REDIS_URL):  # `required_settings` reports it
         return found
     redis = urlsplit(settings.REDIS_URL)
     is_verified = redis.scheme == "rediss" and "none" not in parse_qs(redis.query).get("ssl_cert_reqs", [])
-    if not is_verified and not _is_local(redis.hostname or ""):
+    if not is_verified and not is_local(redis.hostname or ""):
         hint = f"Use rediss://...?ssl_cert_reqs=required in REDIS_URL, {OR_PLAINTEXT}"
         found.append(_error(72, "REDIS_URL reaches another machine without TLS.", hint))
     return found
 
 
-def _is_local(host: str) -> bool:
+def is_local(host: str) -> bool:
     """A Unix socket, or this machine's loopback interface."""
     if not host or host.startswith("/") or host == "localhost":
         return True
@@ -267,7 +279,8 @@ def _secret_key() -> str:
         return ""
 
 
-def _is_redis_url(url: str) -> bool:
+def is_redis_url(url: str) -> bool:
+    """Whether the URL is well formed."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("redis", "rediss", "unix") and (parts.port is None or parts.port > 0)

@@ -1,9 +1,12 @@
 """Reads the environment. Invalid variables are listed for `config.checks` and raise no exception."""
 
 import logging
-from collections.abc import Callable
+import os
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from datetime import time
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import Any, TypeVar
 
 import environ
@@ -11,9 +14,49 @@ from django.core.exceptions import ImproperlyConfigured
 
 T = TypeVar("T")
 Network = IPv4Network | IPv6Network
-env = environ.Env()
-invalid_variables: list[str] = []  # the names of such variables
 NO_DATABASE = "missing"
+# Each of these may come from a file instead, which NAME_FILE names: Docker and systemd keep secrets in files.
+SECRETS = (
+    "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FALLBACKS", "IDEMPOTENCY_KEYS",
+    "FIELD_ENCRYPTION_KEYS", "CLOSE_SIGNING_KEY", "MONITORING_TOKEN", "SANDBOX_BANK_SECRET",
+    "OMISE_SECRET_KEY",
+)  # fmt: skip
+FILE_SUFFIX = "_FILE"
+LONGEST_FILE = 65_536
+invalid_variables: dict[str, str] = {}
+"""Names of such variables, with what is wrong."""
+
+
+def secrets_from_files(variables: Mapping[str, str]) -> dict[str, str]:
+    """The secrets that NAME_FILE gives. Lists the variables that cannot be read."""
+    found = {}
+    for name in SECRETS:
+        path = variables.get(name + FILE_SUFFIX)
+        if not path:
+            continue
+        if variables.get(name):
+            invalid_variables[name] = f"is given twice: by {name} and by {name}{FILE_SUFFIX}"
+            continue
+        try:
+            found[name] = _first_line(Path(path))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text of one line"
+            invalid_variables[name + FILE_SUFFIX] = f"names {path}, which cannot be read: {reason}"
+    return found
+
+
+def _first_line(path: Path) -> str:
+    """The text of the file without the line break at its end. Raises OSError, ValueError."""
+    with path.open(encoding="utf-8") as file:
+        text = file.read(LONGEST_FILE + 1).removesuffix("\n").removesuffix("\r")
+    if not text or "\n" in text or len(text) > LONGEST_FILE:
+        raise ValueError(path)
+    return text
+
+
+env = environ.Env()
+# The environment comes second, so a variable that a test sets later is seen.
+env.ENVIRON = ChainMap(secrets_from_files(os.environ), os.environ)
 
 
 def read_variable(name: str, parse: Callable[..., Any], default: T) -> T:
@@ -21,7 +64,7 @@ def read_variable(name: str, parse: Callable[..., Any], default: T) -> T:
     try:
         value: T = parse(name, default=default)
     except (ValueError, KeyError, ImproperlyConfigured):
-        invalid_variables.append(name)
+        invalid_variables[name] = "cannot be read"
         return default
     return value
 

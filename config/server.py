@@ -24,6 +24,9 @@ from config.asgi import WsgiAdapter, WsgiApplication
 from config.http_protocol import HttpProtocol
 from config.parent_process import exit_with_parent
 
+# The values themselves: an application without Django has no `django.conf.settings`.
+from config.settings import HOST, PORT, WEB_THREADS, WEB_WORKERS
+
 APPLICATION = "config.wsgi:application"
 STOP_SECONDS = 5
 # The event loop of a worker tells its parent that it runs. A worker that is silent for so long is replaced.
@@ -86,10 +89,9 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
         super().__init__()
 
     def load_config(self) -> None:
-        host, port = os.environ.get("HOST", "127.0.0.1"), os.environ.get("PORT", "8000")
         options = {
-            "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-            "workers": int(os.environ.get("WEB_WORKERS", "2")),
+            "bind": f"[{HOST}]:{PORT}" if ":" in HOST else f"{HOST}:{PORT}",
+            "workers": WEB_WORKERS,
             "worker_class": WebWorker,
             "backlog": 2048,
             "graceful_timeout": STOP_SECONDS,
@@ -110,9 +112,8 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
         application = load(self.target)
         # Loaded modules stay; without this each garbage collection would scan them for 50 ms.
         gc.freeze()
-        threads = int(os.environ.get("WEB_THREADS", "4"))
         card_threads = settings.CARD_CONCURRENCY * concurrency.THREADS_PER_CALL if settings.configured else 0
-        return WsgiAdapter(application, threads, card_threads)
+        return WsgiAdapter(application, WEB_THREADS, card_threads)
 
 
 def number_worker(server: Arbiter, worker: WebWorker) -> None:

@@ -1,8 +1,6 @@
 """All settings. Values come from the environment; `config.checks` checks them."""
 
-import tomllib
 from datetime import time
-from pathlib import Path
 from typing import Any
 
 import django_stubs_ext
@@ -20,11 +18,9 @@ from config.env import (
     ports,
     read_variable,
 )
+from config.version import BASE_DIR, VERSION
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
-
-BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # --- what must be given -------------------------------------------------------------------------------
 SECRET_KEY = env.str("SECRET_KEY", "")
@@ -42,7 +38,11 @@ DEBUG = read_variable("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 RATE_LIMIT = read_variable("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
 RATE_LIMIT_BURST = read_variable("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
-WEB_WORKERS = read_variable("WEB_WORKERS", env.int, 2)  # processes of the web server
+# The web server: where it listens, its processes, and the threads of each.
+HOST = env.str("HOST", "127.0.0.1")
+PORT = read_variable("PORT", env.int, 8000)
+WEB_WORKERS = read_variable("WEB_WORKERS", env.int, 2)
+WEB_THREADS = read_variable("WEB_THREADS", env.int, 4)
 REFUSED_KEYS_PER_MINUTE = read_variable("REFUSED_KEYS_PER_MINUTE", env.int, 600)  # of one address; 0 is off
 IDEMPOTENCY_TTL_HOURS = read_variable("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
 SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment

@@ -70,6 +70,8 @@ def load_env_file() -> None:
     If DATABASE_URL names another database, nothing changes: it belongs to another deployment.
     """
     path = data_dir() / ENV_FILE
+    if "DATABASE_URL_FILE" in os.environ:
+        return
     if not path.exists():
         if "DATABASE_URL" not in os.environ:
             print(f"There is no instance in {path.parent}: start it with `make run`.", file=sys.stderr)
