@@ -1,0 +1,66 @@
+"""What a check has found, as text for people and as JSON for programs."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+import orjson
+
+SUBJECT_WIDTH, LINE_WIDTH = 26, 100
+INDENT = " " * (10 + SUBJECT_WIDTH)
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARNING = "warning"  # works, and needs somebody's attention
+    PROBLEM = "problem"  # does not work, or can lose money or secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line. advice: what to do; empty if nothing is to be done."""
+
+    level: Level
+    subject: str
+    found: str
+    advice: str = ""
+
+
+def ok(subject: str, found: str) -> Finding:
+    return Finding(Level.OK, subject, found)
+
+
+def warning(subject: str, found: str, advice: str) -> Finding:
+    return Finding(Level.WARNING, subject, found, advice)
+
+
+def problem(subject: str, found: str, advice: str) -> Finding:
+    return Finding(Level.PROBLEM, subject, found, advice)
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    counts = Counter(each.level for each in findings)
+    summary = f"{counts[Level.PROBLEM]} problems, {counts[Level.WARNING]} warnings, {counts[Level.OK]} ok\n"
+    return "".join(map(_lines, findings)) + summary
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    level = exit_level(findings)
+    shown = {"level": level, "findings": [asdict(each) for each in findings]}
+    return orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def exit_level(findings: Sequence[Finding]) -> Level:
+    """The worst level."""
+    found = {each.level for each in findings}
+    return next((level for level in (Level.PROBLEM, Level.WARNING) if level in found), Level.OK)
+
+
+def _lines(finding: Finding) -> str:
+    head = f"{finding.level:<9} {finding.subject:<{SUBJECT_WIDTH}}"
+    lines = textwrap.wrap(finding.found, LINE_WIDTH, initial_indent=head, subsequent_indent=INDENT)
+    advice = f"-> {finding.advice}" if finding.advice else ""
+    lines += textwrap.wrap(advice, LINE_WIDTH, initial_indent=INDENT, subsequent_indent=f"{INDENT}   ")
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,167 @@
+"""PostgreSQL: durability, version, rights, TLS, sessions, connections, tables and keys."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from config.checks import is_local
+from config.deployment import clocks
+from config.deployment.findings import Finding, Level, ok, problem, warning
+from config.env import NO_DATABASE
+from core import clock
+from core.postgres import sessions
+from operations import health, heartbeats, resealing
+
+OLDEST_MAJOR = 15
+UNLIMITED = -1
+_SERVER_SQL = """
+SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version'),
+       current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'),
+       current_setting('max_connections')::int, current_setting('superuser_reserved_connections')::int
+         + coalesce(current_setting('reserved_connections', true), '0')::int,
+       role.rolname, role.rolsuper, role.rolconnlimit, base.datconnlimit,
+       has_schema_privilege(role.oid, current_schema(), 'CREATE'),
+       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false)
+  FROM pg_roles role, pg_database base
+ WHERE role.rolname = current_user AND base.datname = current_database()
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """What PostgreSQL says of itself and of our role, in the order of the statement above."""
+
+    major: int
+    version: str
+    fsync: str
+    synchronous_commit: str
+    full_page_writes: str
+    max_connections: int
+    reserved_connections: int
+    role: str
+    is_superuser: bool
+    role_limit: int
+    database_limit: int
+    may_create_tables: bool
+    is_encrypted: bool
+
+
+def findings(connections_needed: int) -> list[Finding]:
+    if settings.DATABASES["default"]["NAME"] == NO_DATABASE:
+        return []  # the settings say so
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_SERVER_SQL)
+            server = Server(*cursor.fetchone())
+        return [
+            *of_server(server, connections_needed),
+            encryption(server, connection.settings_dict["HOST"]),
+            clocks.compare("clock of PostgreSQL", health.clock_difference()),
+            *_of_database(),
+        ]
+    except DatabaseError as error:
+        advice = "Check DATABASE_URL, that the server runs, and that pg_hba.conf lets this machine in."
+        return [problem("PostgreSQL", str(error).strip().partition("\n")[0], advice)]
+
+
+def of_server(server: Server, connections_needed: int) -> list[Finding]:
+    """Durability, version, rights and connections."""
+    return [
+        _version(server),
+        _durability("fsync", server.fsync, "off", "a crash of the machine loses payments"),
+        _durability(
+            "synchronous_commit", server.synchronous_commit, "off", "a crash loses acknowledged payments"
+        ),
+        _durability("full_page_writes", server.full_page_writes, "off", "a crash can destroy tables"),
+        _role(server),
+        _connections(server, connections_needed),
+    ]
+
+
+def _version(server: Server) -> Finding:
+    if server.major < OLDEST_MAJOR:
+        return problem("PostgreSQL", server.version, f"Install PostgreSQL {OLDEST_MAJOR} or newer.")
+    return ok("PostgreSQL", server.version)
+
+
+def _durability(name: str, value: str, bad: str, consequence: str) -> Finding:
+    if value == bad:
+        return problem(
+            f"PostgreSQL {name}", f"{value}: {consequence}", f"Set {name} = on in postgresql.conf."
+        )
+    return ok(f"PostgreSQL {name}", value)
+
+
+def _role(server: Server) -> Finding:
+    if server.is_superuser:
+        advice = "Use a role without SUPERUSER: it may read files of the server and change the audit trail."
+        return problem("PostgreSQL role", f"{server.role} is a superuser", advice)
+    if server.may_create_tables:
+        advice = "Only migrate needs that. Let web, workers and beat use a role that owns no tables."
+        return warning("PostgreSQL role", f"{server.role} may create and change tables", advice)
+    return ok("PostgreSQL role", f"{server.role} may not change tables")
+
+
+def _connections(server: Server, needed: int) -> Finding:
+    limits = [server.max_connections - server.reserved_connections, server.role_limit, server.database_limit]
+    free = min(limit for limit in limits if limit != UNLIMITED)
+    found = f"{free} allowed, {needed} needed at most"
+    if free < needed:
+        advice = "Raise max_connections (or the limit of the role or the database), or see docs/settings.md."
+        return problem("PostgreSQL connections", found, advice)
+    return ok("PostgreSQL connections", found)
+
+
+def encryption(server: Server, host: str) -> Finding:
+    if server.is_encrypted:
+        return ok("PostgreSQL TLS", "on")
+    if is_local(host):
+        return ok("PostgreSQL TLS", "off, on this machine")
+    return warning("PostgreSQL TLS", "off", "Add ?sslmode=verify-full to DATABASE_URL.")
+
+
+def _of_database() -> list[Finding]:
+    """Sessions, tables, and then what needs tables: the keys, and who works."""
+    found = [_sessions(), *migrations(MigrationExecutor(connection))]
+    if found[-1].level == Level.PROBLEM:
+        return found
+    return [*found, _keys(), heartbeats_of(heartbeats.silent(now=clock.now()))]
+
+
+def _sessions() -> Finding:
+    found = sessions.find_problem(connection)
+    if found:
+        return problem("PostgreSQL sessions", *found)
+    return ok("PostgreSQL sessions", "time-outs are set, the time zone is UTC")
+
+
+def _keys() -> Finding:
+    found = resealing.find_problem()
+    if found:
+        return problem("FIELD_ENCRYPTION_KEYS", found, resealing.HINT)
+    return ok("FIELD_ENCRYPTION_KEYS", "decrypt what is stored")
+
+
+def migrations(executor: Any) -> list[Finding]:
+    """Whether the tables are those of this release."""
+    loader = executor.loader
+    pending = executor.migration_plan(loader.graph.leaf_nodes())
+    if pending:
+        return [problem("tables", f"{len(pending)} migrations are missing", "Run `thaiqr-server migrate`.")]
+    newer = loader.applied_migrations.keys() - loader.disk_migrations.keys()
+    if newer:
+        app, name = min(newer)
+        advice = "Install the newer release, or reverse its migrations with it before you go back."
+        return [warning("tables", f"of a newer release: it has {app}.{name}", advice)]
+    return [ok("tables", "up to date")]
+
+
+def heartbeats_of(silent: dict[str, bool]) -> Finding:
+    names = [name for name, is_silent in silent.items() if is_silent]
+    if not names:
+        return ok("workers and beat", "all report")
+    advice = "Start them: `thaiqr-server beat`, `thaiqr-server worker`. Beat must run for a worker to report."
+    return warning("workers and beat", f"silent for 30 s: {', '.join(names)}", advice)

@@ -1,0 +1,64 @@
+"""BASE_URL as merchants reach it: TLS, its certificate, and whether the service answers there."""
+
+import ssl
+from datetime import UTC, datetime
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from config.checks import is_local
+from config.deployment.findings import Finding, ok, problem, warning
+
+SECONDS = 5.0
+RENEW_DAYS = 14
+REACH_ADVICE = (
+    "Check DNS, the proxy and the firewall. Some networks do not let a machine call its own public address."
+)
+
+
+def findings(now: datetime) -> list[Finding]:
+    parts = urlsplit(settings.BASE_URL)
+    host = parts.hostname or ""
+    if not host:
+        return []  # the settings say so
+    if parts.scheme == "https":
+        return over_tls(host, parts.port or 443, now)
+    if is_local(host):
+        return [warning("BASE_URL", "http, on this machine only", "Merchants need an https address.")]
+    return [problem("BASE_URL", "http: keys and payments cross the internet openly", "Use https.")]
+
+
+def over_tls(host: str, port: int, now: datetime) -> list[Finding]:
+    connection = HTTPSConnection(host, port, timeout=SECONDS, context=ssl.create_default_context())
+    try:
+        connection.connect()
+        found = [certificate(connection.sock, now)]
+        return [*found, health_check(connection)]
+    except ssl.SSLCertVerificationError as error:
+        advice = "Let the proxy send a valid certificate with its whole chain (fullchain.pem)."
+        return [problem("BASE_URL TLS", f"the certificate is refused: {error.verify_message}", advice)]
+    except (OSError, HTTPException) as error:
+        return [warning("BASE_URL", f"cannot be reached from here: {error}", REACH_ADVICE)]
+    finally:
+        connection.close()
+
+
+def certificate(connected: ssl.SSLSocket, now: datetime) -> Finding:
+    ends = ssl.cert_time_to_seconds(str((connected.getpeercert() or {})["notAfter"]))
+    days = (datetime.fromtimestamp(ends, UTC) - now).days
+    found = f"{connected.version()}, the certificate is valid for {days} more days"
+    if days < RENEW_DAYS:
+        return warning(
+            "BASE_URL TLS", found, "Renew the certificate, and look why it was not renewed by itself."
+        )
+    return ok("BASE_URL TLS", found)
+
+
+def health_check(connection: HTTPConnection) -> Finding:
+    connection.request("GET", "/healthz")
+    status = connection.getresponse().status
+    if status != 200:
+        advice = "Start web, and let the proxy pass requests on to HOST and PORT."
+        return problem("BASE_URL", f"/healthz answers {status}", advice)
+    return ok("BASE_URL", "the service answers")
