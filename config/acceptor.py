@@ -20,6 +20,9 @@ YIELD_SECONDS = 0.001
 # How long a worker accepts nothing after the system had no more files or memory for a connection.
 PAUSE_SECONDS = 1.0
 COUNT_BYTES = 4
+# How long a worker that stops waits for the first request of connections that it has just accepted.
+FIRST_REQUEST_SECONDS = 1.0
+POLL_SECONDS = 0.01
 
 
 class ConnectionCounts:
@@ -135,6 +138,26 @@ class FairServer(Server):
         for each in sockets or []:
             acceptor = Acceptor(each, self._create_protocol, self._has_fewest, self._count)
             self.servers.append(cast(asyncio.Server, acceptor))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, answer the first request of each new connection, and end.
+
+        A proxy that has just connected is about to send a request. If the connection closed, the proxy could
+        not know whether the request arrived, and would not repeat a POST.
+        """
+        for server in self.servers:
+            server.close()
+            await server.wait_closed()
+        for connection in self._connections:
+            connection.is_last = True
+        deadline = asyncio.get_running_loop().time() + FIRST_REQUEST_SECONDS
+        while any(each.is_new for each in self._connections) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(POLL_SECONDS)
+        await super().shutdown(sockets)
+
+    @property
+    def _connections(self) -> set[HttpProtocol]:
+        return cast(set[HttpProtocol], self.server_state.connections)
 
     def _create_protocol(self) -> HttpProtocol:
         return HttpProtocol(self.config, self.server_state, self.lifespan.state)

@@ -65,6 +65,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     It starts with its whole body, or at the end of `data_received`.
     """
+    is_last = False
+    """Whether the connection ends after the next response, because the worker stops."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
@@ -97,6 +99,8 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_in_head, self._head_bytes, self._waiting_since = False, 0, None
         super().on_headers_complete()
+        if self.is_last:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         cast(dict[str, Any], self.scope)[BODY_HAS_ARRIVED] = True
@@ -157,6 +161,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(errors.MalformedRequest())
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no request has arrived yet."""
+        return not self.transport.is_closing() and self.cycle is None
 
     @property
     def _is_idle(self) -> bool:

@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -257,6 +257,25 @@ def test_server_stop_finishes_the_request_in_progress(tmp_path: Path) -> None:
         web.process.terminate()
         assert reply(busy).status == 200
         assert web.process.wait(60) == 0
+
+
+def test_server_stop_answers_the_first_request_of_a_new_connection() -> None:
+    with serving() as web, opened(web.port, b"") as connection:
+        assert _accepts(web.port)  # and so it has accepted the earlier one
+        web.process.terminate()
+        wait_until(lambda: not _accepts(web.port), 60)
+        connection.sendall(b"GET /" + HEAD + b"\r\n")
+        answered = reply(connection)
+    assert answered.status == 200
+    assert answered.headers["connection"] == "close"
+
+
+def _accepts(port: int) -> bool:
+    """Whether a worker still answers on a new connection."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=0.1) as connection:
+        connection.sendall(b"GET /" + HEAD + b"\r\n")
+        return connection.recv(1) != b""
+    return False
 
 
 def test_request_header_values_arrive_byte_for_byte(web: WebServer) -> None:
