@@ -1,0 +1,71 @@
+"""The units are valid, hardened, and start what the command line has."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from config.command_line import parser
+from config.workers import WORKERS
+from tests.stack import ROOT
+
+UNITS = ROOT / "deploy" / "systemd"
+PROGRAM = "/opt/thai-qr-payments/current/bin/thaiqr-server"
+NAMES = sorted(path.name for path in UNITS.glob("*.service"))
+# What systemd-analyze calls the exposure of a service, times ten: 0 is the least, and 100 the most.
+MOST_EXPOSURE = 14
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A system with the units, the user and the program."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed (on Debian: apt install systemd)")
+    folder = tmp_path_factory.mktemp("root")
+    shutil.copytree(UNITS, folder / "etc" / "systemd" / "system")
+    for name in ("sysinit.target", "basic.target", "shutdown.target", "multi-user.target", "sockets.target",
+                 "network-online.target"):  # fmt: skip
+        target = folder / "usr" / "lib" / "systemd" / "system" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("[Unit]\nDescription=of the test\n")
+    program = folder / PROGRAM.removeprefix("/")
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return folder
+
+
+def instance(name: str) -> str:
+    return name.replace("@.", "@banks.")
+
+
+def analyze(root: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = ["systemd-analyze", f"--root={root}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_systemd_accepts_the_units(root: Path) -> None:
+    done = analyze(root, "verify", "--man=no", "thaiqr-web.socket", *map(instance, NAMES))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_exposure_of_each_service_is_low(root: Path, name: str) -> None:
+    done = analyze(root, "security", "--offline=true", f"--threshold={MOST_EXPOSURE}", instance(name))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_command_of_each_service_exists(name: str) -> None:
+    (line,) = [line for line in (UNITS / name).read_text().splitlines() if line.startswith("ExecStart=")]
+    program, *arguments = line.removeprefix("ExecStart=").replace("%i", "banks").split()
+    assert program == PROGRAM
+    assert parser().parse_args(arguments).run
+
+
+def test_unit_of_workers_names_each_kind_of_worker() -> None:
+    text = (UNITS / "thaiqr-worker@.service").read_text()
+    assert all(f"thaiqr-worker@{name}" in text for name in WORKERS)
