@@ -11,7 +11,7 @@ import orjson
 import pytest
 from django.core.management import call_command
 from django.urls import Resolver404, URLPattern, get_resolver, resolve
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from apidocs import reference
