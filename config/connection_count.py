@@ -7,12 +7,14 @@ from config.celery import BEAT_SCHEDULE
 from config.workers import WORKERS, Worker
 from operations import heartbeats
 
-# Besides the threads that answer: the writer of the request log, and the checks of both kinds of uploads.
-MORE_IN_A_WEB_PROCESS = 3
+# Besides the threads that answer: the writers of the request log and of measurements, and the checks of both
+# kinds of uploads.
+MORE_IN_A_WEB_PROCESS = 4
 # Besides the threads of tasks: the main thread, one that records deliveries or helps to expire payments, and
-# one that looks for silent queues.
-MORE_IN_A_WORKER = 3
-BEAT = 1
+# those that look for silent queues and write measurements.
+MORE_IN_A_WORKER = 4
+# Its own, and the writer of measurements.
+BEAT = 2
 # `migrate`, `audit`, a person with psql.
 COMMANDS = 5
 

@@ -50,6 +50,8 @@ def as_text(value: Any) -> str:
         return str(int(value))
     if isinstance(value, list):
         return ",".join(map(str, value))
+    if isinstance(value, dict):
+        return ",".join(f"{job}={hour:%H:%M}" for job, hour in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
