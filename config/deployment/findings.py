@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import orjson
 
-SUBJECT_WIDTH, LINE_WIDTH = 26, 100
+SUBJECT_WIDTH, LINE_WIDTH = 30, 104
 INDENT = " " * (10 + SUBJECT_WIDTH)
 
 

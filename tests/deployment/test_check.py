@@ -55,9 +55,9 @@ def test_screen_has_a_line_for_each_finding_and_the_advice_below_it() -> None:
         [findings.ok("Python", "3.11.7"), findings.problem("disk of /", "0.5 GB free", "Make room.")]
     )
     assert text.splitlines() == [
-        "ok        Python                    3.11.7",
-        "problem   disk of /                 0.5 GB free",
-        "                                    -> Make room.",
+        "ok        Python                        3.11.7",
+        "problem   disk of /                     0.5 GB free",
+        "                                        -> Make room.",
         "1 problems, 0 warnings, 1 ok",
     ]
 
