@@ -7,9 +7,9 @@ import sys
 
 import psycopg
 import pytest
-from django.core import management
 from django.db import OperationalError, connection, transaction
 
+from config import management
 from tests.stack import ROOT
 
 

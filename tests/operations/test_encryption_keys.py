@@ -138,7 +138,7 @@ def test_second_encryption_key_check_row_is_refused() -> None:
 def test_sealing_commands_check_the_encryption_keys() -> None:
     """Each command is a SealingCommand, or is listed here because it seals nothing."""
     seals_nothing = {
-        *("audit", "lift_lockout", "set_role_limits", "seed_demo", "write_reference"),
+        *("audit", "migrate", "lift_lockout", "set_role_limits", "seed_demo", "write_reference"),
         *("write_roles", "daily_close", "messages", "open_references", "page_origins"),
         *("create_merchant", "issue_key", "revoke_key", "roll_key", "reconcile", "sandbox_bank"),
     }
