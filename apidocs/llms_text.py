@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from apidocs.guides import GUIDES
+from apidocs.guide import pages
 from core.openapi import Tag
 
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ INTRODUCTION = """\
 def text(document: Json) -> str:
     """Rules, a first purchase, the documents, and one line for each operation of merchants."""
     guides = "".join(
-        f"- [{guide.title}](/docs/guides/{name}): {guide.summary}\n" for name, guide in GUIDES.items()
+        f"- [{page.label}](/guide/{page.name}.md): {page.summary}\n" for page in pages.for_merchants()
     )
     sections = [
         f"\n## {tag['name']}\n\n{''.join(_lines(document, tag['name']))}"

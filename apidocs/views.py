@@ -2,16 +2,15 @@
 
 from functools import lru_cache
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from apidocs import openapi as described
 from apidocs import reference
-from apidocs.guides import EXAMPLES, GUIDES
 from core.api import get_or_head_only
 from core.http import JSON
 
-MARKDOWN, TEXT = "text/markdown; charset=utf-8", "text/plain; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
 CACHED = {"Cache-Control": "public, max-age=300"}
 # Redoc and Swagger UI have inline styles and images as data URLs. Redoc searches in a worker of its own.
 PAGE_POLICY = (
@@ -55,15 +54,6 @@ def trial_page(request: HttpRequest) -> HttpResponse:
     return _page(request, "docs_try.html")
 
 
-@get_or_head_only
-def guide(request: HttpRequest, name: str) -> HttpResponse:
-    """A guide as Markdown, or a program that it names."""
-    if name not in GUIDES and name not in EXAMPLES:
-        raise Http404
-    content_type = MARKDOWN if name in GUIDES else TEXT
-    return HttpResponse((reference.FOLDER / name).read_bytes(), content_type=content_type, headers=CACHED)
-
-
 def _file(name: str, content_type: str) -> HttpResponse:
     return HttpResponse(_published()[name], content_type=content_type, headers=CACHED)
 
@@ -74,6 +64,6 @@ def _published() -> dict[str, bytes]:
 
 
 def _page(request: HttpRequest, template: str) -> HttpResponse:
-    response = render(request, template, {"guides": GUIDES})
+    response = render(request, template)
     response.headers["Content-Security-Policy"] = PAGE_POLICY
     return response

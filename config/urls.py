@@ -7,6 +7,7 @@ from django.urls import URLPattern, path, re_path
 from django.views.generic import RedirectView
 
 from apidocs import views
+from apidocs.guide import views as guide
 from core import api
 from operations import health
 from operations.metrics import view as metrics
@@ -136,7 +137,11 @@ urlpatterns = [
     path("llms.txt", views.llms),
     path("docs", views.page),
     path("docs/try", views.trial_page),
-    path("docs/guides/<path:name>", views.guide),
+    path("guide", guide.guide, name="guide"),
+    path("guide/", RedirectView.as_view(pattern_name="guide")),
+    path("guide/search.json", guide.search),
+    path("guide/<path:name>", guide.guide),
+    path("", RedirectView.as_view(pattern_name="guide")),
 ]
 handler400 = "core.api.bad_request"
 handler404 = "core.api.not_found"

@@ -37,7 +37,7 @@ _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 HEX = "0123456789abcdef"
 _DENIED_STATUSES = {401, 403, 429}
-_BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/static")
+_BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/guide", "/static")
 # Workers call the API of the sandbox bank, which has no pages.
 _BANK_API = "/sandbox/bank/v1/"
 # Admin pages have no inline scripts; some elements have inline styles.

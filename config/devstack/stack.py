@@ -25,6 +25,7 @@ TEXT = """
   Test key   {secret_key}
   Admin      {url}/admin    user {admin_user}, password {admin_password}
   Bank       {url}/sandbox/bank    plays the customer's bank
+  Guide      {url}/guide    quickstarts, recipes, errors
 
   A QR code for 100.00 baht:
 

@@ -1,4 +1,4 @@
-"""The reference loads nothing from other origins. Documents and guides are served as committed."""
+"""The reference loads nothing from other origins. Documents are served as committed."""
 
 import re
 from typing import Any
@@ -7,7 +7,6 @@ import pytest
 from django.test import Client
 
 from apidocs import reference
-from apidocs.guides import EXAMPLES, GUIDES
 
 ASSET = re.compile(r'(?:src|href)="([^"]+)"')
 TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png", ".svg": "image/svg+xml"}
@@ -56,32 +55,10 @@ def test_documents_are_served_as_committed(client: Client, name: str) -> None:
     assert served.content == (reference.FOLDER / name).read_bytes()
 
 
-def test_page_links_to_every_guide_and_document(client: Client) -> None:
+def test_page_links_to_the_guide_and_every_document(client: Client) -> None:
     text = client.get("/docs").content.decode()
-    for path in [*(f"/docs/guides/{name}" for name in GUIDES), *(f"/{name}" for name in CONTENT_TYPES)]:
+    for path in ["/guide", *(f"/{name}" for name in CONTENT_TYPES)]:
         assert f'href="{path}"' in text or path == "/openapi.yaml", path
-
-
-@pytest.mark.parametrize("name", GUIDES)
-def test_guide_is_served_with_all_files_that_it_names(client: Client, name: str) -> None:
-    served = client.get(f"/docs/guides/{name}")
-    assert served["Content-Type"] == "text/markdown; charset=utf-8"
-    text = served.content.decode()
-    assert text.startswith(f"# {GUIDES[name].title}\n")
-    for path in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text):
-        assert client.get(f"/docs/guides/{path}").status_code == 200, path
-
-
-def test_program_of_a_guide_is_served_as_text(client: Client) -> None:
-    for name in EXAMPLES:
-        served = client.get(f"/docs/guides/{name}")
-        assert served["Content-Type"] == "text/plain; charset=utf-8"
-        assert served.content == (reference.FOLDER / name).read_bytes()
-
-
-@pytest.mark.parametrize("name", ["operations.md", "../README.md", "..%2FREADME.md", "examples/", "x"])
-def test_other_files_are_not_served_as_guides(client: Client, name: str) -> None:
-    assert client.get(f"/docs/guides/{name}").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -89,7 +66,9 @@ def test_other_files_are_not_served_as_guides(client: Client, name: str) -> None
     [
         "/docs",
         "/docs/try",
-        "/docs/guides/errors.md",
+        "/guide",
+        "/guide/errors",
+        "/guide/search.json",
         "/openapi.json",
         "/llms.txt",
         "/healthz",

@@ -1,9 +1,5 @@
-// Shows the OpenAPI document with Redoc, and the guides as its first sections.
+// Shows the OpenAPI document with Redoc.
 const place = document.getElementById("reference");
-const guides = [...place.querySelectorAll("[data-guide]")].map((link) => ({
-  path: link.getAttribute("href"),
-  title: link.textContent,
-}));
 
 const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
 const color = isDark
@@ -39,16 +35,10 @@ const theme = {
   },
 };
 
-async function load(path) {
-  const answer = await fetch(path);
-  if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
-  return answer;
-}
-
 async function show() {
-  const schema = await (await load(place.dataset.schema)).json();
-  const texts = await Promise.all(guides.map(async ({ path }) => (await load(path)).text()));
-  schema.info.description = [schema.info.description, ...texts].join("\n\n");
+  const answer = await fetch(place.dataset.schema);
+  if (!answer.ok) throw new Error(`${place.dataset.schema} answered ${answer.status}`);
+  const schema = await answer.json();
   const options = {
     theme,
     hideDownloadButtons: true, // the links above
@@ -58,21 +48,5 @@ async function show() {
   };
   window.Redoc.init(schema, options, place);
 }
-
-// A link of a guide names another guide, a heading, or a program beside it. Redoc has other names for headings.
-const anchor = (text) => text.trim().toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
-place.addEventListener("click", (event) => {
-  const href = event.target.closest("a[href]")?.getAttribute("href") ?? "";
-  const [, file, part] = href.match(/^([\w-]+\.md)?(?:#([\w-]+))?$/) ?? [];
-  const wanted = part ?? anchor(guides.find(({ path }) => path.endsWith(`/${file}`))?.title ?? "");
-  const heading = [...place.querySelectorAll("h1, h2, h3")].find((each) => anchor(each.textContent) === wanted);
-  if (wanted && heading) {
-    event.preventDefault();
-    heading.scrollIntoView();
-  } else if (href.startsWith("examples/")) {
-    event.preventDefault();
-    location.assign(`/docs/guides/${href}`);
-  }
-});
 
 show().catch((error) => { place.textContent = `The reference cannot be shown: ${error.message}`; });

@@ -1,0 +1,52 @@
+"""The guide: its pages, the Markdown and the programs that they are made of, and what its search reads."""
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from apidocs.guide.pages import FOLDER, HOME, PAGES, PROGRAMS, SECTIONS, Page, neighbours
+from apidocs.guide.rendering import document
+from apidocs.guide.search_index import search_index
+from core.api import get_or_head_only
+from core.http import JSON
+
+MARKDOWN, TEXT = "text/markdown; charset=utf-8", "text/plain; charset=utf-8"
+CACHED = {"Cache-Control": "public, max-age=300"}
+# The pages have no inline script and no inline style.
+PAGE_HEADERS = {
+    **CACHED,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+}
+
+
+@get_or_head_only
+def search(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(search_index(), content_type=JSON, headers=CACHED)
+
+
+@get_or_head_only
+def guide(request: HttpRequest, name: str = HOME) -> HttpResponse:
+    """A page, its Markdown (with `.md`), or a program that a page names."""
+    if name in PROGRAMS:
+        return HttpResponse((FOLDER / name).read_bytes(), content_type=TEXT, headers=CACHED)
+    page = PAGES.get(name.removesuffix(".md"))
+    if page is None:
+        raise Http404
+    if name.endswith(".md"):
+        return HttpResponse(page.file.read_bytes(), content_type=MARKDOWN, headers=CACHED)
+    return _page(request, page)
+
+
+def _page(request: HttpRequest, page: Page) -> HttpResponse:
+    before, after = neighbours(page)
+    context = {
+        "page": page,
+        "document": document(page),
+        "sections": SECTIONS,
+        "before": before,
+        "after": after,
+    }
+    response = render(request, "guide.html", context)
+    for name, value in PAGE_HEADERS.items():
+        response.headers[name] = value
+    return response

@@ -1,0 +1,114 @@
+"""The guide at /guide: every page of `docs/`, its links, its policy, and what its search reads."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from apidocs.guide.pages import FOLDER, PAGES, PROGRAMS, Page, for_merchants
+from apidocs.guide.rendering import anchor_of, document, url_of
+from tests.test_code_rules import DOCUMENTS, ROOT
+
+# For those who change the service; the guide is for those who use it.
+NOT_ON_THE_SITE = {"architecture", "performance"}
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]+)\)")
+pages = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+
+
+@pages
+def test_page_is_shown_with_its_title_and_the_menu(client: Client, page: Page) -> None:
+    response = client.get(page.url)
+    text = response.content.decode()
+    assert (response.status_code, response["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert page.file.read_text().startswith(f"# {document(page).title}\n")
+    assert f"<title>{document(page).title} | Thai QR Payments</title>" in text
+    assert text.count('aria-current="page"') == 1
+    assert all(f'href="{each.url}"' in text for each in PAGES.values())
+
+
+@pages
+def test_page_has_no_inline_script_or_style_and_nothing_of_other_sites(client: Client, page: Page) -> None:
+    response = client.get(page.url)
+    text = response.content.decode()
+    assert re.findall(r"<style|<script(?![^>]* src=)|<[^>]+ (?:style|on\w+)=", text) == []
+    assert re.findall(r'<(?:link|script|img|iframe)[^>]+(?:src|href)="(?!/static/)', text) == []
+    policy = dict(part.strip().split(" ", 1) for part in response["Content-Security-Policy"].split(";"))
+    assert policy.pop("default-src") == "'none'"
+    assert set(policy.values()) == {"'self'", "'none'"}
+
+
+@pages
+def test_links_of_a_page_lead_to_a_page_and_a_heading(client: Client, page: Page) -> None:
+    for href in map(unescape, re.findall(r'href="([^"]+)"', client.get(page.url).content.decode())):
+        path, _, anchor = href.partition("#")
+        if not href.startswith(("http", "mailto:")):
+            shown = client.get(path or page.url)
+            assert shown.status_code == 200, href
+            assert not anchor or anchor == "content" or f'id="{anchor}"' in shown.content.decode(), href
+
+
+@pages
+def test_page_links_to_the_site_or_to_decisions(page: Page) -> None:
+    """A link to a decision is plain text on the site. Any other file must be on it."""
+    for href in LINK.findall(page.file.read_text()):
+        assert url_of(href, page) or "decisions/" in href, href
+
+
+def test_every_document_is_in_the_menu() -> None:
+    names = {str(path.relative_to(FOLDER)).removesuffix(".md") for path in FOLDER.rglob("*.md")}
+    assert {name for name in names if not name.startswith("decisions/")} == {*PAGES, *NOT_ON_THE_SITE}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_documents_name_headings_that_exist(path: Path) -> None:
+    for href in LINK.findall(path.read_text()):
+        name, _, anchor = href.partition("#")
+        linked = path.parent / name if name else path
+        assert not anchor or anchor in headings(linked), href
+
+
+def headings(path: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {anchor_of(title) for title in titles}
+
+
+def test_search_reads_each_heading_with_its_text_and_place(client: Client) -> None:
+    passages = client.get("/guide/search.json").json()
+    assert {passage["page"] for passage in passages} == {page.label for page in PAGES.values()}
+    (retries,) = [each for each in passages if each["url"] == "/guide/webhooks#retries"]
+    assert (retries["page"], retries["heading"]) == ("Webhook reference", "Retries")
+    assert "`" not in retries["text"] and "|" not in retries["text"]
+    assert any(
+        "สตางค์" in each["text"] and each["url"] == "/guide/start/thai#ระบบนี้ทำอะไร" for each in passages
+    )
+    assert any("idempotency_key=number" in each["text"] for each in passages), "code is searched too"
+
+
+def test_page_is_served_as_markdown_for_programs(client: Client) -> None:
+    for page in PAGES.values():
+        served = client.get(f"/guide/{page.name}.md")
+        assert served["Content-Type"] == "text/markdown; charset=utf-8"
+        assert served.content == page.file.read_bytes()
+    listed = client.get("/llms.txt").content.decode()
+    assert all(f"](/guide/{page.name}.md): {page.summary}\n" in listed for page in for_merchants())
+
+
+def test_program_of_the_guide_is_served_as_text(client: Client) -> None:
+    for name in PROGRAMS:
+        served = client.get(f"/guide/{name}")
+        assert served["Content-Type"] == "text/plain; charset=utf-8"
+        assert served.content == (FOLDER / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["decisions/README", "architecture.md", "../README.md", "..%2FREADME.md", "examples/", "x"]
+)
+def test_other_files_are_not_in_the_guide(client: Client, name: str) -> None:
+    assert client.get(f"/guide/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/guide/"])
+def test_root_leads_to_the_guide(client: Client, path: str) -> None:
+    assert client.get(path)["Location"] == "/guide"
