@@ -1,6 +1,9 @@
 """One whole instance for the flows, and a client that calls its API like a shop."""
 
+import hashlib
+import hmac
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +12,10 @@ from typing import Any
 import pytest
 import requests
 
+from core import ids
 from tests import webhook_receiver
+from tests.conftest import SandboxBankClient, new_client
+from tests.reconciliation.claims.builders import NO_BANK
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import Receiver
 
@@ -52,9 +58,16 @@ class ShopClient:
 
     base_url: str
     secret_key: str
+    merchant_id: str = ""
 
     def get(self, path: str) -> Any:
         return self._answer(requests.get(self.base_url + path, headers=self._headers(), timeout=60))
+
+    def get_bytes(self, path: str) -> bytes:
+        """A file."""
+        response = requests.get(self.base_url + path, headers=self._headers(), timeout=60)
+        assert response.status_code == 200, response.text
+        return response.content
 
     def post(self, path: str, body: Any, **headers: str) -> Any:
         sent = requests.post(self.base_url + path, json=body, headers=self._headers() | headers, timeout=60)
@@ -81,6 +94,20 @@ class ShopClient:
     def _answer(self, response: requests.Response) -> Any:
         assert response.status_code == 200, response.text
         return response.json()
+
+
+def pay_from_an_unknown_account(stack: Stack, client: ShopClient, code: dict[str, Any]) -> str:
+    """Pay the code by a bank that does not name the payer's account; return the reference of the slip."""
+    reference = ids.random_text(20)
+    changes = {"transaction_id": reference, "payer_bank_code": NO_BANK}
+    body = json.dumps(SandboxBankClient(new_client()).notification(code, **changes)).encode()
+    at = str(int(time.time()))
+    key = stack.env["SANDBOX_BANK_SECRET"].encode()
+    digest = hmac.new(key, f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    headers = {"Content-Type": "application/json", "Sandbox-Bank-Signature": f"t={at},v1={digest}"}
+    requests.post(f"{stack.base_url}/banks/sandbox/notices", body, headers=headers, timeout=60)
+    client.wait_for_status(code, "succeeded")
+    return reference
 
 
 @dataclass

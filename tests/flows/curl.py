@@ -1,10 +1,12 @@
-"""The options of curl that the webhook pages use. So the tests do not need curl.
+"""The options of curl that the guide uses. So the tests do not need curl.
 
-Like `curl --fail-with-body` it exits with 22 if the status is 400 or above.
+Like `curl --fail-with-body` it exits with 22 if the status is 400 or above, but only for requests to the API:
+a page may ask only whether somebody listens.
 """
 
 import argparse
 import sys
+from pathlib import Path
 
 import requests
 
@@ -12,19 +14,27 @@ import requests
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
-    parser.add_argument("-sS", action="store_true")
+    parser.add_argument("-sS", "-s", dest="is_silent", action="store_true")
     parser.add_argument("-X", dest="method")
     parser.add_argument("-H", dest="headers", action="append", default=[])
     parser.add_argument("-d", "--json", dest="body")
+    parser.add_argument("-o", dest="output")
     options = parser.parse_args()
     headers = dict(header.split(": ", 1) for header in options.headers)
     if "--json" in sys.argv:
         headers["Content-Type"] = "application/json"
-    method = options.method or ("GET" if options.body is None else "POST")
-    body = None if options.body is None else options.body.encode()
-    response = requests.request(method, options.url, headers=headers, data=body, timeout=60)
-    sys.stdout.write(response.text + "\n")
-    return 0 if response.ok else 22
+    body = sys.stdin.read() if options.body == "@-" else options.body
+    method = options.method or ("GET" if body is None else "POST")
+    data = None if body is None else body.encode()
+    try:
+        response = requests.request(method, options.url, headers=headers, data=data, timeout=60)
+    except requests.ConnectionError:
+        return 7
+    if options.output:
+        Path(options.output).write_bytes(response.content)
+    else:
+        sys.stdout.write(response.text + "\n")
+    return 22 if "/v1/" in options.url and not response.ok else 0
 
 
 if __name__ == "__main__":

