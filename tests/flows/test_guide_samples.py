@@ -54,16 +54,15 @@ def reader(
     request: pytest.FixtureRequest, stack: Stack, shop: ShopClient, endpoint: Receiver, tmp_path: Path
 ) -> Iterator[Reader]:
     name: str = request.param
-    prepare = PREPARATIONS.get(name, lambda *_: {})
+    prepared = PREPARATIONS[name](stack, shop, endpoint, tmp_path) if name in PREPARATIONS else {}
     port = ports.pick() if name in OWN_RECEIVER else endpoint.port
     values = {
         "http://127.0.0.1:8000": stack.base_url,
         "tq_test_...": shop.secret_key,
         "9000": str(port),
         "/tmp/": f"{tmp_path}/",
-        **prepare(stack, shop, endpoint, tmp_path),
         "mch_...": shop.merchant_id,
-    }
+    } | prepared
     environment = {
         **stack.environ,
         "CLOSE_SIGNING_KEY": base64.urlsafe_b64encode(SIGNING_KEY).decode(),
@@ -169,6 +168,7 @@ def of_banks(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -
 
 
 def of_operations(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    stack.manage("shell", "-c", LOCK_OUT)
     account = ("--bank", "SCB", "--account", "4051239999", "--name", "Somtam House")
     added = stack.manage("payout_accounts", "add", shop.merchant_id, *account)
     link = stack.manage("audit").rpartition("Its newest link: ")[2].split()[0].rstrip(".")
@@ -188,6 +188,17 @@ def of_sign_in(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path)
     create = "from django.contrib.auth.models import User; User.objects.get_or_create(username='somsri')"
     stack.manage("shell", "-c", create)
     return {}
+
+
+LOCK_OUT = """
+from core import clock
+from console import lockouts
+from console.models import LoginThrottle
+
+for subject in ("user:somsri", "address:203.0.113.7/32"):
+    ends = clock.now() + lockouts.LOCKOUT_PERIOD
+    LoginThrottle.objects.update_or_create(subject=subject, defaults={"failure_count": 5, "expires_at": ends})
+"""
 
 
 PREPARATIONS = {

@@ -51,7 +51,8 @@ function marked(text, words) {
 
 function excerpt(passage, words) {
   const found = Math.min(...words.map((word) => passage.lower.indexOf(word)).filter((at) => at >= 0), passage.text.length);
-  const start = found < passage.text.length ? Math.max(0, found - AROUND) : 0;
+  const early = found < passage.text.length ? Math.max(0, found - AROUND) : 0;
+  const start = early && Math.min(passage.text.indexOf(" ", early) + 1 || early, found); // not within a word
   return (start ? "… " : "") + passage.text.slice(start, start + 2 * AROUND) + " …";
 }
 
