@@ -63,12 +63,6 @@ class ShopClient:
     def get(self, path: str) -> Any:
         return self._answer(requests.get(self.base_url + path, headers=self._headers(), timeout=60))
 
-    def get_bytes(self, path: str) -> bytes:
-        """A file."""
-        response = requests.get(self.base_url + path, headers=self._headers(), timeout=60)
-        assert response.status_code == 200, response.text
-        return response.content
-
     def post(self, path: str, body: Any, **headers: str) -> Any:
         sent = requests.post(self.base_url + path, json=body, headers=self._headers() | headers, timeout=60)
         return self._answer(sent)

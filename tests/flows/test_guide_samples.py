@@ -1,20 +1,16 @@
 """Every sample of the guide and of the README runs, or is a sample of output whose kind says so."""
 
-import base64
 import json
 import re
 import shutil
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import banks
 from apidocs.guide.pages import PAGES
 from config.devstack import ports
-from core.clock import BANGKOK
 from core.errors import CATALOGUE
 from sandbox import cards, orders, scenarios
 from tests.clients import typescript_package
@@ -29,16 +25,18 @@ README = ROOT / "README.md"
 FILES = {name: page.file for name, page in PAGES.items()} | {"the README": README}
 NEEDED = {"start/php": "php", "start/go": "go"}
 OWN_RECEIVER = {"recipes/web-shop", "the README"}
-SIGNING_KEY = bytes(range(32))
+# Its commands install packages and change the machine.
+OPERATIONS = "operations"
 # Samples that are not run: output whose values differ each time, and the first lines of a message.
 SHOWN = {"json", "text", "http", guide_reader.OUTPUT}
 # Parts of programs and a table, which tests/flows/test_guide.py runs.
 TUTORIAL = {("webhooks-tutorial", language) for language in ("python", "js", "php", "go", "sql")}
-# The message of this page is looked at in a test of its own.
+# The message to LINE is looked at in a test of its own.
+NOT_HERE = {"recipes/line-message", OPERATIONS}
 RUN = [
     name
     for name, file in FILES.items()
-    if any(block.language == COMMANDS for block in blocks(file)) and name != "recipes/line-message"
+    if any(block.language == COMMANDS for block in blocks(file)) and name not in NOT_HERE
 ]
 
 
@@ -63,12 +61,7 @@ def reader(
         "/tmp/": f"{tmp_path}/",
         "mch_...": shop.merchant_id,
     } | prepared
-    environment = {
-        **stack.environ,
-        "CLOSE_SIGNING_KEY": base64.urlsafe_b64encode(SIGNING_KEY).decode(),
-        "NODE_NO_WARNINGS": "1",
-    }
-    yield Reader(tmp_path, environment, values)
+    yield Reader(tmp_path, stack.environ, values)
 
 
 @pytest.mark.slow
@@ -87,7 +80,8 @@ def test_every_sample_is_run_or_is_output(name: str) -> None:
     commands = "".join(block.code for block in found if block.language == COMMANDS)
     for block in found:
         is_run = block.language == COMMANDS or (block.file and block.file in commands)
-        assert is_run or block.language in SHOWN or (name, block.language) in TUTORIAL, block
+        is_shown = block.language in SHOWN or name == OPERATIONS or (name, block.language) in TUTORIAL
+        assert is_run or is_shown, block
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -167,38 +161,10 @@ def of_banks(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -
     return {"mch_...": made["merchant_id"]}
 
 
-def of_operations(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
-    stack.manage("shell", "-c", LOCK_OUT)
-    account = ("--bank", "SCB", "--account", "4051239999", "--name", "Somtam House")
-    added = stack.manage("payout_accounts", "add", shop.merchant_id, *account)
-    link = stack.manage("audit").rpartition("Its newest link: ")[2].split()[0].rstrip(".")
-    today = datetime.now(BANGKOK).date()
-    shop.pay(code := shop.qr_code())
-    shop.wait_for_status(code, "succeeded")
-    (folder / "day.txt").write_bytes(shop.get_bytes(f"/sandbox/v1/statements/{today}?format=bot"))
-    body = json.dumps({"day": str(today)})
-    signature = base64.b64encode(Ed25519PrivateKey.from_private_bytes(SIGNING_KEY).sign(body.encode()))
-    (folder / "close.json").write_text(json.dumps({"body": body, "signature": signature.decode()}))
-    key = json.loads(stack.manage("issue_key", shop.merchant_id, "--json"))["key_id"]
-    account_id = next(word for word in added.split() if word.startswith("pac_"))
-    return {"pac_...": account_id, "key_...": key, "1834:5f0c...": link}
-
-
 def of_sign_in(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
     create = "from django.contrib.auth.models import User; User.objects.get_or_create(username='somsri')"
     stack.manage("shell", "-c", create)
     return {}
-
-
-LOCK_OUT = """
-from core import clock
-from console import lockouts
-from console.models import LoginThrottle
-
-for subject in ("user:somsri", "address:203.0.113.7/32"):
-    ends = clock.now() + lockouts.LOCKOUT_PERIOD
-    LoginThrottle.objects.update_or_create(subject=subject, defaults={"failure_count": 5, "expires_at": ends})
-"""
 
 
 PREPARATIONS = {
@@ -208,7 +174,6 @@ PREPARATIONS = {
     "recipes/line-message": of_line,
     "start/typescript": of_typescript,
     "banks": of_banks,
-    "operations": of_operations,
     "sign-in": of_sign_in,
 }
 
