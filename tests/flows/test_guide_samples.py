@@ -195,4 +195,4 @@ def test_line_message_has_the_amount_and_a_link_to_the_payment_page(
 
 def test_packed_typescript_client_has_the_name_of_the_quickstart() -> None:
     version = json.loads((ROOT / "clients/typescript/package.json").read_text())["version"]
-    assert f"/tmp/thaiqr-{version}.tgz" in FILES["start/typescript"].read_text()
+    assert f"/tmp/thai-qr-payments-{version}.tgz" in FILES["start/typescript"].read_text()
