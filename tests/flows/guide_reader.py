@@ -26,6 +26,8 @@ PROGRAMS = {
     "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
     "python3": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
     "node": f'#!/bin/sh\nexec {executable.ROOT_DIR}/bin/node "$@"\n',
+    # `thaiqr-admin manage ...` of a deployment.
+    "thaiqr-admin": f'#!/bin/sh\ntest "$1" = manage && shift && exec {sys.executable} manage.py "$@"\n',
     "pip": INSTALLED,
     "npm": INSTALLED,
     "make": f'#!/bin/sh\nfor target; do grep -q "^$target:" {ROOT}/Makefile || exit 1; done\n',
