@@ -88,7 +88,7 @@ class RequestComparison:
     def __init__(self, stack: Stack, peer: Server, folder: Path) -> None:
         self.stack, self.folder = stack, folder
         self.servers = {OURS: Server(stack.port, stack.pids["web"]), PEER: peer}
-        self.database_url = stack.env["DATABASE_URL"]
+        self.database_url = stack.owner_url
         self.digest = secret_keys.digest(stack.secret_key)
         self.head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {stack.secret_key}\r\n".encode()
         self.payment_ids: list[str] = []

@@ -191,7 +191,7 @@ class ConsolePages:
 
 def write_staff_lists(stack: Stack, merchant_id: str, run: str, rows: int) -> None:
     """Write bank transactions, and a tenth as many exceptions."""
-    with bulk.connect(stack.env["DATABASE_URL"]) as connection, bulk.workers_paused(stack, connection):
+    with bulk.connect(stack.owner_url) as connection, bulk.workers_paused(stack, connection):
         for what, table, statement in STAFF_LISTS:
             with bulk.unindexed(connection, table, rows):
                 bulk.fill(connection, statement, rows, run, what=what, merchant=merchant_id)

@@ -24,7 +24,7 @@ class Floor:
     def __init__(self, stack: Stack, folder: Path, clients: int) -> None:
         """Record the life. Raises CalledProcessError."""
         self._clients = clients
-        server_url = stack.env["DATABASE_URL"]
+        server_url = stack.owner_url
         self.database_url = f"{server_url.rpartition('/')[0]}/{database_template.create(server_url)}"
         script = Script(self._record(stack))
         self._variables, self._path = script.variables, folder / "life.sql"

@@ -168,7 +168,7 @@ def _write(stack: Stack, measured: MeasuredList, rows: int, run: str) -> Merchan
     made = json.loads(stack.manage("create_merchant", "--name", name, "--mode", "test", "--json"))
     merchant_id = made["merchant_id"]
     history = MerchantHistory(measured, rows, run, made["secret_key"], merchant_id, owner=merchant_id)
-    with bulk.connect(stack.env["DATABASE_URL"]) as connection, bulk.workers_paused(stack, connection):
+    with bulk.connect(stack.owner_url) as connection, bulk.workers_paused(stack, connection):
         if measured.owner == "endpoint_id":
             history.owner = ids.new("wh_", bulk.NEWEST)
             connection.execute(ENDPOINT, [history.owner, merchant_id, bulk.NEWEST, bulk.NEWEST])
@@ -191,7 +191,7 @@ def _check_totals(stack: Stack, history: MerchantHistory) -> None:
         AND {history.list.counted} AND created_at BETWEEN %(start_date)s AND %(end_date)s"""
     unfiltered = dict.fromkeys(("type", "status", "event", "state", *ONE_ROW), None)
     always = {"start_date": "-infinity", "end_date": "infinity"}
-    with psycopg.connect(stack.env["DATABASE_URL"]) as connection:
+    with psycopg.connect(stack.owner_url) as connection:
         for name, query in history.filters():
             asked = {"owner": history.owner, **unfiltered, **always, **query}
             counted = connection.execute(count, asked).fetchone()

@@ -85,7 +85,7 @@ class LifeBenchmark:
     def check(self) -> None:
         """Compare the tables with what the shops saw, and run the audit. Raises NotMeasurable."""
         seen = sorted(self.lives.payment_ids)
-        with psycopg.connect(self.stack.env["DATABASE_URL"], autocommit=True) as connection:
+        with psycopg.connect(self.stack.owner_url, autocommit=True) as connection:
             with suppress(TimeoutError):
                 wait_until(
                     lambda: _ids(connection, WHOLE_LIVES, self._merchant_ids) == seen, RECORDED_SECONDS

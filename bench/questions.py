@@ -34,7 +34,7 @@ class Questioner:
 
     def __init__(self, stack: Stack) -> None:
         """Restart PostgreSQL with `pg_stat_statements`. Raises NotMeasurable if it is not installed."""
-        self._port, self._url = stack.port, stack.env["DATABASE_URL"]
+        self._port, self._url = stack.port, stack.owner_url
         with psycopg.connect(self._url, autocommit=True) as connection:
             found = "SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements'"
             if connection.execute(found).rowcount == 0:

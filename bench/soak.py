@@ -132,7 +132,7 @@ class Snapshot:
 
 
 def _snapshot(stack: Stack) -> Snapshot:
-    with psycopg.connect(stack.env["DATABASE_URL"]) as connection:
+    with psycopg.connect(stack.owner_url) as connection:
         wal_bytes, full_pages = connection.execute(WAL).fetchone() or (0, 0)
         found = {name: (rows, indexes, dead) for name, rows, indexes, dead in connection.execute(TABLES)}
     return Snapshot(int(wal_bytes), int(full_pages), found)

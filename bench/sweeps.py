@@ -175,7 +175,7 @@ class Sweeps:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.url = stack.env["DATABASE_URL"]
+        self.url = stack.owner_url
         with self._administrator() as connection:
             connection.execute("CREATE DATABASE sweeps")
         command = [sys.executable, "-m", "django", "migrate", "--verbosity", "0"]

@@ -18,9 +18,10 @@ from django.core.management import call_command
 from django.db import DatabaseError, ProgrammingError, connections
 
 from config.env import NO_DATABASE, invalid_variables
-from core import money, vault
+from core import clock, money, vault
 from core.postgres import sessions
 from operations import resealing
+from transfers import safe_mode
 
 MAX_TTL_HOURS = 8784
 MAX_WAITING_HOURS = 720
@@ -49,6 +50,7 @@ def refuse_wrong_settings() -> None:
     _run_checks()
     with suppress(ProgrammingError):  # without tables `/readyz` reports it
         resealing.write_key_check()
+        safe_mode.check(now=clock.now())
     _run_checks(Tags.database)  # somebody else may have written it, with other keys
 
 

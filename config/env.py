@@ -15,11 +15,13 @@ from django.core.exceptions import ImproperlyConfigured
 T = TypeVar("T")
 Network = IPv4Network | IPv6Network
 NO_DATABASE = "missing"
+# The variable with the address of the database for its owner, who migrates it.
+OWNER_URL = "MIGRATION_DATABASE_URL"
 # Each of these may come from a file instead, which NAME_FILE names: Docker and systemd keep secrets in files.
 SECRETS = (
     "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FALLBACKS", "IDEMPOTENCY_KEYS",
     "FIELD_ENCRYPTION_KEYS", "CLOSE_SIGNING_KEY", "MONITORING_TOKEN", "SANDBOX_BANK_SECRET",
-    "OMISE_SECRET_KEY",
+    "OMISE_SECRET_KEY", "MIGRATION_DATABASE_URL",
 )  # fmt: skip
 FILE_SUFFIX = "_FILE"
 LONGEST_FILE = 65_536

@@ -32,6 +32,8 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
 }
 
+MIGRATION_DATABASE_URL = env.str("MIGRATION_DATABASE_URL", "")  # of the owner; see `config.management`
+
 # --- what may be given --------------------------------------------------------------------------------
 SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])  # older keys; their sessions stay valid
 DEBUG = read_variable("DEBUG", env.bool, False)
@@ -113,6 +115,8 @@ SESSION_PARAMETERS = {
     "idle_in_transaction_session_timeout": "15s",
     "timezone": "UTC",
 }
+# Each commit waits for a standby, so a standby that takes over has all orders (`transfers.safe_mode`).
+SYNCHRONOUS_STANDBY = read_variable("SYNCHRONOUS_STANDBY", env.bool, False)
 DATABASE_PREPARE = read_variable("DATABASE_PREPARE", env.bool, True)  # 0 behind a pooler such as PgBouncer
 SESSION_OPTIONS = " ".join(f"-c {name}={value}" for name, value in SESSION_PARAMETERS.items())
 DATABASES["default"] |= {

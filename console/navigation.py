@@ -94,7 +94,7 @@ SECTIONS = (
     Section(
         "withdrawals",
         _("Withdrawals"),
-        ("withdrawals.withdrawal", "transfers.transfer"),
+        ("withdrawals.withdrawal", "transfers.transfer", "transfers.safemode"),
         ("transfers.transferevent",),
     ),
     Section("approvals", _("Approvals"), ("approvals.approval",)),

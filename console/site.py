@@ -21,6 +21,7 @@ from console.exports import page as exports_page
 from console.home import page
 from console.people import invitation_pages, sign_in, staff_sessions
 from console.reports import monthly_page
+from transfers import safe_mode
 
 # Pages before the second step of a login, and those of one's own account.
 SIGN_IN = (
@@ -109,4 +110,5 @@ class ConsoleSite(admin.AdminSite):
         """Add the menu, which is made only if a template shows it."""
         return super().each_context(request) | {
             "menu": SimpleLazyObject(lambda: navigation.menu(self, request)),
+            "safe_mode": SimpleLazyObject(safe_mode.current),
         }

@@ -26,6 +26,7 @@ from payments.models import CardCharge, Payment, PaymentStatus
 from reconciliation.inquiries import batches
 from reconciliation.models import BankTransaction
 from reconciliation.statements import import_jobs
+from transfers import safe_mode
 from transfers.models import OPEN_STATES as OPEN_TRANSFER_STATES
 from transfers.models import Transfer
 from webhooks.models import UNFINISHED_STATES, Delivery, UnnumberedEvent
@@ -136,5 +137,6 @@ class Scheduler(CeleryScheduler):
         try:
             close_old_connections()
             heartbeats.record(heartbeats.BEAT, now=now)
+            safe_mode.check(now=now)
         except DatabaseError as error:
             log.warning("the heartbeat of beat was not written: %s", type(error).__name__)

@@ -18,6 +18,7 @@ from core.http import ApiResponse
 from core.postgres import sessions
 from merchants.errors import AuthenticationFailed
 from operations import heartbeats, resealing
+from transfers import safe_mode
 from webhooks.delivery import metrics as deliveries
 
 View = Callable[[HttpRequest], HttpResponse]
@@ -83,6 +84,7 @@ def _checks(now: datetime) -> dict[str, dict[str, Any]]:
     for name, is_silent in heartbeats.silent(now=now).items():
         checks[name if name == heartbeats.BEAT else f"worker_{name}"] = {"ok": not is_silent}
     checks[CLOCK_CHECK] = _clock_check()
+    checks["safe_mode"] = _safe_mode_check()
     age = deliveries.oldest_due_seconds(now)
     checks["deliveries"] = {"ok": age < MAX_DUE_AGE.total_seconds(), "oldest_due_seconds": age}
     return checks
@@ -104,6 +106,13 @@ def _clock_check() -> dict[str, Any]:
     if abs(difference) > settings.CLOCK_WARNING_SECONDS:
         check["warning"] = "The clocks of application and database differ."
     return check
+
+
+def _safe_mode_check() -> dict[str, Any]:
+    """Safe mode waits for staff. All else works, so the service is ready."""
+    is_on = safe_mode.is_on()
+    warning = {"warning": "No money is sent until staff have compared it with the banks."}
+    return {"ok": True, "is_on": is_on, **(warning if is_on else {})}
 
 
 def _unapplied_migrations() -> int:

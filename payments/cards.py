@@ -22,10 +22,10 @@ from core.bulkhead import Bulkhead, BulkheadFull
 from ledger import accounts
 from merchants.models import Merchant, Mode
 from payments import services as payments
-from payments.errors import AcquirerNotConfigured, AcquirerUnavailable, TooManyCardPayments
+from payments.errors import AcquirerNotConfigured, AcquirerUnavailable, SafeModeOn, TooManyCardPayments
 from payments.models import CardCharge, ChargeState, Payment, PaymentStatus
 from payments.payers import Payer
-from transfers import circuit_breakers, history
+from transfers import circuit_breakers, history, safe_mode
 from transfers.circuit_breakers import Counterparty
 
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
@@ -42,6 +42,8 @@ MISSING_AFTER = timedelta(minutes=10)
 CHARGE_WITHIN = timedelta(seconds=30)
 # Most calls end within 2 s, and then a slot is free.
 RETRY_AFTER_SECONDS = 2
+# Staff end safe mode, which takes minutes or longer.
+SAFE_MODE_RETRY_SECONDS = 60
 _calls = Bulkhead()
 
 
@@ -83,9 +85,12 @@ def slot(purchase: Purchase) -> Iterator[None]:
 
     Raises AcquirerUnavailable while the circuit is open. Inquiries open it, but not charges, because a
     merchant can make a charge slow with a test token. Raises TooManyCardPayments at once if no slot is free,
-    because a waiting request would hold a thread.
+    because a waiting request would hold a thread. Raises SafeModeOn after a restore: the payer may have paid
+    before it.
     """
     now = clock.now()
+    if safe_mode.is_on():
+        raise SafeModeOn(retry_after=SAFE_MODE_RETRY_SECONDS)
     open_until = circuit_breakers.open_until(counterparty(purchase.charge.acquirer), now)
     if open_until is not None:
         raise AcquirerUnavailable(retry_after=ceil((open_until - now).total_seconds()))

@@ -68,3 +68,8 @@ class TooManyCardPayments(Busy):
 class AcquirerUnavailable(Busy):
     code = "acquirer_unavailable"
     message = "The acquirer does not answer at the moment. Nothing was stored; try again shortly."
+
+
+class SafeModeOn(Busy):
+    code = "safe_mode"
+    message = "The operator has paused card payments. Nothing was stored; try again later."

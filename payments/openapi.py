@@ -13,6 +13,7 @@ from payments.errors import (
     ExpiredCard,
     PaymentNotFound,
     ProcessingError,
+    SafeModeOn,
     TokenAlreadyUsed,
     TooManyCardPayments,
 )
@@ -97,6 +98,7 @@ create = Operation(
         BankNotConfigured,
         TooManyCardPayments,
         AcquirerUnavailable,
+        SafeModeOn,
     ),
     headers=(usual_amounts.HEADER,),
 )

@@ -52,9 +52,14 @@ class _TransferHandler:
 TRANSFER_HANDLER: TransferHandler = _TransferHandler()
 
 
-def store(payment: Payment, amount: int, now: datetime, **fields: Any) -> Refund:
-    """Store a refund of `amount` satang and its row of the history. The caller has reserved the money."""
-    refund_id = ids.new("ref_", now)
+def store(
+    payment: Payment, amount: int, now: datetime, *, refund_id: str | None = None, **fields: Any
+) -> Refund:
+    """Store a refund of `amount` satang and its row of the history. The caller has reserved the money.
+
+    refund_id: of a refund that a restore lost.
+    """
+    refund_id = refund_id or ids.new("ref_", now)
     row = transactions.record_refund(
         refund_id=refund_id,
         payment_id=payment.id,

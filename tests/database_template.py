@@ -8,11 +8,16 @@ import hashlib
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
+from psycopg.errors import DuplicateObject, UniqueViolation
 
+from config.devstack.postgres import SERVICE_ROLE, make_service_role
 from config.devstack.postgres_programs import find_programs
+from config.env import OWNER_URL
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "test_template"
@@ -48,6 +53,16 @@ def new_database(name: str) -> str:
     return os.environ["DATABASE_URL"].rpartition("/")[0] + "/" + name
 
 
+def service_url(owner_url: str) -> str:
+    """The same database for the role of web and workers, which is made on the first call."""
+    parts = urlsplit(owner_url)
+    assert parts.password
+    with suppress(DuplicateObject, UniqueViolation):  # another process was first
+        make_service_role(owner_url, parts.password)
+    address = f"{SERVICE_ROLE}:{parts.password}@{parts.hostname}:{parts.port}"
+    return parts._replace(netloc=address).geturl()
+
+
 def _digest() -> str:
     digest = hashlib.sha256()
     for path in sorted(path for pattern in SOURCES for path in ROOT.glob(pattern)):
@@ -57,7 +72,7 @@ def _digest() -> str:
 
 def _migrate(url: str) -> None:
     command = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "DATABASE_URL": url}, check=True)
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "DATABASE_URL": url, OWNER_URL: url}, check=True)
 
 
 def _keep(url: str, dump: Path) -> None:

@@ -38,6 +38,7 @@ MESSAGES = {
     "rate_limit_exceeded": "Too many requests with this key. Try again in {retry_after} s.",
     "reference_in_use": "QR code {id} has this reference and is open. Show it again, or expire it first.",
     "request_timeout": "The request body did not arrive in time.",
+    "safe_mode": "The operator has paused card payments. Nothing was stored; try again later.",
     "service_unavailable": "The service cannot answer right now. Try again shortly.",
     "token_already_used": "This token was already used. Create a new token for the card.",
     "too_many_card_payments": "Too many card payments are in progress. Nothing was stored; try again "

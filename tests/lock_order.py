@@ -65,6 +65,9 @@ UNORDERED_APPS = {
 }
 UNORDERED_MODELS = {
     "merchants.ApiKey",
+    "transfers.DatabaseIdentity",
+    "transfers.DatabaseMark",
+    "transfers.SafeMode",
     "merchants.BankConnection",
     "merchants.Merchant",
     "reconciliation.Backoff",

@@ -15,6 +15,7 @@ import requests
 
 from config.devstack import ports
 from config.devstack.instance import wipe
+from config.env import OWNER_URL
 from tests import database_template
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,7 +26,7 @@ POLL_SECONDS = 0.05
 # Settings of the test run that an instance must not inherit.
 OURS = (
     "DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "IDEMPOTENCY_KEYS", "FIELD_ENCRYPTION_KEYS",
-    "SANDBOX_BANK_SECRET",
+    "SANDBOX_BANK_SECRET", OWNER_URL,
 )  # fmt: skip
 
 
@@ -47,7 +48,9 @@ class Stack:
         It starts faster. Tests that kill PostgreSQL need an instance with its own.
         """
         stack = cls(folder, **settings)
-        stack.environ["DATABASE_URL"] = database_template.new_database(f"instance_{stack.port}")
+        owner_url = database_template.new_database(f"instance_{stack.port}")
+        stack.environ[OWNER_URL] = owner_url
+        stack.environ["DATABASE_URL"] = database_template.service_url(owner_url)
         return stack
 
     def __enter__(self) -> Self:
@@ -94,6 +97,11 @@ class Stack:
         return dict(line.split("=", 1) for line in lines)
 
     @property
+    def owner_url(self) -> str:
+        """The database for its owner. Web and workers have another role."""
+        return self.env.get(OWNER_URL) or self.env["DATABASE_URL"]
+
+    @property
     def demo(self) -> dict[str, str]:
         """`secret_key`, `admin_user` and `admin_password`."""
         known: dict[str, dict[str, str]] = json.loads((self.folder / "instance.json").read_text())
@@ -120,10 +128,10 @@ class Stack:
         gone = self.kill(name, number)
         wait_until(lambda: self.pids.get(name, gone) != gone, STOP_SECONDS)
 
-    def manage(self, *arguments: str) -> str:
-        """Run a management command on this instance; return its output."""
+    def manage(self, *arguments: str, given: str = "") -> str:
+        """Run a management command on this instance with this standard input; return its output."""
         command = [sys.executable, "manage.py", *arguments]
-        return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True)
+        return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True, input=given)
 
     def leftovers(self) -> list[int]:
         """The processes that carry this instance's folder in their environment or command line."""

@@ -11,6 +11,8 @@ UNCOUNTED_MODELS = {
     "audit_trail.ChainLink",
     "audit_trail.UnchainedRecord",
     "reconciliation.Backoff",
+    "transfers.DatabaseIdentity",
+    "transfers.DatabaseMark",
     "reconciliation.BankRateLimit",
     "reconciliation.Inquiry",
     "reconciliation.InquiryAnswer",

@@ -8,9 +8,11 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail.act_pages import ActPages
 from core import clock, personal_data
 from core.admin import ReadOnlyAdmin
-from transfers.models import OPEN_STATES, CircuitBreaker, Transfer, TransferEvent
+from transfers.models import OPEN_STATES, CircuitBreaker, SafeMode, Transfer, TransferEvent
+from transfers.safe_mode_acts import PAUSE_ACTS, SAFE_MODE_ACTS
 from transfers.schedule import OVERDUE_AFTER
 
 MAX_EVENTS_SHOWN = 50
@@ -77,3 +79,11 @@ class TransferEventAdmin(ReadOnlyAdmin):
 @admin.register(CircuitBreaker)
 class CircuitBreakerAdmin(ReadOnlyAdmin):
     list_display = ["route", "merchant_id", "failures", "openings", "first_failed_at", "open_until"]
+
+
+@admin.register(SafeMode)
+class SafeModeAdmin(ActPages, ReadOnlyAdmin):
+    list_display = ["cause", "started_at", "ended_at", "ended_by"]
+    ordering = ["-id"]
+    object_acts = SAFE_MODE_ACTS
+    list_acts = PAUSE_ACTS

@@ -9,6 +9,7 @@ from banks import TransferOrder, TransferPurpose
 from core import triggers, vault
 from core.columns import CausedRow, PublicId, PublicIdKey
 from core.state_machines import StateMachine
+from transfers.safe_mode_models import DatabaseIdentity, DatabaseMark, SafeMode, SafeModeCause
 
 
 class TransferState(models.TextChoices):

@@ -12,6 +12,8 @@ INQUIRY_DELAYS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 MIN_RESEND_SECONDS, MAX_RESEND_SECONDS = 5.0, 600.0
 # An order that must wait, such as for a merchant's debt, is tried again after 10 s.
 HOLD_SECONDS = 10.0
+# In safe mode a bank is asked every minute about an order that is queued here.
+LOOK_UP_SECONDS = 60.0
 # Staff should ask the bank about a transfer without a result for 15 minutes.
 OVERDUE_AFTER = timedelta(minutes=15)
 
@@ -27,6 +29,10 @@ def resend_delay(age: timedelta) -> timedelta:
 
 def hold_delay() -> timedelta:
     return _delay(HOLD_SECONDS)
+
+
+def look_up_delay() -> timedelta:
+    return _delay(LOOK_UP_SECONDS)
 
 
 def _delay(seconds: float) -> timedelta:

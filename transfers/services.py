@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from django.db import transaction
 from django.db.models import F
@@ -28,7 +28,7 @@ from core.due_work import DueWork
 from core.state_machines import transition_where
 from merchants import bank_connections
 from merchants.errors import BankNotConfigured
-from transfers import circuit_breakers, history, schedule
+from transfers import circuit_breakers, history, safe_mode, schedule, sent_orders
 from transfers.circuit_breakers import Counterparty
 from transfers.models import CANCELABLE_STATES, OPEN_STATES, Transfer, TransferEventType, TransferState
 
@@ -162,6 +162,7 @@ def run_due(
     Several runs at once are safe. A crash anywhere leads to an inquiry, never to a second sending.
     """
     count = 0
+    safe_mode.check(now=now())
     for route in Transfer.objects.due_routes(purpose, now()):
         claim_rows, make_calls = partial(claim, purpose, route, now), partial(_make_calls, handler, now)
         count += _work.run(f"{purpose} {route}", claim_rows, make_calls, limit=limit - count)
@@ -181,12 +182,14 @@ def claim(purpose: TransferPurpose, route: str, now: Callable[[], datetime], lim
 def _make_calls(handler: TransferHandler, now: Callable[[], datetime], claimed: Sequence[Transfer]) -> None:
     prepared = [(transfer, _prepare_call(transfer, handler, now())) for transfer in claimed]
     calls = [(transfer, call) for transfer, call in prepared if call is not None]
-    answers = parallel.run_all_timed([call for _, call in calls], default=TransferResult("unknown"))
+    answers = parallel.run_all_timed([call.run for _, call in calls], default=TransferResult("unknown"))
     silences = []
-    for (transfer, _), answer in zip(calls, answers, strict=True):
-        was_sent = transfer.state == TransferState.QUEUED  # when it was claimed
+    for (transfer, call), answer in zip(calls, answers, strict=True):
         try:
-            record_answer(transfer, answer.result, handler, was_sent=was_sent, now=now())
+            if call.is_look_up:
+                apply_look_up(transfer.id, answer.result, handler, now=now())
+            else:
+                record_answer(transfer, answer.result, handler, was_sent=call.is_sending, now=now())
         except Exception:
             log.exception("the bank's answer about transfer %s could not be stored", transfer.id)
         is_silent = circuit_breakers.is_failure(answer.result.status, answer.seconds)
@@ -194,17 +197,26 @@ def _make_calls(handler: TransferHandler, now: Callable[[], datetime], claimed: 
     circuit_breakers.record_calls(silences, now=now())
 
 
-def _prepare_call(
-    transfer: Transfer, handler: TransferHandler, now: datetime
-) -> Callable[[], TransferResult] | None:
+class _Call(NamedTuple):
+    """A call to a bank. is_look_up: an inquiry about an order that is still queued here."""
+
+    run: Callable[[], TransferResult]
+    is_sending: bool = False
+    is_look_up: bool = False
+
+
+def _prepare_call(transfer: Transfer, handler: TransferHandler, now: datetime) -> _Call | None:
     """Return the call to make, if any. After an error the transfer is due again when its lease ends."""
     try:
         config = bank_connections.credentials_of(transfer.merchant_id)
         sender, order = banks.sender(transfer.route, config), transfer.order
         if transfer.state == TransferState.SUBMITTED:
-            return lambda: sender.inquire(order)
+            return _Call(lambda: sender.inquire(order))
+        if safe_mode.is_on():
+            return _Call(lambda: sender.inquire(order), is_look_up=True)
         if submit(transfer.id, handler, now=now):
-            return lambda: sender.send(order)
+            sent_orders.note(transfer.id)
+            return _Call(lambda: sender.send(order), is_sending=True)
     except Exception:
         log.exception("transfer %s could not be prepared", transfer.id)
     return None
@@ -212,9 +224,13 @@ def _prepare_call(
 
 @transaction.atomic
 def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
-    """Submit a queued order before the call. Returns False if it must not be sent: held, or not queued."""
+    """Submit a queued order before the call.
+
+    Returns False if it must not be sent: held, not queued, or safe mode is on. This is the last look at safe
+    mode, in the transaction that decides to send.
+    """
     transfer = _lock(order_id, handler)
-    if transfer.state != TransferState.QUEUED:
+    if transfer.state != TransferState.QUEUED or safe_mode.is_on():
         return False
     if handler.is_held(order_id, now=now):
         _postpone(transfer, now)
@@ -232,6 +248,28 @@ def _postpone(transfer: Transfer, now: datetime) -> None:
     Transfer.objects.filter(pk=transfer.pk).update(due_at=now + schedule.hold_delay(), lease_until=None)
     if history.last_event_type(transfer.id) != TransferEventType.HELD:
         history.record_event(transfer.id, TransferEventType.HELD, at=now)
+
+
+@transaction.atomic
+def apply_look_up(order_id: str, result: TransferResult, handler: TransferHandler, *, now: datetime) -> None:
+    """Apply a bank's answer about an order that is queued here, in safe mode.
+
+    If the bank knows it, it was sent before the restore. "Unknown" proves nothing: it is asked again.
+    """
+    transfer = _lock(order_id, handler)
+    if transfer.state != TransferState.QUEUED:
+        return
+    history.record_event(order_id, TransferEventType.INQUIRY, at=now, answer=result.status)
+    if result.status in ("unknown", "not_sent"):
+        due_at = now + schedule.look_up_delay()
+        Transfer.objects.filter(pk=order_id).update(due_at=due_at, lease_until=None)
+        return
+    log.warning("%s has order %s, which this database had not sent", transfer.route, order_id)
+    due_at = now + schedule.inquiry_delay(0)
+    history.transition(transfer, TransferState.SUBMITTED, at=now, submitted_at=now, due_at=due_at)
+    handler.on_submitted(order_id, now=now)
+    if result.status != "processing":
+        complete(order_id, result, handler, now=now)
 
 
 def record_answer(

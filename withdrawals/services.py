@@ -28,14 +28,23 @@ from withdrawals.shapes import withdrawal_object
 
 
 @transaction.atomic
-def create(*, merchant: Merchant, now: datetime, amount: int, bank_account: str, **fields: Any) -> Withdrawal:
+def create(
+    *,
+    merchant: Merchant,
+    now: datetime,
+    amount: int,
+    bank_account: str,
+    withdrawal_id: str | None = None,
+    **fields: Any,
+) -> Withdrawal:
     """Reserve `amount` satang and queue the transfer.
 
+    withdrawal_id: of a withdrawal that a restore lost.
     Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
     """
     route = transfers.checked_route(accounts.bank(merchant.bank))
     payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
-    withdrawal_id = ids.new("wd_", now)
+    withdrawal_id = withdrawal_id or ids.new("wd_", now)
     withdrawal = Withdrawal(
         id=withdrawal_id,
         merchant=merchant,

@@ -32,7 +32,7 @@ def has_separate_workers() -> bool:
     return value == "1"
 
 
-def environment(instance: Instance, database_url: str, redis_url: str) -> dict[str, str]:
+def environment(instance: Instance, databases: Mapping[str, str], redis_url: str) -> dict[str, str]:
     """Return the settings: from the environment, or else those that the instance stores."""
     is_new = "SECRET_KEY" not in instance.state
     secret_key = instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50))
@@ -55,8 +55,14 @@ def environment(instance: Instance, database_url: str, redis_url: str) -> dict[s
         **LOOPBACK_WEBHOOK_SETTINGS,
     }
     value = {name: os.environ[name] for name in settings if name in os.environ}
-    urls = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-    return {**settings, **value, **urls, "PORT": str(port()), "DATA_DIR": str(instance.folder)}
+    return {
+        **settings,
+        **value,
+        **databases,
+        "REDIS_URL": redis_url,
+        "PORT": str(port()),
+        "DATA_DIR": str(instance.folder),
+    }
 
 
 def write_env_file(folder: Path, environ: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres_programs import (
@@ -22,8 +23,10 @@ from config.devstack.postgres_programs import (
 )
 from config.devstack.processes import command_of, wait_for_end
 from config.devstack.programs import Account, Program
+from core.postgres.roles import APPLICATION, REPORTS
 
 ROLE = "app"
+SERVICE_ROLE = "service"  # what `operations.database_roles` grants to the application
 DATABASE = "thai_qr_payments"
 BUILTIN_LOCALE_MAJOR = 17
 # The services log failed statements; the server logs only fatal errors.
@@ -39,10 +42,20 @@ class Cluster:
     port: int
     password: str
     options: Sequence[str] = ()
+    service_password: str = ""
 
     @property
     def url(self) -> str:
-        return f"postgres://{ROLE}:{self.password}@{LOOPBACK}:{self.port}/{DATABASE}"
+        """The database for its owner, who migrates it."""
+        return self._url(ROLE, self.password)
+
+    @property
+    def service_url(self) -> str:
+        """The database for web and workers, after `make_service_role`."""
+        return self._url(SERVICE_ROLE, self.service_password)
+
+    def _url(self, role: str, password: str) -> str:
+        return f"postgres://{role}:{password}@{LOOPBACK}:{self.port}/{DATABASE}"
 
     @property
     def data(self) -> Path:
@@ -111,6 +124,18 @@ class Cluster:
         except psycopg.OperationalError:
             return False
         return True
+
+
+def make_service_role(owner_url: str, password: str) -> None:
+    """Create the login of web and workers on a server, if there is none. Migrations grant what it may do."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
+        for group in {APPLICATION, REPORTS} - known:
+            connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(group)))
+        if SERVICE_ROLE not in known:
+            create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
+            names = sql.Identifier(SERVICE_ROLE), sql.Literal(password), sql.Identifier(APPLICATION)
+            connection.execute(create.format(*names))
 
 
 def _initdb(programs: Path, data: Path, password_file: str, account: Account | None) -> None:

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from config.devstack.forked_process import ForkedProcess
+from config.env import OWNER_URL, database_url
 from config.parent_process import exit_with_parent
 from config.workers import ALL, BEAT_ARGUMENTS, WORKERS, arguments_for
 
@@ -114,9 +115,13 @@ def import_application(environ: Mapping[str, str]) -> None:
     gc.freeze()
 
 
+# Of a database in the settings.
+ADDRESS_FIELDS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+
+
 def migrate() -> Program:
     """Bring the tables up to date."""
-    return Program("migrate", target=partial(_call_command, "migrate", "--no-input", "--skip-checks", "-v0"))
+    return Program("migrate", target=_migrate)
 
 
 def web() -> Program:
@@ -134,6 +139,15 @@ def workers(*, are_separate: bool) -> list[Program]:
         for name, worker in WORKERS.items()
     ]
     return [*separate, Program("beat", target=partial(_celery, *BEAT_ARGUMENTS)), bank]
+
+
+def _migrate() -> None:
+    """Migrate as the owner of the tables, which web and workers are not."""
+    from django.db import connection
+
+    owner = database_url(OWNER_URL, {})
+    connection.settings_dict.update({name: owner[name] for name in ADDRESS_FIELDS if name in owner})
+    _call_command("migrate", "--no-input", "--skip-checks", "-v0")
 
 
 def _call_command(*arguments: str) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 from config.devstack.environment import environment, has_separate_workers, port, write_env_file
 from config.devstack.instance import Instance
 from config.devstack.ports import LOOPBACK
-from config.devstack.postgres import Cluster
+from config.devstack.postgres import Cluster, make_service_role
 from config.devstack.programs import import_application, manage, migrate, web, workers
 from config.devstack.supervisor import Supervisor, print_text
 from config.devstack.valkey import Valkey
+from config.env import OWNER_URL
 
 SAMPLE = {"amount": 10000, "currency": "THB", "reference": "order-1"}
 
@@ -42,6 +43,8 @@ def banner(url: str, folder: str, demo: Mapping[str, str]) -> str:
     return TEXT.format(url=url, folder=folder, sample=json.dumps(SAMPLE), **demo)
 
 
+# Of web, workers and commands; of `migrate`.
+DATABASE_SETTINGS = ("DATABASE_URL", OWNER_URL)
 SERVER_SECONDS = 30.0
 READY_SECONDS = 60.0
 # The most sessions: web and worker threads, tools, and room for a second web server.
@@ -71,16 +74,25 @@ class Stack:
         """Start the servers that are not given; return the settings."""
         return environment(
             self.instance,
-            os.environ.get("DATABASE_URL") or self._postgres(),
+            self._given_databases() or self._postgres(),
             os.environ.get("REDIS_URL") or self._valkey(),
         )
 
-    def _postgres(self) -> str:
-        password = self.instance.secret("postgres_password", secrets.token_hex)
-        cluster = Cluster(self.instance.folder, self.instance.port("postgres"), password, POSTGRES_OPTIONS)
+    def _given_databases(self) -> dict[str, str]:
+        """The addresses from the environment: of the service, and of the owner if that is another."""
+        return {name: os.environ[name] for name in DATABASE_SETTINGS if os.environ.get(name)}
+
+    def _postgres(self) -> dict[str, str]:
+        owner, service = (
+            self.instance.secret(name, secrets.token_hex)
+            for name in ("postgres_password", "postgres_service_password")
+        )
+        port = self.instance.port("postgres")
+        cluster = Cluster(self.instance.folder, port, owner, POSTGRES_OPTIONS, service)
         self.supervisor.keep(cluster.prepare())
         self.supervisor.wait_until(cluster.is_ready, SERVER_SECONDS, "PostgreSQL")
-        return cluster.url
+        make_service_role(cluster.url, service)
+        return dict(zip(DATABASE_SETTINGS, (cluster.service_url, cluster.url), strict=True))
 
     def _valkey(self) -> str:
         password = self.instance.secret("valkey_password", secrets.token_hex)

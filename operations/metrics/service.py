@@ -22,6 +22,7 @@ from operations.metrics.families import (
 )
 from operations.models import ProcessReport
 from request_log.models import DroppedRequests
+from transfers import safe_mode
 
 PROCESS_LABELS = ("host", "process", "pid")
 _CONNECTIONS = """
@@ -37,6 +38,7 @@ def read(now: datetime) -> Iterator[Metric]:
         "Database clock minus process clock, in seconds.",
         health.clock_difference(),
     )
+    yield gauge("safe_mode", "1 while no money is sent, such as after a restore.", float(safe_mode.is_on()))
     yield from _connections()
     yield from _processes()
     yield _silent_parts(now)

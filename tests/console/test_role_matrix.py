@@ -41,7 +41,7 @@ from tests.reconciliation.claims.builders import claim_of
 from tests.staff_acts import send_act
 from tests.webhooks.builders import make_endpoint
 from tests.withdrawals.builders import withdrawn
-from transfers.models import Transfer
+from transfers.models import SafeMode, SafeModeCause, Transfer
 from webhooks.models import Delivery, Endpoint
 from withdrawals.models import Withdrawal
 
@@ -56,6 +56,7 @@ ACTION_PERMISSIONS = {
 MAY_CHANGE_NOTHING = {
     "never-arrived",
     "arrived",
+    "resume",
     "skip-pause",
     "replay",
     "enable",
@@ -139,6 +140,7 @@ class World:
         seller.paid()
         withdrawn(shop, amount=101)
         withdrawn(shop, amount=103)
+        self.safe_mode = SafeMode.objects.create(cause=SafeModeCause.BY_STAFF, started_at=clock.now())
         limit(100)
         withdrawn(shop, amount=102)
         self.approval = Approval.objects.latest("requested_at")
@@ -161,6 +163,7 @@ class World:
             **{("merchants.apikey", slug): shop.merchant.keys.get().pk for slug in ("roll", "revoke")},
             **{("merchants.merchant", each.slug): live.merchant.pk for each in BANK_ACTS},
             ("console.loginthrottle", "lift"): "user:somsri",
+            ("transfers.safemode", "resume"): self.safe_mode.pk,
         }
         now = clock.now()
         account = payout_accounts.add(

@@ -29,10 +29,10 @@ def test_new_instance_has_a_separate_idempotency_key_secret(
     for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS"):
         monkeypatch.delenv(name, raising=False)
     with Instance(folder) as instance:
-        made = environment(instance, "postgres://x", "redis://x")
+        made = environment(instance, {"DATABASE_URL": "postgres://x"}, "redis://x")
         assert made["SECRET_KEY"] not in made["IDEMPOTENCY_KEYS"]
         assert len(made["IDEMPOTENCY_KEYS"].split(",")) == 1
-        assert environment(instance, "postgres://x", "redis://x") == made
+        assert environment(instance, {"DATABASE_URL": "postgres://x"}, "redis://x") == made
 
 
 def test_upgraded_instance_keeps_the_secret_key_as_older_idempotency_key(
@@ -42,7 +42,9 @@ def test_upgraded_instance_keeps_the_secret_key_as_older_idempotency_key(
         monkeypatch.delenv(name, raising=False)
     with Instance(folder) as instance:
         instance.remember("SECRET_KEY", "of the older release")
-        newest, *older = environment(instance, "postgres://x", "redis://x")["IDEMPOTENCY_KEYS"].split(",")
+        newest, *older = environment(instance, {"DATABASE_URL": "postgres://x"}, "redis://x")[
+            "IDEMPOTENCY_KEYS"
+        ].split(",")
         assert (len(newest) > 50, older) == (True, ["of the older release"])
 
 

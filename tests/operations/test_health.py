@@ -31,7 +31,7 @@ def test_readyz_is_200_when_all_checks_pass(heartbeats_recorded: None) -> None:
     assert set(response.json()["checks"]) == {
         "database", "database_sessions", "migrations", "encryption_keys", "beat", "worker_default",
         "worker_webhooks", "worker_cards", "worker_transfers", "worker_inquiries", "deliveries",
-        "clock",
+        "clock", "safe_mode",
     }  # fmt: skip
 
 

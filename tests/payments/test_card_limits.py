@@ -25,7 +25,7 @@ from tests.error_messages import check_error
 from tests.payments.card_builders import PATH, error_of, events, inquire, request
 from tests.tables import count_rows
 from tests.webhook_receiver import Reply
-from transfers import circuit_breakers
+from transfers import circuit_breakers, safe_mode
 from transfers.models import CircuitBreaker
 
 CALLS = 4
@@ -216,3 +216,15 @@ def test_charge_answer_that_cannot_be_stored_does_not_stop_other_inquiries(
     assert inquire() == 2
     assert dict(CardCharge.objects.values_list("pk", "state"))[broken] == "submitted"
     assert CardCharge.objects.filter(state="pending").count() == 1
+
+
+def test_card_is_not_charged_in_safe_mode(card_shop: Shop) -> None:
+    safe_mode.pause(reason="A restore", now=clock.now())
+    before = count_rows()
+    refused = card_shop.post(PATH, request(), key="order-1")
+    assert error_of(refused) == (503, "safe_mode", "api_error")
+    check_error(refused.json(), "safe_mode")
+    assert int(refused.headers["Retry-After"]) == cards.SAFE_MODE_RETRY_SECONDS
+    assert count_rows() == before
+    safe_mode.resume(reason="Compared", now=clock.now())
+    assert card_shop.post(PATH, request(), key="order-1").json()["status"] == "succeeded"

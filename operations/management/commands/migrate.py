@@ -3,6 +3,7 @@
 - It waits for a lock for two seconds only: what comes after it in the queue of the lock waits as long. Then
   it gives up its place, and tries again after a pause.
 - Two that run at once take turns.
+- New tables get their grants.
 - Its statements have no time limit, because an index of a large table takes minutes.
 """
 
@@ -15,6 +16,8 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
+
+from operations import database_roles
 
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 3.0
@@ -35,7 +38,10 @@ class Command(migrate.Command):
         for number in range(1, TRIES + 1):
             try:
                 with self._alone(connection):
-                    return super().handle(*args, **options)
+                    shown = super().handle(*args, **options)
+                    if not (options["plan"] or options["check_unapplied"]):
+                        database_roles.grant_if_roles_exist()
+                    return shown
             except OperationalError as error:
                 if not isinstance(error.__cause__, LockNotAvailable):
                     raise

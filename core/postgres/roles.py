@@ -1,0 +1,3 @@
+"""The names of the roles that `operations.database_roles` grants to."""
+
+APPLICATION, REPORTS = "thaiqr_app", "thaiqr_reports"

@@ -1,0 +1,117 @@
+"""Roles of the database: the owner migrates, the application works, reports read.
+
+Both roles are groups without a login. A login becomes a member: `CREATE ROLE web LOGIN PASSWORD '...' IN ROLE
+thaiqr_app`. What the application may do to a table comes from the rules of its model: an operation that a
+trigger always refuses is not granted. So a new table needs no list, and a rule holds twice.
+"""
+
+import re
+from collections.abc import Iterator
+
+from django.apps import apps
+from django.db import connection, transaction
+from django.db.models import Model
+
+from core import triggers
+from core.postgres.roles import APPLICATION, REPORTS
+from core.triggers import Refuse
+
+# A trigger of these types has a condition of its own.
+CONDITIONAL = (triggers.ReadOnly, triggers.Transitions)
+# Reports see no column that proves or opens anything. `core.vault` names sealed columns by their suffix.
+HIDDEN_COLUMNS = re.compile(r".*(_sealed|_fingerprint|digest)|password|session|form_token")
+HIDDEN_TABLES = {
+    "console_exportpart",  # lists with names of customers
+    "console_staffsession",
+    "idempotency_idempotencykey",
+    "operations_encryptionkeycheck",
+    "transfers_databaseidentity",
+    "transfers_databasemark",
+}
+
+
+class RolesMissing(Exception):
+    """The roles do not exist, and this user may not create roles."""
+
+
+def application_privileges(table: str) -> list[str]:
+    """What the application may do to a table. It reads those without a model, such as views."""
+    model = _models().get(table)
+    if model is None:
+        return ["SELECT"]
+    refused = {str(part) for rule in _refusals(model) for part in str(rule.operation).split(" OR ")}
+    return [each for each in ("SELECT", "INSERT", "UPDATE", "DELETE") if each not in refused]
+
+
+def report_columns(table: str, columns: list[str]) -> list[str]:
+    """Those of the columns that reports may read: none of a table that is not ours or is hidden."""
+    if table in HIDDEN_TABLES or table not in _models():
+        return []
+    return [each for each in columns if not HIDDEN_COLUMNS.fullmatch(each)]
+
+
+def create() -> None:
+    """Create the roles that do not exist. Raises RolesMissing."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT rolcreaterole OR rolsuper FROM pg_roles WHERE rolname = current_user")
+        (may_create,) = cursor.fetchone()
+        for role in {APPLICATION, REPORTS} - _existing():
+            if not may_create:
+                raise RolesMissing
+            cursor.execute(f"CREATE ROLE {role} NOLOGIN")
+
+
+@transaction.atomic
+def grant() -> None:
+    """Give the roles exactly these privileges in this database. Running it again changes nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute("; ".join(statements()))
+
+
+def statements() -> Iterator[str]:
+    """The SQL of all grants."""
+    yield f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {APPLICATION}, {REPORTS}"
+    yield f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {APPLICATION}, {REPORTS}"
+    yield f"GRANT USAGE ON SCHEMA public TO {APPLICATION}, {REPORTS}"
+    yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {APPLICATION}"
+    for table, columns in tables().items():
+        yield f'GRANT {", ".join(application_privileges(table))} ON "{table}" TO {APPLICATION}'
+        if readable := report_columns(table, columns):
+            quoted = ", ".join(f'"{each}"' for each in readable)
+            yield f'GRANT SELECT ({quoted}) ON "{table}" TO {REPORTS}'
+
+
+def tables() -> dict[str, list[str]]:
+    """The tables and views of this database and their columns, which may be those of an older release."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT relname, array_agg(attname ORDER BY attnum)
+               FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+               WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v')
+                   AND NOT relispartition
+               GROUP BY relname ORDER BY relname"""
+        )
+        return dict(cursor.fetchall())
+
+
+def grant_if_roles_exist() -> None:
+    """What `migrate` does for new tables."""
+    if _existing() == {APPLICATION, REPORTS}:
+        grant()
+
+
+def _existing() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [[APPLICATION, REPORTS]])
+        return {name for (name,) in cursor.fetchall()}
+
+
+def _models() -> dict[str, type[Model]]:
+    return {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
+
+
+def _refusals(model: type[Model]) -> Iterator[Refuse]:
+    """The triggers that refuse an operation on the table whatever the row has."""
+    for rule in getattr(model._meta, "triggers", ()):
+        if isinstance(rule, Refuse) and not isinstance(rule, CONDITIONAL) and rule.condition is None:
+            yield rule

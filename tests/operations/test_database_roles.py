@@ -1,0 +1,134 @@
+"""What the roles of the database may do, asked of PostgreSQL itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+
+from core.postgres.roles import APPLICATION, REPORTS
+from operations import database_roles
+from tests.sqlstates import NOT_ALLOWED, sqlstate
+
+pytestmark = pytest.mark.django_db
+# Rows are only added. If a table leaves this list, its history can be changed.
+ADDED_ONLY = {
+    "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
+    "ledger_journal", "operations_dailyclose", "payments_chargeanswer", "reconciliation_inquiryanswer",
+    "reconciliation_resolution", "reconciliation_slipcheck", "refunds_claimtry",
+    "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
+    "webhooks_eventsequence",
+}  # fmt: skip
+# Rows change by their rules and are never deleted.
+KEPT = {
+    "approvals_approval", "approvals_payoutaccount", "ledger_account", "merchants_apikey",
+    "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
+    "reconciliation_return", "reconciliation_statement", "reconciliation_statementline",
+    "refunds_claimlink", "refunds_refund", "refunds_refundreversal", "transactions_transaction",
+    "transfers_safemode", "transfers_transfer", "withdrawals_withdrawal",
+}  # fmt: skip
+# They have no model.
+READ_ONLY = {"django_migrations", "reconciliation_open_exceptions"}
+# Words in the names of columns that prove or open something, and columns with such a name that do not.
+SECRET_WORDS = ("password", "secret", "sealed", "digest", "session", "token", "fingerprint")
+NO_SECRETS = {"webhooks_endpoint.previous_secret_until"}
+
+
+@pytest.fixture(autouse=True)
+def granted() -> None:
+    call_command("database_roles", stdout=StringIO())
+
+
+@contextmanager
+def acting_as(role: str) -> Iterator[None]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL ROLE {role}")
+        yield
+        cursor.execute("RESET ROLE")
+
+
+def tables_without(privilege: str) -> set[str]:
+    """The tables of which the application lacks a privilege, apart from those that it only reads."""
+    with connection.cursor() as cursor:
+        found = {}
+        for table in database_roles.tables():
+            cursor.execute("SELECT has_table_privilege(%s, %s, %s)", [APPLICATION, table, privilege])
+            (found[table],) = cursor.fetchone()
+    return {table for table, is_granted in found.items() if not is_granted} - READ_ONLY
+
+
+def test_application_can_neither_update_nor_delete_rows_that_are_only_added() -> None:
+    assert tables_without("UPDATE") == ADDED_ONLY | {"ledger_pendingentry"}
+    assert tables_without("DELETE") == ADDED_ONLY | KEPT
+
+
+def test_application_reads_and_adds_to_every_table_and_truncates_none() -> None:
+    assert tables_without("SELECT") == tables_without("INSERT") == set()
+    assert tables_without("TRUNCATE") == set(database_roles.tables()) - READ_ONLY
+
+
+def test_application_has_no_ddl() -> None:
+    for statement in (
+        "CREATE TABLE mine (id int)",
+        "ALTER TABLE ledger_entry DISABLE TRIGGER ALL",
+        "DROP TABLE ledger_entry",
+        "TRUNCATE payments_payment",
+        "SET session_replication_role = replica",
+        "CREATE OR REPLACE FUNCTION ledger_of_mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "UPDATE ledger_entry SET amount = 1",
+        "INSERT INTO django_migrations (app, name, applied) VALUES ('a', 'b', now())",
+    ):
+        with acting_as(APPLICATION):
+            assert sqlstate(statement) == NOT_ALLOWED, statement
+
+
+def test_reports_read_every_table_without_secrets_and_change_nothing() -> None:
+    readable = columns_of(REPORTS)
+    assert {column for column in readable if any(word in column for word in SECRET_WORDS)} == NO_SECRETS
+    hidden = {*database_roles.HIDDEN_TABLES, *READ_ONLY}
+    assert {column.partition(".")[0] for column in readable} == {*database_roles.tables()} - hidden
+    with acting_as(REPORTS):
+        assert sqlstate("SELECT id, amount, status FROM payments_payment") is None
+        for statement in (
+            "SELECT password FROM auth_user",
+            "SELECT secret_sealed FROM console_secondfactor",
+            "SELECT * FROM console_staffsession",
+            "UPDATE payments_payment SET status = 'succeeded'",
+            "INSERT INTO django_content_type (app_label, model) VALUES ('a', 'b')",
+            "DELETE FROM webhooks_delivery",
+        ):
+            assert sqlstate(statement) == NOT_ALLOWED, statement
+
+
+def columns_of(role: str) -> set[str]:
+    """The columns that a role may read, such as `payments_payment.amount`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT table_name || '.' || column_name FROM information_schema.columns
+               WHERE table_schema = 'public'
+                   AND has_column_privilege(%s, table_name, column_name, 'SELECT')""",
+            [role],
+        )
+        return {column for (column,) in cursor.fetchall()}
+
+
+def test_grants_are_the_same_when_they_are_repeated() -> None:
+    def grants() -> list[tuple[object, ...]]:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT relname, relacl::text FROM pg_class WHERE relkind IN ('r', 'S', 'p') ORDER BY 1"
+            )
+            return list(cursor.fetchall())
+
+    before = grants()
+    database_roles.grant()
+    assert grants() == before
+
+
+def test_printed_sql_is_what_the_command_runs() -> None:
+    printed = call_command("database_roles", "--print", stdout=StringIO())
+    assert f'GRANT SELECT, INSERT ON "ledger_entry" TO {APPLICATION}' in printed
+    with connection.cursor() as cursor:
+        cursor.execute(printed)

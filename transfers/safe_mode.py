@@ -1,0 +1,208 @@
+"""Safe mode: after a restore no money is sent until staff have compared the orders with their banks.
+
+A restored database does not have the newest orders. It believes that it must still send them, and merchants
+may ask for them again. Three things tell a restored database from the one that sent the orders:
+
+- A copied row has another transaction (`xmin`) than the original. So each restored dump is found, also one
+  that is loaded into the same database.
+- A restored data directory begins a new timeline of the write-ahead log. So does a standby that takes over.
+- Redis has the last sent orders (`transfers.sent_orders`). A disk that was put back does not have them.
+
+Safe mode stops what is sent. Inquiries go on, also about orders that this database believes unsent.
+See docs/decisions/79-safe-mode.md.
+"""
+
+import logging
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
+from core import request_context, rows
+from transfers import sent_orders
+from transfers.models import (
+    SafeMode,
+    SafeModeCause,
+    Transfer,
+    TransferEvent,
+    TransferEventType,
+    TransferState,
+)
+
+log = logging.getLogger("transfers")
+# What identifies a database, apart from the content of its tables. On a standby the timeline is unknown.
+_HERE = """
+    SELECT (SELECT system_identifier FROM pg_control_system()) AS system_identifier,
+           (SELECT oid::bigint FROM pg_database WHERE datname = current_database()) AS database_oid,
+           CASE WHEN NOT pg_is_in_recovery()
+               THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+           END AS timeline
+"""
+_READ = f"""
+    SELECT EXISTS (SELECT FROM transfers_safemode WHERE ended_at IS NULL),
+           mark.installation,
+           identity.mark_xmin = mark.xmin::text::bigint
+               AND identity.system_identifier = here.system_identifier
+               AND identity.database_oid = here.database_oid,
+           identity.timeline = coalesce(here.timeline, identity.timeline),
+           CASE WHEN mark.id IS NULL
+               THEN EXISTS (SELECT FROM transfers_transfer WHERE submitted_at IS NOT NULL)
+           END
+    FROM ({_HERE}) AS here
+    LEFT JOIN transfers_databasemark AS mark ON true
+    LEFT JOIN transfers_databaseidentity AS identity ON true
+"""  # noqa: S608  # no values
+# A new id of the installation begins a new list of sent orders, so that the old one proves nothing any more.
+_WRITE_MARK = """
+    INSERT INTO transfers_databasemark (id, installation) VALUES (1, gen_random_uuid())
+    ON CONFLICT (id) DO UPDATE SET installation = excluded.installation
+"""
+_WRITE_IDENTITY = f"""
+    INSERT INTO transfers_databaseidentity (id, mark_xmin, system_identifier, database_oid, timeline)
+    SELECT 1, mark.xmin::text::bigint, here.system_identifier, here.database_oid, here.timeline
+    FROM transfers_databasemark AS mark, ({_HERE}) AS here
+    ON CONFLICT (id) DO UPDATE SET mark_xmin = excluded.mark_xmin, timeline = excluded.timeline,
+        system_identifier = excluded.system_identifier, database_oid = excluded.database_oid
+"""  # noqa: S608  # no values
+
+
+class NotInSafeMode(Exception):
+    """Money is sent as usual: there is nothing to resume."""
+
+
+class OrdersNotInquired(Exception):
+    """Banks were not asked yet about `count` orders that this database believes unsent."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__(count)
+
+
+class _State(NamedTuple):
+    """is_same, is_same_timeline: None without a mark. was_used: without a mark, whether orders were sent."""
+
+    is_open: bool
+    installation: UUID | None
+    is_same: bool | None
+    is_same_timeline: bool | None
+    was_used: bool | None
+
+    @property
+    def is_new(self) -> bool:
+        """No order was ever sent from here."""
+        return self.installation is None and not self.was_used
+
+    @property
+    def cause(self) -> SafeModeCause | None:
+        """What is wrong with this database, as far as it knows itself."""
+        if self.is_new:
+            return None
+        if not self.is_same:
+            return SafeModeCause.COPY
+        return None if self.is_same_timeline else SafeModeCause.NEW_TIMELINE
+
+
+def is_on() -> bool:
+    """Whether no money may be sent. One statement, in the transaction that would send it."""
+    state = _read()
+    return state.is_open or state.cause is not None
+
+
+def check(*, now: datetime) -> bool:
+    """Begin safe mode if this database was restored. Returns whether safe mode is on.
+
+    Each process calls it at its start, beat every 5 s, and each run of transfers.
+    """
+    state = _read()
+    if state.is_open:
+        return True
+    if state.is_new:
+        _accept()
+        return False
+    missing = sent_orders.missing_here(str(state.installation))
+    cause = state.cause
+    if cause == SafeModeCause.NEW_TIMELINE and settings.SYNCHRONOUS_STANDBY and missing == []:
+        log.warning("a standby took over and has every sent order: money is sent as before")
+        _accept()
+        return False
+    if cause is None and missing:
+        cause = SafeModeCause.LOST_ORDERS
+    if cause is None:
+        return False
+    _begin(cause, missing or [], now=now)
+    return True
+
+
+def current() -> SafeMode | None:
+    """The period of safe mode that has not ended."""
+    return SafeMode.objects.filter(ended_at=None).first()
+
+
+def pause(*, reason: str, now: datetime) -> SafeMode:
+    """Begin safe mode on purpose, such as before a promotion, or after a disk was put back."""
+    with recorded(Act.TRANSFERS_PAUSED, reason=reason) as recording:
+        _begin(SafeModeCause.BY_STAFF, [], now=now)
+        recording.row = period = SafeMode.objects.get(ended_at=None)
+    return period
+
+
+def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> SafeMode:
+    """End safe mode: staff have compared the orders with the banks. Queued orders are due at once.
+
+    Raises NotInSafeMode, OrdersNotInquired.
+    """
+    if not check(now=now):
+        raise NotInSafeMode
+    with transaction.atomic():
+        period = SafeMode.objects.select_for_update().filter(ended_at=None).first()
+        if period is None:
+            raise NotInSafeMode
+        if is_inquiry_needed and (count := not_inquired(period)):
+            raise OrdersNotInquired(count)
+        with recorded(Act.TRANSFERS_RESUMED, period, reason=reason):
+            ended_by = request_context.current().actor
+            SafeMode.objects.filter(pk=period.pk).update(ended_at=now, ended_by=ended_by)
+            _accept()
+        Transfer.objects.filter(state=TransferState.QUEUED, lease_until=None).update(due_at=now)
+    log.warning("%s ended safe mode: money is sent again", ended_by)
+    return period
+
+
+def waiting_orders() -> int:
+    """How many orders are sent when safe mode ends, unless their bank has them."""
+    return Transfer.objects.filter(state=TransferState.QUEUED).count()
+
+
+def not_inquired(period: SafeMode) -> int:
+    """Of these, how many banks were not asked since safe mode began."""
+    inquired = TransferEvent.objects.filter(
+        type=TransferEventType.INQUIRY,
+        created_at__gte=period.started_at,
+        transfer__state=TransferState.QUEUED,
+    )
+    waiting = Transfer.objects.filter(state=TransferState.QUEUED)
+    return waiting.exclude(pk__in=inquired.values("transfer")).count()
+
+
+def _read() -> _State:
+    return _State(*rows.run(_READ, []).fetchone())
+
+
+def _begin(cause: SafeModeCause, lost_orders: list[str], *, now: datetime) -> None:
+    period = SafeMode(
+        cause=cause, started_at=now, lost_orders="\n".join(lost_orders), **request_context.columns()
+    )
+    SafeMode.objects.bulk_create([period], ignore_conflicts=True)
+    log.error("safe mode: no money is sent. %s", period.get_cause_display())
+
+
+@transaction.atomic
+def _accept() -> None:
+    """Make this database the one that sends orders."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITE_MARK)
+        cursor.execute(_WRITE_IDENTITY)
