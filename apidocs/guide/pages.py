@@ -82,6 +82,7 @@ SECTIONS = (
         (
             Page("banks", "Go live at a bank", "connecting a live merchant to its bank"),
             Page("operations", "Operations", "production, monitoring, and the work of staff"),
+            Page("restore", "Backups and restores", "backups, restores, safe mode, the drill"),
             Page("settings", "Settings", "each setting with its default and unit"),
             Page("alerts", "Alerts", "what to do about each alert"),
             Page("staff-tasks", "Daily tasks", "the tasks of staff in the console, step by step"),
