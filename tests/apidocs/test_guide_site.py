@@ -113,3 +113,4 @@ def test_other_files_are_not_in_the_guide(client: Client, name: str) -> None:
 @pytest.mark.parametrize("path", ["/", "/guide/"])
 def test_root_leads_to_the_guide(client: Client, path: str) -> None:
     assert client.get(path)["Location"] == "/guide"
+    assert client.post(path).json()["error"]["code"] == "method_not_allowed"
