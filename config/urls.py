@@ -142,7 +142,7 @@ urlpatterns = [
     path("guide/", to_guide),
     path("guide/search.json", guide.search),
     path("guide/<path:name>", guide.guide),
-    path("", to_guide),
+    path("", guide.root),
 ]
 handler400 = "core.api.bad_request"
 handler404 = "core.api.not_found"

@@ -1,11 +1,12 @@
 """The guide: its pages, the Markdown and the programs that they are made of, and what its search reads."""
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 
 from apidocs.guide.pages import FOLDER, HOME, PAGES, PROGRAMS, SECTIONS, Page, neighbours
 from apidocs.guide.rendering import document
 from apidocs.guide.search_index import search_index
+from core import api
 from core.api import get_or_head_only
 from core.http import JSON
 
@@ -50,3 +51,10 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
     for name, value in PAGE_HEADERS.items():
         response.headers[name] = value
     return response
+
+
+def root(request: HttpRequest) -> HttpResponse:
+    """Lead a browser to the guide. For programs the root is no resource."""
+    if request.method in api.SAFE_METHODS and "text/html" in request.headers.get("Accept", ""):
+        return redirect("guide")
+    return api.not_found(request)

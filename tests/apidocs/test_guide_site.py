@@ -110,7 +110,8 @@ def test_other_files_are_not_in_the_guide(client: Client, name: str) -> None:
     assert client.get(f"/guide/{name}").status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/", "/guide/"])
-def test_root_leads_to_the_guide(client: Client, path: str) -> None:
-    assert client.get(path)["Location"] == "/guide"
-    assert client.post(path).json()["error"]["code"] == "method_not_allowed"
+def test_root_leads_a_browser_to_the_guide_and_is_no_resource(client: Client) -> None:
+    assert client.get("/", headers={"Accept": "text/html,*/*;q=0.8"})["Location"] == "/guide"
+    assert client.get("/guide/")["Location"] == "/guide"
+    assert client.get("/").json()["error"]["code"] == "not_found"
+    assert client.post("/guide/").json()["error"]["code"] == "method_not_allowed"
