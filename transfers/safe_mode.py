@@ -50,7 +50,8 @@ _READ = f"""
                AND identity.database_oid = here.database_oid,
            identity.timeline = coalesce(here.timeline, identity.timeline),
            CASE WHEN mark.id IS NULL
-               THEN EXISTS (SELECT FROM transfers_transfer WHERE submitted_at IS NOT NULL)
+               THEN (SELECT id FROM transfers_transfer WHERE submitted_at IS NOT NULL ORDER BY id LIMIT 1)
+                   IS NOT NULL
            END
     FROM ({_HERE}) AS here
     LEFT JOIN transfers_databasemark AS mark ON true
