@@ -67,7 +67,7 @@ CONFIRMED_PERMISSIONS = {
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",
     "reconciliation.credit_exception", "reconciliation.return_excess_exception",
     "reconciliation.confirm_banktransaction",
-    "transfers.complete_transfer",
+    "transfers.complete_transfer", "transfers.resume_transfers",
 }  # fmt: skip
 
 

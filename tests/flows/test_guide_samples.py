@@ -25,14 +25,14 @@ README = ROOT / "README.md"
 FILES = {name: page.file for name, page in PAGES.items()} | {"the README": README}
 NEEDED = {"start/php": "php", "start/go": "go"}
 OWN_RECEIVER = {"recipes/web-shop", "the README"}
-# Its commands install packages and change the machine.
+# Its commands, and those of the page about restores, install packages and change the machine.
 OPERATIONS = "operations"
 # Samples that are not run: output whose values differ each time, and the first lines of a message.
 SHOWN = {"json", "text", "http", guide_reader.OUTPUT}
 # Parts of programs and a table, which tests/flows/test_guide.py runs.
 TUTORIAL = {("webhooks-tutorial", language) for language in ("python", "js", "php", "go", "sql")}
 # The message to LINE is looked at in a test of its own.
-NOT_HERE = {"recipes/line-message", OPERATIONS}
+NOT_HERE = {"recipes/line-message", OPERATIONS, "restore"}
 RUN = [
     name
     for name, file in FILES.items()

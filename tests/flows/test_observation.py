@@ -147,7 +147,7 @@ def test_measurements_are_exported_as_metrics(observed: Observed) -> None:
 
 
 def run_sql(observed: Observed, sql: str) -> None:
-    with psycopg.connect(observed.stack.environ["DATABASE_URL"], autocommit=True) as connection:
+    with psycopg.connect(observed.stack.owner_url, autocommit=True) as connection:
         connection.execute(sql)
 
 
