@@ -92,7 +92,6 @@ def _route(prefix: str, tail: str, viewset: Any, actions: dict[str, str]) -> URL
     return route
 
 
-to_guide = api.get_or_head_only(RedirectView.as_view(pattern_name="guide"))
 urlpatterns = [
     *(_route(prefix, *row) for prefix in (THAI_PREFIX, PLAIN_PREFIX) for row in API_ROUTES),
     # The interface shows these two without a version as well.
@@ -139,7 +138,7 @@ urlpatterns = [
     path("docs", views.page),
     path("docs/try", views.trial_page),
     path("guide", guide.guide, name="guide"),
-    path("guide/", to_guide),
+    path("guide/", guide.with_slash),
     path("guide/search.json", guide.search),
     path("guide/<path:name>", guide.guide),
     path("", guide.root),

@@ -53,6 +53,12 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
     return response
 
 
+@get_or_head_only
+def with_slash(request: HttpRequest) -> HttpResponse:
+    """The guide has one address."""
+    return redirect("guide")
+
+
 def root(request: HttpRequest) -> HttpResponse:
     """Lead a browser to the guide. For programs the root is no resource."""
     if request.method in api.SAFE_METHODS and "text/html" in request.headers.get("Accept", ""):
