@@ -67,7 +67,8 @@ def _tables(body: dict[str, Any]) -> Iterator[tuple[str, str, Sums]]:
 def _columns(name: str) -> list[Column]:
     first = _("Merchant") if name == "merchant" else _("Account")
     labels = (_("Opening"), _("In"), _("Out"), _("Closing"))
-    return [Column(first, 0.4), *(Column(label, 0.15, is_number=True) for label in labels)]
+    # An account has a type and an id, which must not be cut: `unconfirmed:mch_...` has 43 characters.
+    return [Column(first, 0.46), *(Column(label, 0.135, is_number=True) for label in labels)]
 
 
 def _rows(name: str, found: Sums) -> Iterator[list[str]]:

@@ -23,6 +23,7 @@ from audit_trail import chain
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from core import clock
+from core.pdf import Document
 from operations.daily_close import closing, document, signing, totals
 from operations.daily_close.closing import NotClosable
 from operations.daily_close.signing import NoSigningKey
@@ -235,6 +236,13 @@ def test_print_has_the_totals_of_the_signed_text(busy_shop: Shop, day: date, noo
             assert " ".join([each[name], *amounts]) in text
     assert f"{day} 00:00:00 – {day} 23:59:59" in text
     assert "ยอดยกมา" in printed(made, HTTP_ACCEPT_LANGUAGE="th")
+
+
+def test_print_never_cuts_an_account(noon: datetime) -> None:
+    account = "unconfirmed:mch_6TLvcz6eLgHUQVY7BCm4G3ROHJU"
+    paper = Document("Daily close", at=noon, language="en")
+    paper.table(document._columns("account"), [[account, "0.00", "0.00", "0.00", "0.00"]], has_sum=False)
+    assert account in PdfReader(io.BytesIO(paper.content())).pages[0].extract_text()
 
 
 def test_print_has_what_proves_the_signed_text(
