@@ -40,7 +40,9 @@ class SilentQueues:
     def _run(self) -> None:
         # A worker that starts has not had the time for a heartbeat.
         self._stopping.wait(heartbeats.SILENT_AFTER.total_seconds())
-        with ThreadPoolExecutor(thread_name_prefix="silent queues") as pool:
+        # A thread for each task, so that one that waits for a bank or a merchant delays no other.
+        threads = len(self.app.conf.beat_schedule)
+        with ThreadPoolExecutor(threads, thread_name_prefix="silent queues") as pool:
             while not self._stopping.is_set():
                 close_old_connections()
                 queues = self._silent()
