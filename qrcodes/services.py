@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -94,11 +95,8 @@ def _reference1(merchant: Merchant) -> str:
 
 def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
     """Find a code of this merchant, or of any merchant for its public picture. Raises QrCodeNotFound."""
-
-    def read() -> QrCode | None:
-        found = rows.fetch_with(QrCode, "payment", id=qr_code_id)
-        return found if merchant is None or found is None or found.merchant_id == merchant.id else None
-
+    where = {"id": qr_code_id} if merchant is None else {"id": qr_code_id, "merchant_id": merchant.id}
+    read = partial(rows.fetch_with, QrCode, "payment", **where)
     return ids.find(qr_code_id, "qr_", read, QrCodeNotFound)
 
 
