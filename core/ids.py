@@ -3,7 +3,7 @@
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
@@ -24,6 +24,16 @@ T = TypeVar("T")
 def new(prefix: str, at: datetime) -> str:
     """A new id such as `pay_...`. Ids of a later second sort later."""
     return prefix + _time(_seconds(at)) + random_text(BODY_LENGTH - TIME_LENGTH)
+
+
+def new_together(prefix: str, times: Sequence[datetime]) -> list[str]:
+    """A new id for each time. Together they take a third of the time."""
+    length = BODY_LENGTH - TIME_LENGTH
+    chance = random_text(length * len(times))
+    return [
+        prefix + _time(_seconds(at)) + chance[number * length : (number + 1) * length]
+        for number, at in enumerate(times)
+    ]
 
 
 def first(prefix: str, at: datetime) -> str:

@@ -28,7 +28,7 @@ from request_log.models import DroppedRequests, Idempotency, RequestRecord
 
 log = logging.getLogger("request_log")
 PREFIX = "rlg_"
-# The columns of a record, in the order of `_row`.
+# The columns of a record, in the order of `_rows`.
 COLUMNS = (
     "id", "merchant_id", "created_at", "key_id", "method", "route", "path", "status", "error_code",
     "duration_ms", "idempotency", "request_id", "payment_id", "address", "request_body", "response_body",
@@ -184,19 +184,18 @@ def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> F
 def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
     """The rows to store. Only the first requests and the first refusals of each merchant have bodies."""
     counts: Counter[tuple[str, bool]] = Counter()
-    for each in records:
+    times = [clock.of_nanoseconds(each.ended_at) for each in records]
+    for each, record_id, ended_at in zip(records, ids.new_together(PREFIX, times), times, strict=True):
         kind = (each.merchant_id, each.status >= 400)
         counts[kind] += 1
-        yield _row(each, has_bodies=counts[kind] <= MAX_BODIES_PER_MERCHANT)
+        has_bodies = counts[kind] <= MAX_BODIES_PER_MERCHANT
+        yield (record_id, each.merchant_id, ended_at, *_row(each, has_bodies=has_bodies))
 
 
 def _row(made: FinishedRequest, *, has_bodies: bool) -> tuple[Any, ...]:
-    """The values of COLUMNS. A model instance for each request would double the cost of the log."""
-    context, ended_at = made.context, clock.of_nanoseconds(made.ended_at)
+    """The values of COLUMNS from `key_id` on. A model instance would double the cost of the log."""
+    context = made.context
     return (
-        ids.new(PREFIX, ended_at),
-        made.merchant_id,
-        ended_at,
         context.actor.removeprefix("key:")[:16],
         made.method[:8],
         f"/{made.route}"[:120] if made.route else "",

@@ -40,6 +40,15 @@ def test_hundred_thousand_ids_of_one_second_are_unique() -> None:
     assert len({ids.new("pay_", NOON) for _ in range(100_000)}) == 100_000
 
 
+def test_ids_made_together_are_unique_and_keep_their_times() -> None:
+    times = [NOON + timedelta(seconds=second) for second in range(1000)] * 2
+    made = ids.new_together("rlg_", times)
+    assert len(set(made)) == len(times)
+    assert all(ids.looks_right(each, "rlg_") for each in made)
+    assert all(ids.first("rlg_", at) <= each < ids.first("rlg_", at + timedelta(seconds=1))
+               for each, at in zip(made, times, strict=True))  # fmt: skip
+
+
 def test_fork_makes_other_ids_than_its_parent() -> None:
     ids.new("pay_", NOON)  # reads random bytes ahead
     reader, writer = os.pipe()

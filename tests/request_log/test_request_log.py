@@ -99,8 +99,8 @@ def test_payment_of_a_request_is_in_its_path_or_in_a_body(
         request.resolver_match = resolve(path)
     request._body, request.merchant_id = sent, "mch_x"  # type: ignore[attr-defined]
     made = recorders._finished(request, HttpResponse(answered), 0.001)
-    row = dict(zip(recorders.COLUMNS, recorders._row(made, has_bodies=False), strict=True))
-    assert row["payment_id"] == found
+    (row,) = recorders._rows([made])
+    assert dict(zip(recorders.COLUMNS, row, strict=True))["payment_id"] == found
 
 
 def test_only_the_first_requests_and_refusals_of_a_merchant_have_bodies(
