@@ -1,8 +1,8 @@
-"""`python -m bench.log_driver <pairs> <requests>`: create codes with the request log on and off in turn.
+"""`python -m bench.log_driver <turns> <requests>`: create codes, and measure the request log apart.
 
 It is a process with the settings of the instance, and calls the WSGI application itself. The secret key is in
-the environment variable KEY. Prints JSON: for each pair the microseconds of processor time a code, with the
-log and without it.
+the environment variable KEY. Prints JSON: for each turn the microseconds of processor time a code, in all and
+of the log. A difference of turns with the log and without it would be smaller than their noise.
 """
 
 import argparse
@@ -11,14 +11,12 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 # Standard output is for the result.
 os.environ["LOG_STREAM"] = "stderr"
 
-from django.conf import settings
+from django.http import HttpRequest, HttpResponse
 
 from bench.comparison import BODY
 from bench.shops import CREATE_PATH
@@ -28,47 +26,50 @@ from core import ids
 from request_log.recorder import RECORDER
 
 WARM_UP = 300
-ON, OFF = 30, 0  # days
-# Short turns, because the speed of a machine changes from one tenth of a second to the next.
-TURN = 25
+
+
+class TimedLog:
+    """The log's work for requests and for its writes. A write happens at the end of a turn."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._record, self._write = RECORDER.record, RECORDER.write
+        RECORDER.record = self.record  # type: ignore[method-assign]
+        # The thread of the recorder would write in the middle of a turn.
+        RECORDER._start_writer = lambda: None  # type: ignore[method-assign]
+
+    def record(self, request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+        started = time.thread_time()
+        self._record(request, response, seconds)
+        self.seconds += time.thread_time() - started
+
+    def write(self) -> None:
+        started = time.thread_time()
+        self._write()
+        self.seconds += time.thread_time() - started
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.log_driver", description=__doc__)
-    parser.add_argument("pairs", type=int)
+    parser.add_argument("turns", type=int)
     parser.add_argument("requests", type=int)
     given = parser.parse_args()
     # As in a web worker.
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
-    _turn(ON, WARM_UP)
-    _write()
-    print(json.dumps([_pair(given.requests) for _ in range(given.pairs)]))
+    timed = TimedLog()
+    _turn(timed, WARM_UP)
+    print(json.dumps([_turn(timed, given.requests) for _ in range(given.turns)]))
 
 
-def _pair(requests: int) -> tuple[float, float]:
-    """A code with the log, and without it: medians of turns of both. The log is written at the end."""
-    figures: dict[int, list[float]] = {ON: [], OFF: []}
-    for number in range(requests // TURN):
-        for days in (ON, OFF) if number % 2 else (OFF, ON):
-            figures[days].append(_turn(days, TURN) / TURN)
-    return median(figures[ON]) + _write() / requests, median(figures[OFF])
-
-
-def _turn(days: int, requests: int) -> float:
-    """Make codes. Returns microseconds of processor time of this process."""
-    settings.REQUEST_LOG_RETENTION_DAYS = days
-    return _time_of(lambda: [_create() for _ in range(requests)])
-
-
-def _write() -> float:
-    return _time_of(RECORDER.write)
-
-
-def _time_of(call: Callable[[], Any]) -> float:
+def _turn(timed: TimedLog, requests: int) -> tuple[float, float]:
+    """The processor time of this process for each code, and the part of the log."""
+    timed.seconds = 0.0
     started = time.process_time()
-    call()
-    return (time.process_time() - started) * 1e6
+    for _ in range(requests):
+        _create()
+    timed.write()
+    return (time.process_time() - started) / requests * 1e6, timed.seconds / requests * 1e6
 
 
 def _create() -> None:

@@ -75,14 +75,14 @@ def footprint(result: Footprint) -> str:
 
 
 def log_cost(result: LogCost) -> str:
-    """Microseconds of processor time a code, and the share of the log."""
-    low, middle, high = result.added
+    """Processor time of a code, and the part of the request log."""
+    low, middle, high = result.log
     rows: list[Cells] = [
-        ("  make a code, without the log, us", _number(result.without, 0)),
-        ("  added by the log, us", _number(middle, 0)),
-        ("    a quarter of the pairs below", _number(low, 0)),
-        ("    a quarter of the pairs above", _number(high, 0)),
-        ("  added by the log, %", _number(100 * result.share, 1)),
+        ("  make a code, us", _number(result.code, 0)),
+        ("  of it the log, us", _number(middle, 1)),
+        ("    a quarter of the turns below", _number(low, 1)),
+        ("    a quarter of the turns above", _number(high, 1)),
+        ("  of it the log, %", _number(100 * result.share, 1)),
     ]
     return _table(("the request log", ""), rows, (40, 10))
 
