@@ -16,7 +16,7 @@ from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
-from core import measurements, strict_json, telemetry
+from core import measurements, strict_json, telemetry, tls
 from core.deadlines import Deadline, Watchdog
 from core.strict_json import JsonRefused
 
@@ -98,6 +98,7 @@ def _send(
     """Raises NotSent, NoResponse."""
     with requests.Session() as session, ExitStack() as stack:
         session.trust_env = not is_internal
+        options.setdefault("verify", tls.ca_file())
         session.mount("https://", DeadlineAdapter(deadline, stack))
         session.mount("http://", DeadlineAdapter(deadline, stack))
         try:

@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, ProgrammingError, connections
 
 from config.env import NO_DATABASE, invalid_variables
-from core import clock, money, vault
+from core import clock, money, tls, vault
 from core.postgres import sessions
 from operations import resealing
 from transfers import safe_mode
@@ -155,6 +155,8 @@ SETTING_RULES = [
         "600 by default; 0 turns it off."),
     SettingRule(51, "MONITORING_TOKEN", lambda text: not text or len(text) >= MIN_TOKEN_LENGTH, "is short",
         f"Use at least {MIN_TOKEN_LENGTH} random characters, or none."),
+    SettingRule(29, "CA_BUNDLE", lambda path: not path or tls.has_certificates(path),
+        "is no file of certificates that can be read", "A file of authorities in PEM, or none."),
     SettingRule(60, "WEBHOOKS_PER_MERCHANT", lambda n: n >= 1, "admits none", "20 by default; at least 1."),
     SettingRule(90, "LATE_TOLERANCE_SECONDS", lambda n: 0 <= n <= MAX_TOLERANCE_SECONDS, "is out of range",
         "Seconds, 0 by default; an hour at most."),

@@ -81,6 +81,7 @@ EXPIRY_EVENTS = read_variable("EXPIRY_EVENTS", env.bool, True)  # an expired cod
 PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.
 ALLOW_PLAINTEXT_BACKENDS = read_variable("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
+CA_BUNDLE = env.str("CA_BUNDLE", "")  # a file; empty: the public certificate authorities
 MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
 REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of all staff
 # A session of the console without requests ends after this.

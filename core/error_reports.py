@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from core import request_context
+from core import request_context, tls
 from core.logs import redact
 from core.postgres.availability import is_unavailable
 
@@ -29,6 +29,7 @@ def start(process: str) -> None:
 
     sentry_sdk.init(
         dsn=settings.SENTRY_DSN,
+        ca_certs=tls.ca_file(),
         release=settings.VERSION,
         # Its integrations would read requests, statements and users.
         default_integrations=False,

@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from core import clock, due_work, rows
+from core import clock, due_work, rows, tls
 from sandbox.models import CallbackState, SandboxCallback
 
 log = logging.getLogger("sandbox")
@@ -115,6 +115,7 @@ def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
             headers=headers,
             timeout=(CONNECT_SECONDS, READ_SECONDS),
             allow_redirects=False,
+            verify=tls.ca_file(),
             stream=True,  # only the status is needed, and the body could be endless
         )
         response.close()

@@ -6,11 +6,12 @@ from functools import partial
 import requests
 from django.conf import settings
 from django.db import DatabaseError
-from requests.exceptions import RequestException, SSLError, Timeout
+from requests.exceptions import SSLError, Timeout
 
 import banks
 from banks import parallel
 from config.deployment.findings import Finding, ok, problem, warning
+from core import tls
 from core.vault import CannotOpen
 from merchants import bank_connections
 from merchants.models import BankConnection
@@ -60,11 +61,11 @@ def _finding(name: str, url: str, reason: str) -> Finding:
 def _reason(url: str) -> str:
     """Why the address gives no answer; empty if it does."""
     try:
-        requests.head(url, timeout=SECONDS, allow_redirects=False)
+        requests.head(url, timeout=SECONDS, allow_redirects=False, verify=tls.ca_file())
     except SSLError:
         return "its certificate is refused"
     except Timeout:
         return SILENT
-    except RequestException:
+    except OSError:  # all other errors of requests, or an unreadable CA_BUNDLE
         return "it cannot be reached"
     return ""

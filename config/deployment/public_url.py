@@ -9,18 +9,23 @@ from django.conf import settings
 
 from config.checks import is_local
 from config.deployment.findings import Finding, ok, problem, warning
+from core import tls
 
 SECONDS = 5.0
 RENEW_DAYS = 14
 REACH_ADVICE = (
     "Check DNS, the proxy and the firewall. Some networks do not let a machine call its own public address."
 )
+TRUST_ADVICE = (
+    "Let the proxy send a valid certificate with its whole chain (fullchain.pem). If it is of your own "
+    "authority, set CA_BUNDLE: until then test payments stay pending."
+)
 
 
 def findings(now: datetime) -> list[Finding]:
     parts = urlsplit(settings.BASE_URL)
     host = parts.hostname or ""
-    if not host:
+    if not host or not tls.has_certificates(tls.ca_file()):
         return []  # the settings say so
     if parts.scheme == "https":
         return over_tls(host, parts.port or 443, now)
@@ -30,14 +35,14 @@ def findings(now: datetime) -> list[Finding]:
 
 
 def over_tls(host: str, port: int, now: datetime) -> list[Finding]:
-    connection = HTTPSConnection(host, port, timeout=SECONDS, context=ssl.create_default_context())
+    trusted = ssl.create_default_context(cafile=tls.ca_file())
+    connection = HTTPSConnection(host, port, timeout=SECONDS, context=trusted)
     try:
         connection.connect()
         found = [certificate(connection.sock, now)]
         return [*found, health_check(connection)]
     except ssl.SSLCertVerificationError as error:
-        advice = "Let the proxy send a valid certificate with its whole chain (fullchain.pem)."
-        return [problem("BASE_URL TLS", f"the certificate is refused: {error.verify_message}", advice)]
+        return [problem("BASE_URL TLS", f"the certificate is refused: {error.verify_message}", TRUST_ADVICE)]
     except (OSError, HTTPException) as error:
         return [warning("BASE_URL", f"cannot be reached from here: {error}", REACH_ADVICE)]
     finally:

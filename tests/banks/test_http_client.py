@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from banks import http_client
 from banks.http_client import NoResponse, NotSent
@@ -66,6 +67,23 @@ def test_endless_tls_response_is_ended_at_deadline(tmp_path: Path, name: str) ->
             verify=str(authority.ca_file),
         )
     assert bank.names == ["localhost"]
+
+
+def test_bank_with_a_certificate_of_an_own_authority_is_trusted_by_setting(
+    tmp_path: Path, settings: Settings
+) -> None:
+    authority = Authority(tmp_path)
+    answer = replies(HEAD + b"Content-Length: 2\r\n\r\n{}")
+
+    def ask() -> int:
+        with listening(answer, tls=authority.server("localhost")) as bank:
+            url = bank.url(host="localhost", scheme="https")
+            return http_client.request("GET", url, bank="test", timeout=TIMEOUT, is_internal=True).status
+
+    with pytest.raises(NoResponse):
+        ask()
+    settings.CA_BUNDLE = str(authority.ca_file)
+    assert ask() == 200
 
 
 def test_default_deadline_is_sum_of_timeouts() -> None:

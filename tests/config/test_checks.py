@@ -44,6 +44,8 @@ def found_errors() -> list[CheckMessage]:
         ("REQUEST_LOG_RETENTION_DAYS", 10**9, "ten years"),
         ("WEBHOOK_ATTEMPT_RETENTION_DAYS", 10**9, "ten years"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
+        ("CA_BUNDLE", "/missing.pem", "in PEM"),
+        ("CA_BUNDLE", __file__, "in PEM"),
         ("CARD_CONCURRENCY", 0, "1 to 64"),
         ("CARD_CONCURRENCY", 65, "1 to 64"),
         ("LATE_TOLERANCE_SECONDS", -1.0, "an hour"),

@@ -316,10 +316,10 @@ def https_server(folder: Path, days: int, status: int = 200) -> Iterator[tuple[i
     ],
 )
 def test_certificate_and_health_of_the_public_address_are_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, status: int, levels: list[Level]
+    tmp_path: Path, settings: Settings, days: int, status: int, levels: list[Level]
 ) -> None:
     with https_server(tmp_path, days, status) as (port, certificate):
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        settings.CA_BUNDLE = str(certificate)
         found = public_url.over_tls("127.0.0.1", port, datetime.now(UTC))
     assert [each.level for each in found] == levels
 
@@ -330,11 +330,21 @@ def test_untrusted_certificate_is_a_problem(tmp_path: Path) -> None:
         (found,) = public_url.over_tls("127.0.0.1", port, datetime.now(UTC))
     assert (found.level, found.subject) == (Level.PROBLEM, "BASE_URL TLS")
     assert "self" in found.found
+    assert "CA_BUNDLE" in found.advice
 
 
 def test_public_address_that_cannot_be_reached_is_a_warning() -> None:
     (found,) = public_url.over_tls("127.0.0.1", 1, NOW)
     assert found.level == Level.WARNING
+
+
+def test_unreadable_ca_bundle_is_named_and_ends_no_other_check(settings: Settings, tmp_path: Path) -> None:
+    settings.CA_BUNDLE, settings.BASE_URL = str(tmp_path / "missing.pem"), "https://127.0.0.1:1"
+    assert [each.found for each in configuration.findings() if "CA_BUNDLE" in each.found] == [
+        "CA_BUNDLE is no file of certificates that can be read."
+    ]
+    assert public_url.findings(NOW) == []
+    assert [each.level for each in counterparties.reach({"https://127.0.0.1:1": "scb"})] == [Level.WARNING]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-import certifi
-
 from core.deadlines import Deadline
+from core.tls import ca_file
 from webhooks.http import url_check
 from webhooks.http.connection_pool import ConnectionPool
 from webhooks.http.connections import Connection, PeerNotAllowed, Route
@@ -96,7 +95,7 @@ async def post(
     """
     started = time.monotonic()
     try:
-        route = await _route(url, policy, timeouts, resolver, tls or tls_context(), merchant_id)
+        route = await _route(url, policy, timeouts, resolver, tls or tls_context(ca_file()), merchant_id)
         connection, response = await _send(route, body, headers)
     except PostFailed as failure:
         peer = str(failure.peer) if failure.peer else None
@@ -113,14 +112,14 @@ async def post(
 
 
 @lru_cache(maxsize=8)
-def tls_context(ca_file: str | None = None) -> ssl.SSLContext:
-    """The TLS settings of this process, which take 15 ms to load; `ca_file` replaces the public CAs.
+def tls_context(authorities: str) -> ssl.SSLContext:
+    """The TLS settings that trust the authorities in this file. They take 15 ms to load.
 
     `ssl.create_default_context` is not used, because it would write session keys to $SSLKEYLOGFILE.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_verify_locations(cafile=ca_file or certifi.where())
+    context.load_verify_locations(cafile=authorities)
     return context
 
 
