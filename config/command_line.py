@@ -10,6 +10,7 @@ import secrets
 import sys
 from argparse import REMAINDER, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from config import workers
@@ -22,6 +23,7 @@ ENV_LINE = re.compile(r"(?P<name>[A-Z][A-Z0-9_]*)=(?P<quote>[\"']?)(?P<value>.*)
 
 
 def web(options: Namespace) -> None:
+    _leave_closed_folder()
     from config import server
 
     server.serve(server.APPLICATION)
@@ -68,6 +70,14 @@ def new_secrets(options: Namespace) -> None:
         sys.stdout.write(f"{name}={secrets.token_urlsafe(50)}\n")
     for name in ("FIELD_ENCRYPTION_KEYS", "CLOSE_SIGNING_KEY"):
         sys.stdout.write(f"{name}={vault.new_key()}\n")
+
+
+def _leave_closed_folder() -> None:
+    """Go to / if this user cannot enter the folder of the shell, such as /root. Gunicorn would not start."""
+    with suppress(FileNotFoundError):  # it was deleted
+        if os.access(Path.cwd(), os.X_OK):
+            return
+    os.chdir("/")
 
 
 def _celery(*arguments: str) -> None:
