@@ -73,7 +73,7 @@ def count_attempt(subjects: Sequence[LoginSubject], *, now: datetime) -> set[Log
         rows.run(
             _COUNT_SQL,
             {"now": now, "expires_at": now + LOCKOUT_PERIOD, "names": list(limits), "removed": CLEANUP_BATCH},
-        )
+        ).fetchall()
     )
     if any(failures > limits[name] for name, failures in counted.items()):
         raise LockedOutError(int(LOCKOUT_PERIOD.total_seconds()))
