@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from psycopg.errors import InsufficientPrivilege
 
 from config.checks import is_local
 from config.deployment import clocks
@@ -13,10 +14,16 @@ from config.deployment.findings import Finding, Level, ok, problem, warning
 from config.env import NO_DATABASE
 from core import clock
 from core.postgres import sessions
+from core.postgres.roles import APPLICATION
 from operations import health, heartbeats, resealing
 
 OLDEST_MAJOR = 15
 UNLIMITED = -1
+CONNECT_ADVICE = "Check DATABASE_URL, that the server runs, and that pg_hba.conf lets this machine in."
+MEMBER_ADVICE = (
+    f"Let the role of DATABASE_URL be a member of {APPLICATION}, then run `thaiqr-server manage "
+    "database_roles`."
+)
 _SERVER_SQL = """
 SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version'),
        current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'),
@@ -63,7 +70,8 @@ def findings(connections_needed: int) -> list[Finding]:
             *_of_database(),
         ]
     except DatabaseError as error:
-        advice = "Check DATABASE_URL, that the server runs, and that pg_hba.conf lets this machine in."
+        is_refused = isinstance(error.__cause__, InsufficientPrivilege)
+        advice = MEMBER_ADVICE if is_refused else CONNECT_ADVICE
         return [problem("PostgreSQL", str(error).strip().partition("\n")[0], advice)]
 
 
@@ -100,7 +108,10 @@ def _role(server: Server) -> Finding:
         advice = "Use a role without SUPERUSER: it may read files of the server and change the audit trail."
         return problem("PostgreSQL role", f"{server.role} is a superuser", advice)
     if server.may_create_tables:
-        advice = "Only migrate needs that. Let web, workers and beat use a role that owns no tables."
+        advice = (
+            f"Only migrate needs that. Let DATABASE_URL name a member of {APPLICATION}, and "
+            "MIGRATION_DATABASE_URL the owner."
+        )
         return warning("PostgreSQL role", f"{server.role} may create and change tables", advice)
     return ok("PostgreSQL role", f"{server.role} may not change tables")
 

@@ -15,7 +15,10 @@ EXAMPLE_LINE = re.compile(r"^(?P<comment># ?)?(?P<name>[A-Z_]+)=(?P<value>.*)$",
 READ_ELSEWHERE = re.compile(r"""os\.environ(?:\.get\(|\[)"([A-Z_]+)"|"([A-Z_]+)" (?:not )?in os\.environ""")
 PAGE = (ROOT / "docs" / "settings.md").read_text()
 ROWS = {name: (file, default.strip("`")) for name, file, default, _, _ in ROW.findall(PAGE)}
-FOR_COMPOSE = ["POSTGRES_PASSWORD", "THAIQR_DATABASE_PASSWORD", "VALKEY_PASSWORD", "SITE", "STAFF_NETWORKS"]
+FOR_COMPOSE = [
+    "POSTGRES_PASSWORD", "THAIQR_OWNER_PASSWORD", "THAIQR_DATABASE_PASSWORD", "VALKEY_PASSWORD", "SITE",
+    "STAFF_NETWORKS",
+]  # fmt: skip
 EMPTY = {"required", "none", "empty"}
 
 

@@ -84,6 +84,12 @@ def test_images_of_others_have_a_major_version() -> None:
         assert re.fullmatch(r"[a-z/]+:\d+", SERVICES[name]["image"]), name
 
 
+def test_only_migrate_has_the_password_of_the_owner_of_the_tables() -> None:
+    having = {name for name in OURS if "THAIQR_OWNER_PASSWORD" in json.dumps(SERVICES[name])}
+    assert having == {"migrate"}
+    assert SERVICES["migrate"]["environment"].items() > SERVICES["web"]["environment"].items()
+
+
 def test_services_start_after_the_tables_are_up_to_date() -> None:
     for name in OURS - {"migrate"}:
         assert SERVICES[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"

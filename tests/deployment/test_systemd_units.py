@@ -69,3 +69,8 @@ def test_command_of_each_service_exists(name: str) -> None:
 def test_unit_of_workers_names_each_kind_of_worker() -> None:
     text = (UNITS / "thaiqr-worker@.service").read_text()
     assert all(f"thaiqr-worker@{name}" in text for name in WORKERS)
+
+
+def test_only_migrate_reads_the_file_with_the_address_for_the_owner() -> None:
+    units = [path for path in UNITS.rglob("*") if path.is_file()]
+    assert [path.name for path in units if "migration.env" in path.read_text()] == ["thaiqr-migrate.service"]
