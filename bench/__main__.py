@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import deliveries, footprint, guard, history, life, log_cost, report, soak, sweeps
-from bench.comparison import CREATE, POLL, Candidate, LoadProfile, NotMeasurable, P, RequestComparison, Server
+from bench.comparison import CREATE, POLL, Candidate, LoadProfile, P, RequestComparison, Server
 from bench.deliveries import (
     BESIDE_SLOW,
     HEALTHY_ENDPOINTS,
@@ -22,7 +22,8 @@ from bench.deliveries import (
     DeliveryLatencies,
 )
 from bench.floor import Floor
-from bench.lives import quantile
+from config.capacity.lives import quantile
+from config.capacity.load import NotMeasurable
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 

@@ -12,20 +12,14 @@ from typing import Generic, TypeVar
 
 import psycopg
 
-from bench import load, pgbench
+from bench import pgbench
+from config.capacity import load, processors
+from config.capacity.load import NotMeasurable
+from config.capacity.shops import BODY
 from core import ids
 from merchants import secret_keys
 from tests.stack import Stack
 
-BODY = json.dumps(
-    {
-        "amount": 150_000,
-        "currency": "THB",
-        "reference": "order-1042",
-        "client_name": "Somchai Jaidee",
-        "metadata": {"table": 4},
-    }
-).encode()
 POLLED = 200
 CREATE, POLL = "create a QR code", "poll a payment"
 REPEAT, PICTURE = "repeat a request with its idempotency key", "the picture of a code (PNG)"
@@ -76,10 +70,6 @@ class Candidate(Generic[P, R]):
     def median(self, figure: str) -> float | None:
         values = [getattr(each, figure) for each in self.rounds]
         return None if None in values else statistics.median(values)
-
-
-class NotMeasurable(Exception):
-    """An unexpected answer, which makes the figures useless."""
 
 
 class RequestComparison:
@@ -158,9 +148,9 @@ class RequestComparison:
         self, server: Server, requests: Callable[[], Iterator[bytes]], expected: Collection[int] = (200,)
     ) -> Callable[[LoadProfile], Round]:
         def play(profile: LoadProfile) -> Round:
-            before = load.cpu_seconds(server.pid)
+            before = processors.cpu_seconds(server.pid)
             result = self._ask(server, requests(), profile, expected)
-            after = load.cpu_seconds(server.pid)
+            after = processors.cpu_seconds(server.pid)
             each = 1e6 / len(result.latencies)
             server_us = None if before is None or after is None else each * (after - before)
             p50, p95, p99 = map(result.quantile, (0.5, 0.95, 0.99))

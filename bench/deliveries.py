@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from bench import load
-from bench.comparison import OURS, Candidate, NotMeasurable
+from bench.comparison import OURS, Candidate
+from config.capacity import processors
+from config.capacity.load import NotMeasurable
 from tests.stack import ROOT, Stack
 
 # Each endpoint has its own port, because connections are kept by host and port.
@@ -138,9 +139,9 @@ class DeliveryBenchmark:
 
     def _deliver_batch(self, count: int) -> DeliveryRate:
         worker = self.stack.pids["webhooks"]
-        before = load.cpu_seconds(worker)
+        before = processors.cpu_seconds(worker)
         _, drained = self._timed(count, HOOK, "publish_batch", count, self.merchant)
-        return replace(drained, sender_us=_microseconds_each(count, before, load.cpu_seconds(worker)))
+        return replace(drained, sender_us=_microseconds_each(count, before, processors.cpu_seconds(worker)))
 
     def _post_bare(self, command: str, count: int) -> DeliveryRate:
         path = f"/{command}"  # each loop posts the same messages, and the receiver notes repeated ones
@@ -153,11 +154,11 @@ class DeliveryBenchmark:
     ) -> tuple[dict[str, float], DeliveryRate]:
         """Run the driver; return its answer, and the figures from its instant to the last arrival."""
         pids = self.stack.pids["postgres"], self.receiver.pid
-        before = [load.cpu_seconds(pid) for pid in pids]
+        before = [processors.cpu_seconds(pid) for pid in pids]
         result = self._run_driver(command, *arguments)
         last = max(self.receiver.wait_for(path, count).values())
         used = [
-            _microseconds_each(count, one, load.cpu_seconds(pid))
+            _microseconds_each(count, one, processors.cpu_seconds(pid))
             for one, pid in zip(before, pids, strict=True)
         ]
         return result, DeliveryRate(count / (last - result["at"]), None, *used)

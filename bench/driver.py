@@ -5,12 +5,12 @@ It is a process with the settings of the instance. Instants are seconds since th
 
 import argparse
 import http.client
-import itertools
 import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,18 +24,10 @@ import requests  # noqa: E402
 from django.db import transaction  # noqa: E402
 from urllib3 import HTTPConnectionPool  # noqa: E402
 
-from config.celery import app  # noqa: E402
-from core import clock, ids  # noqa: E402
-from merchants import services  # noqa: E402
-from payments.models import Payment, PaymentStatus  # noqa: E402
-from payments.shapes import event_data  # noqa: E402
-from webhooks import (  # noqa: E402
-    endpoints,
-    events,
-    signing,
-)
-from webhooks.delivery import wakeup  # noqa: E402
-from webhooks.models import Endpoint, Event, EventType  # noqa: E402
+from config.capacity import publishing  # noqa: E402
+from core import clock  # noqa: E402
+from webhooks import events, signing  # noqa: E402
+from webhooks.models import Endpoint, Event  # noqa: E402
 from webhooks.sending import USER_AGENT  # noqa: E402
 
 # Concurrent commits, so that a slow commit does not delay the next one.
@@ -44,8 +36,6 @@ BARE_LOOP_THREADS = 32
 TIMEOUT = 15.0
 Message = tuple[bytes, dict[str, str]]
 START_DELAY_SECONDS = 0.5
-# A statement may have at most 65,535 parameters.
-BATCH_SIZE = 1000
 
 
 def main() -> None:
@@ -70,47 +60,17 @@ def main() -> None:
 
 def register(names: list[str]) -> list[str]:
     """Create a merchant with one endpoint for each URL; return the ids of the merchants."""
-    return [_registered(url) for url in names]
-
-
-def _registered(url: str) -> str:
-    return open_shops([url])[0]["merchant_id"]
+    return [publishing.open_shop(url).merchant_id for url in names]
 
 
 def open_shops(names: list[str]) -> list[dict[str, str]]:
     """Create a merchant with one endpoint for each URL; return their ids and secrets."""
-    return [_shop(url) for url in names]
-
-
-def _shop(url: str) -> dict[str, str]:
-    now, webhook_secret = clock.now(), signing.new_secret()
-    merchant, secret_key = services.create_merchant(name="Bench", mode="test", now=now)
-    types = [str(EventType.PAYMENT_SUCCEEDED), str(EventType.PAYMENT_FAILED)]
-    endpoint = endpoints.prepare(merchant=merchant, url=url, events=types, now=now, secret=webhook_secret)
-    endpoints.store(endpoint)
-    return {
-        "merchant_id": merchant.id,
-        "secret_key": secret_key,
-        "webhook_secret": webhook_secret,
-        "endpoint_id": endpoint.id,
-    }
+    return [asdict(publishing.open_shop(url)) for url in names]
 
 
 def publish_batch(count: int, names: list[str]) -> dict[str, float]:
     """Publish the events of `count` payments of one merchant in one commit; return the instant before it."""
-    _wake()  # connects to Redis
-    result = [_new_event(names[0]) for _ in range(count)]
-    with transaction.atomic():
-        for start in range(0, count, BATCH_SIZE):
-            events.publish_many(result[start : start + BATCH_SIZE])
-        at = time.time()
-    _wake()
-    return {"at": at}
-
-
-def _wake() -> None:
-    """Wake the workers now. This process ends before its thread for wake-ups would send one."""
-    app.send_task(wakeup.TASK, queue=wakeup.QUEUE)
+    return {"at": publishing.publish(count, names[0])}
 
 
 def publish_steadily(rate: int, seconds: int, names: list[str]) -> dict[str, Any]:
@@ -137,29 +97,12 @@ def _publish(slots: Iterator[tuple[float, str]]) -> list[tuple[str, float, float
     published = []
     for due, merchant_id in slots:
         time.sleep(max(0.0, due - time.time()))
-        late, new_event = time.time() - due, _new_event(merchant_id)
+        late, new_event = time.time() - due, publishing.new_event(merchant_id)
         with transaction.atomic():
             events.publish(new_event)
             at = time.time()
         published.append((new_event.subject_id, at, late))
     return published
-
-
-_numbers = itertools.count(1)
-
-
-def _new_event(merchant_id: str) -> events.NewEvent:
-    now = clock.now()
-    payment = Payment(
-        id=ids.new("pay_", now),
-        qr_code_id=ids.new("qr_", now),
-        status=PaymentStatus.SUCCEEDED,
-        amount=150_000,
-        currency="THB",
-        reference=f"order-{next(_numbers)}",
-        metadata={"table": 4},
-    )
-    return events.NewEvent(merchant_id, EventType.PAYMENT_SUCCEEDED, payment.id, event_data(payment), now)
 
 
 def post_by_requests(count: int, names: list[str]) -> dict[str, float]:

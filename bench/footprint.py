@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import load
-from bench.comparison import NotMeasurable
+from config.capacity import processors
+from config.capacity.load import NotMeasurable
 from tests.stack import Stack
 
 SETTLE_SECONDS, IDLE_SECONDS = 10.0, 20.0
@@ -46,7 +46,7 @@ def _start(stack: Stack) -> float:
 
 
 def _processor_seconds(stack: Stack) -> float:
-    seconds = load.cpu_seconds(stack.process.pid)
+    seconds = processors.cpu_seconds(stack.process.pid)
     if seconds is None:
         raise NotMeasurable("the footprint needs the /proc of Linux")
     return seconds
@@ -62,7 +62,7 @@ def _memory(stack: Stack) -> Iterator[tuple[str, float]]:
 
 def family_memory(pid: int, kind: str = "Pss") -> float:
     """Megabytes of a process and its descendants. kind: a line of smaps_rollup, see proc_pid_smaps(5)."""
-    return sum(_pss(each, kind) for each in load.family(pid))
+    return sum(_pss(each, kind) for each in processors.family(pid))
 
 
 def _pss(pid: int, kind: str) -> float:

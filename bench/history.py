@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 import psycopg
 
 from bench import bulk, console_pages
-from bench.comparison import NotMeasurable
 from bench.lists import LISTS, PAYMENTS, MeasuredList
 from bench.questions import Answers, Measured, Questioner
+from config.capacity.load import NotMeasurable
 from core import ids
 from core.clock import iso
 from tests.stack import Stack

@@ -8,12 +8,13 @@ from typing import Any
 
 import psycopg
 
-from bench import load
-from bench.comparison import OURS, Candidate, NotMeasurable
+from bench.comparison import OURS, Candidate
 from bench.deliveries import run_driver
 from bench.floor import Floor
-from bench.lives import Lives, LivesResult, quantile
-from bench.shops import Bank, Shop
+from config.capacity import processors
+from config.capacity.lives import Lives, LivesResult, quantile
+from config.capacity.load import NotMeasurable
+from config.capacity.shops import Bank, Shop
 from tests.stack import Stack, wait_until
 
 FLOOR = "(b) pgbench, same SQL"
@@ -123,7 +124,7 @@ def check_floor(floor: Floor) -> None:
 
 def processor_seconds(stack: Stack) -> dict[str, float]:
     """By process, with the processes that it started."""
-    return {name: load.cpu_seconds(pid) or 0.0 for name, pid in stack.pids.items()}
+    return {name: processors.cpu_seconds(pid) or 0.0 for name, pid in stack.pids.items()}
 
 
 def _ids(connection: psycopg.Connection[Any], statement: str, merchant_ids: list[str]) -> list[str]:

@@ -18,8 +18,7 @@ os.environ["LOG_STREAM"] = "stderr"
 
 from django.http import HttpRequest, HttpResponse
 
-from bench.comparison import BODY
-from bench.shops import CREATE_PATH
+from config.capacity.shops import BODY, CREATE_PATH
 from config.server import NEW_OBJECTS
 from config.wsgi import application
 from core import ids

@@ -26,10 +26,10 @@ from django.test import RequestFactory  # noqa: E402
 from psycopg.adapt import PyFormat, Transformer  # noqa: E402
 
 from bench import driver  # noqa: E402
-from bench.comparison import NotMeasurable  # noqa: E402
 from bench.deliveries import HOOK, receiver  # noqa: E402
 from bench.replay import BEGIN, COMMIT, Life, Statement, Value  # noqa: E402
-from bench.shops import Bank, Request, Shop  # noqa: E402
+from config.capacity.load import NotMeasurable  # noqa: E402
+from config.capacity.shops import Bank, Request, Shop  # noqa: E402
 from config.handler import ApplicationHandler  # noqa: E402
 from core import clock  # noqa: E402
 from merchants.models import ApiKey  # noqa: E402

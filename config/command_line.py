@@ -19,6 +19,7 @@ from config.version import VERSION
 PROGRAM = "thaiqr-server"
 ENV_FILE_HELP = "read settings from FILE, one NAME=value a line; variables that are set already win"
 QUEUES = ", ".join((*workers.WORKERS, *workers.WORKERS["banks"].queues))
+LEAST_SECONDS, MOST_SECONDS = 5, 3600  # of a measurement
 ENV_LINE = re.compile(r"(?P<name>[A-Z][A-Z0-9_]*)=(?P<quote>[\"']?)(?P<value>.*)(?P=quote)")
 
 
@@ -60,6 +61,13 @@ def check(options: Namespace) -> None:
     found = check.run(options.web, options.workers)
     sys.stdout.write(findings.as_json(found) if options.json else findings.as_text(found))
     sys.exit(findings.exit_level(found) == findings.Level.PROBLEM)
+
+
+def capacity(options: Namespace) -> None:
+    """Exits with 1 if nothing could be measured."""
+    from config.capacity import command
+
+    sys.exit(command.run(options.seconds, options.html))
 
 
 def new_secrets(options: Namespace) -> None:
@@ -116,6 +124,9 @@ def parser() -> ArgumentParser:
     _add_check_options(
         add(check, "say what is wrong with this deployment; exits with 1 if there is a problem")
     )
+    _add_capacity_options(
+        add(capacity, "measure what this machine holds, on a database of its own, and say what to add first")
+    )
     add(new_secrets, "print new secrets, one NAME=value a line, for the settings of a new deployment")
     management = add(manage, "run a management command (manage.py), for example: manage createsuperuser")
     management.add_argument(
@@ -140,6 +151,18 @@ def _add_check_options(command: ArgumentParser) -> None:
         "--web", type=int, default=1, metavar="N", help="web servers of the whole deployment"
     )
     command.add_argument("--workers", type=int, default=1, metavar="N", help="workers of each kind in it")
+
+
+def _add_capacity_options(command: ArgumentParser) -> None:
+    command.add_argument("--seconds", type=_seconds, default=60.0, help="how long to measure (60)")
+    command.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots too")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise ArgumentTypeError(f"{text} is not {LEAST_SECONDS} to {MOST_SECONDS}")
+    return seconds
 
 
 def _worker_for(text: str) -> workers.Worker:
@@ -168,3 +191,7 @@ def _variables(text: str) -> Iterator[tuple[str, str]]:
         if found is None:
             raise ValueError(f"line {number} is not NAME=value")
         yield found["name"], found["value"]
+
+
+if __name__ == "__main__":
+    main()

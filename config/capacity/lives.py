@@ -17,9 +17,9 @@ from typing import Any, Self, cast
 
 import uvloop
 
-from bench import load, receiver
-from bench.comparison import NotMeasurable
-from bench.shops import Bank, Request, Shop, WrongWebhook
+from config.capacity import endpoint, load
+from config.capacity.load import NotMeasurable
+from config.capacity.shops import Bank, Request, Shop, WrongWebhook
 
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 20.0
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
             self._response.set_exception(NotMeasurable("The server closed a kept connection."))
 
 
-class Webhook(receiver.Endpoint):
+class Webhook(endpoint.Endpoint):
     """The endpoint of a shop: it verifies a message and answers."""
 
     def __init__(self, take: Callable[[dict[str, str], bytes], None]) -> None:
@@ -113,9 +113,9 @@ class Webhook(receiver.Endpoint):
         self._take = take
 
     def receive(self, head: bytes, lower: bytes, body: bytes) -> None:
-        headers = {name: receiver.header(head, lower, key).decode() for name, key in HEADERS.items()}
+        headers = {name: endpoint.header(head, lower, key).decode() for name, key in HEADERS.items()}
         self._take(headers, body)
-        self.send(receiver.OK)
+        self.send(endpoint.OK)
 
 
 class Lives:

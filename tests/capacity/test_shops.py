@@ -1,4 +1,4 @@
-"""The shops and the bank of the benchmark: what they send, and what they accept."""
+"""The shops and the bank of a measurement: what they send, and what they accept."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from banks.base import ReportedTransaction
 from banks.sandbox import SandboxBank
-from bench.shops import Bank, Shop, WrongWebhook
+from config.capacity.shops import Bank, Shop, WrongWebhook
 from core import clock, thaiqr
 from webhooks import signing
 

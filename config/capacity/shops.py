@@ -7,17 +7,26 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
-from bench.comparison import BODY
 from core import ids, money, thaiqr
 from core.clock import BANGKOK
 
 CREATE_PATH, PAYMENT_PATH = "/Thai/v1/qr-codes", "/Thai/v1/payments/"
 NOTIFICATION_PATH = "/banks/sandbox/notices"
 EVENT = "payment.succeeded"
+BODY = json.dumps(
+    {
+        "amount": 150_000,
+        "currency": "THB",
+        "reference": "order-1042",
+        "client_name": "Somchai Jaidee",
+        "metadata": {"table": 4},
+    }
+).encode()
 # As Thai banks make it: the day, then a unique text.
 SLIP_REFERENCE_LENGTH = 17
 
@@ -51,10 +60,11 @@ class Shop:
     secret_key: str
     webhook_secret: str
     endpoint_id: str
-    key: bytes = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", base64.b64decode(self.webhook_secret.removeprefix("whsec_")))
+    @cached_property
+    def key(self) -> bytes:
+        """The bytes that sign its webhooks."""
+        return base64.b64decode(self.webhook_secret.removeprefix("whsec_"))
 
     def creation(self) -> Request:
         return Request(
