@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from core import money, vault
@@ -88,13 +89,20 @@ def statement_lines(context: PaymentContext) -> EntrySource:
 
 
 def _inquiry_entry(answer: InquiryAnswer) -> TimelineEntry:
+    """The same answers in a row are one entry, at the time of the last."""
+    summary: str | Promise = INQUIRY_RESULT_TEXT[InquiryOutcome(answer.outcome)]
+    if answer.answer_count > 1:
+        summary = _("%(answer)s %(count)d times in a row.") % {
+            "answer": summary,
+            "count": answer.answer_count,
+        }
+    details = {"said": answer.outcome, "found": answer.transaction_count, "took_ms": answer.duration_ms}
+    details |= {
+        "answers": answer.answer_count,
+        "first_at": iso(answer.first_answered_at or answer.answered_at),
+    }
     return TimelineEntry(
-        answer.answered_at,
-        TimelineEntryType.INQUIRY,
-        INQUIRY_RESULT_TEXT[InquiryOutcome(answer.outcome)],
-        CLOCK,
-        answer.request_id,
-        {"said": answer.outcome, "found": answer.transaction_count, "took_ms": answer.duration_ms},
+        answer.answered_at, TimelineEntryType.INQUIRY, summary, CLOCK, answer.request_id, details
     )
 
 

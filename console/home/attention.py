@@ -75,14 +75,17 @@ def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]
 
 
 def banks(now: datetime) -> list[BankHealth]:
-    """Banks that were asked in the last day, of the newest answers, and banks that are not asked now."""
+    """Banks that were asked in the last day, of the newest answers, and banks that are not asked now.
+
+    A row counts the same answers in a row, and has the duration of the last.
+    """
     newest = InquiryAnswer.objects.order_by("-id").values_list("pk", flat=True)[:MAX_ANSWERS]
     recent = InquiryAnswer.objects.filter(pk__in=list(newest), answered_at__gt=now - timedelta(days=1))
     found: dict[str, list[tuple[str, int]]] = {}
-    for bank, outcome, milliseconds in recent.values_list(
-        "payment__merchant__bank", "outcome", "duration_ms"
+    for bank, outcome, milliseconds, count in recent.values_list(
+        "payment__merchant__bank", "outcome", "duration_ms", "answer_count"
     ):
-        found.setdefault(bank, []).append((outcome, milliseconds))
+        found.setdefault(bank, []).extend([(outcome, milliseconds)] * count)
     breakers = CircuitBreaker.objects.filter(open_until__gt=now, merchant_id="", route__startswith="bank:")
     is_open = {breaker.route.removeprefix("bank:") for breaker in breakers}
     return [

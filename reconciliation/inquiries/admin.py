@@ -36,7 +36,16 @@ class ConfirmationInquiryAdmin(ReadOnlyAdmin):
 
 
 class InquiryAnswerAdmin(ReadOnlyAdmin):
-    list_display = ["payment_id", "outcome", "transaction_count", "duration_ms", "answered_at", "request_id"]
+    list_display = [
+        "payment_id",
+        "outcome",
+        "transaction_count",
+        "answer_count",
+        "first_answered_at",
+        "answered_at",
+        "duration_ms",
+        "request_id",
+    ]
     list_filter = ["outcome"]
     search_fields = ["=payment__id"]
     ordering = ["-id"]

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+from django.db.models import F, Subquery
+from django.db.models.functions import Coalesce
+
 import banks
 from banks import InquiryFailed, InquiryRequest, InquiryResult, UnreadableMessage, parallel
 from core import request_context
@@ -34,14 +37,21 @@ NO_RESPONSE = InquiryResponse(InquiryOutcome.NO_ANSWER, parallel.CALL_SECONDS)
 
 
 def record_response(payment_id: str, response: InquiryResponse, now: datetime) -> None:
-    InquiryAnswer.objects.create(
-        payment_id=payment_id,
-        outcome=response.outcome,
-        transaction_count=len(response.found.transactions),
-        duration_ms=round(response.seconds * 1000),
-        answered_at=now,
-        request_id=request_context.current().request_id,
+    """Store the answer, or count it with the answer before if both say the same."""
+    said = {"outcome": response.outcome, "transaction_count": len(response.found.transactions)}
+    latest = {
+        "duration_ms": round(response.seconds * 1000),
+        "answered_at": now,
+        "request_id": request_context.current().request_id,
+    }
+    before = InquiryAnswer.objects.filter(payment_id=payment_id).order_by("-pk").values("pk")[:1]
+    is_repeated = InquiryAnswer.objects.filter(pk=Subquery(before), **said).update(
+        answer_count=F("answer_count") + 1,
+        first_answered_at=Coalesce("first_answered_at", "answered_at"),
+        **latest,
     )
+    if not is_repeated:
+        InquiryAnswer.objects.create(payment_id=payment_id, **said, **latest)
 
 
 def build_question(inquiry: AnyInquiry, now: datetime) -> InquiryRequest:

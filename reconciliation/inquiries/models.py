@@ -93,7 +93,10 @@ class Backoff(models.Model):
 
 
 class InquiryAnswer(models.Model):
-    """The result of one inquiry. Append-only. The raw answer is stored as a BankNotification."""
+    """What a bank answered about a payment. The same answer again adds to the row, see decision 85.
+
+    The raw answer is stored as a BankNotification.
+    """
 
     payment = models.ForeignKey(
         Payment, on_delete=models.PROTECT, related_name="inquiry_answers", db_index=False
@@ -102,19 +105,35 @@ class InquiryAnswer(models.Model):
     transaction_count = models.SmallIntegerField(
         default=0, help_text="How many bank transactions the answer has."
     )
-    duration_ms = models.IntegerField()
-    answered_at = models.DateTimeField()
+    answer_count = models.IntegerField(
+        default=1, db_default=1, help_text="How often the bank said so in a row."
+    )
+    duration_ms = models.IntegerField(help_text="Of the latest answer.")
+    first_answered_at = models.DateTimeField(null=True, help_text="Null: it was the only answer.")
+    answered_at = models.DateTimeField(help_text="Of the latest answer.")
     request_id = models.CharField(
         max_length=64,
         blank=True,
         default="",
         db_default="",
-        help_text="The task or request that made the inquiry.",
+        help_text="The task or request that made the latest inquiry.",
     )
 
     class Meta:
-        triggers = [triggers.append_only("an answer of a bank is never changed")]
-        indexes = [models.Index(fields=["payment", "answered_at"], name="inquiryanswer_by_payment")]
+        triggers = [
+            triggers.no_truncate("answers of banks are deleted by their age only"),
+            triggers.ReadOnly(
+                "an answer of a bank is never changed", fields=["payment", "outcome", "transaction_count"]
+            ),
+            triggers.Refuse(
+                "answers_grow",
+                triggers.UPDATE,
+                "the same answer of a bank can only come again",
+                condition="NEW.answer_count <= OLD.answer_count",
+            ),
+        ]
+        # Without the time, so that an update writes no new entry of the index.
+        indexes = [models.Index(fields=["payment"], name="inquiryanswer_of_payment")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(outcome__in=InquiryOutcome.values), name="inquiryanswer_outcome_known"

@@ -15,6 +15,7 @@ from banks import ChargeResult
 from banks.sandbox_cards import SandboxAcquirer
 from config.celery import app
 from core import clock
+from core.clock import iso
 from payments import cards
 from payments import tasks as payment_tasks
 from payments.models import CardCharge, ChargeAnswer
@@ -30,7 +31,7 @@ from tests.payments.test_card_crashes import pay_and_crash
 from tests.reconciliation.inquiries.builders import Answering
 from tests.reconciliation.inquiries.conftest import served_by as answered_by
 from tests.reconciliation.statements.statement_files import bot_file, credit_line
-from tests.timeline.builders import entries, key_of, only_entry, types
+from tests.timeline.builders import bank_inquiry, entries, key_of, only_entry, types
 from tests.timeline.test_timeline_page import read
 from transfers.models import TransferContradiction
 
@@ -87,6 +88,16 @@ def test_inquiry_entry_has_request_id_of_task(
     assert (shown["actor"], shown["request_id"]) == ("clock", task_id)
     assert shown["details"]["said"] == "nothing"
     assert task_id in admin_client.get("/admin/reconciliation/inquiryanswer/").content.decode()
+
+
+def test_same_answers_in_a_row_are_one_entry(shop: Shop) -> None:
+    payment_id, now = shop.qr_code()["payment_id"], clock.now()
+    first_at = now - timedelta(minutes=15)
+    bank_inquiry(payment_id, "nothing", answer_count=10, first_answered_at=first_at, answered_at=now)
+    shown = only_entry(shop, payment_id, "bank.inquiry")
+    assert shown["summary"] == "Inquiry: the bank reports no money. 10 times in a row."
+    assert (shown["at"], shown["details"]["first_at"]) == (iso(now), iso(first_at))
+    assert shown["details"]["answers"] == 10
 
 
 pytestmark = pytest.mark.slow

@@ -24,6 +24,7 @@ from tests.reconciliation.inquiries.builders import (
     outcomes,
     sweep,
 )
+from tests.sqlstates import CHECK_VIOLATION, sqlstate
 from webhooks.models import Event
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
@@ -97,6 +98,27 @@ def test_unpaid_code_is_inquired_ten_times(shop: Shop, served_by: Answering) -> 
         assert sweep(0.1, since=instant) == 1
     assert (len(fake_bank.questions), len(plan)) == (10, 10)
     assert sweep(90_000, since=plan[-1]) == 0
+    answer, tenth = InquiryAnswer.objects.get(), timedelta(seconds=0.1)
+    times = (answer.first_answered_at, answer.answered_at)
+    first_and_last = tuple(clock.to_millisecond(instant + tenth) for instant in (plan[0], plan[-1]))
+    assert (outcomes(), times) == (["nothing"] * 10, first_and_last)
+
+
+def test_other_answer_of_a_bank_gets_a_row_of_its_own(shop: Shop, served_by: Answering) -> None:
+    served_by(NOTHING, NOTHING, InquiryFailed("down"), NOTHING)
+    shop.qr_code()
+    for instant in schedule.inquiry_times(Payment.objects.get())[:4]:
+        sweep(0.1, since=instant)
+    counts = InquiryAnswer.objects.order_by("pk").values_list("outcome", "answer_count")
+    assert list(counts) == [("nothing", 2), ("no_answer", 1), ("nothing", 1)]
+
+
+def test_answers_of_a_bank_only_get_more(shop: Shop, served_by: Answering) -> None:
+    served_by()
+    shop.qr_code()
+    sweep()
+    for change in ("answer_count = 1", "answer_count = 2, outcome = 'found'"):
+        assert sqlstate(f"UPDATE reconciliation_inquiryanswer SET {change}") == CHECK_VIOLATION
 
 
 @pytest.mark.slow
