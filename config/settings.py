@@ -101,6 +101,7 @@ NIGHTLY_JOBS = read_variable(
 STATEMENTS_DIR = env.str("STATEMENTS_DIR", "")  # where statement files of banks are put; empty: nowhere
 OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "")  # empty: no traces
 SENTRY_DSN = env.str("SENTRY_DSN", "")  # empty: no error reports
+ALIVE_FILE = env.str("ALIVE_FILE", "")  # each process touches it every ten seconds; empty: none
 LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
 LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 

@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
@@ -48,9 +49,15 @@ class Reporter:
         self.report(is_last=True)
 
     def _run(self) -> None:
-        self.report()
+        self._show_life()
         while not self._is_ending.wait(REPORT_SECONDS):
-            self.report()
+            self._show_life()
+
+    def _show_life(self) -> None:
+        """Also while the database is away: a restart of this process would not bring it back."""
+        if settings.ALIVE_FILE:
+            Path(settings.ALIVE_FILE).touch()
+        self.report()
 
     def report(self, *, is_last: bool = False) -> None:
         """Store everything in one commit. Without a database the numbers wait for the next time."""

@@ -1,4 +1,4 @@
-"""Programs of others that judge the OpenAPI document. `make judges` installs them at pinned versions."""
+"""Programs of others that judge the OpenAPI document and the Helm chart. `make judges` installs them."""
 
 import subprocess
 import sys
@@ -14,6 +14,8 @@ DOCUMENT = ROOT / "docs/openapi.json"
 FOLDER = Path(sys.prefix) / "judges"
 MODULES = FOLDER / "node_modules"
 OASDIFF = FOLDER / "bin/oasdiff"
+HELM, KUBECONFORM = FOLDER / "bin/helm", FOLDER / "bin/kubeconform"
+KUBERNETES_SCHEMAS = FOLDER / "kubernetes"
 REDOCLY = MODULES / "@redocly/cli/bin/cli.js"
 SPECTRAL = MODULES / "@stoplight/spectral-cli/dist/index.js"
 OPENAPI_TYPESCRIPT = MODULES / "openapi-typescript/bin/cli.js"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
 from prometheus_client import Metric
+from pytest_django import Settings
 
 from core import clock, measurements
 from core.measurements import Measurements
@@ -189,6 +191,15 @@ def test_measurements_wait_while_the_database_is_away() -> None:
     without_database(process_reports.Reporter("web-0").report)
     store_measurements()
     assert value("tasks_total", task="some.task", result="success") == 1
+
+
+@pytest.mark.usefixtures("measured")
+def test_process_shows_that_it_lives_also_while_the_database_is_away(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings.ALIVE_FILE = str(tmp_path / "alive")
+    without_database(process_reports.Reporter("beat")._show_life)
+    assert (tmp_path / "alive").exists()
 
 
 @pytest.mark.alone

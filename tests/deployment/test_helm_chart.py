@@ -1,0 +1,210 @@
+"""The Helm chart: helm and kubeconform accept it, and it keeps the rules of the other deployments."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from config.command_line import parser
+from config.env import SECRETS
+from config.urls import urlpatterns
+from config.workers import ALL
+from tests import judges
+from tests.deployment import helm
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = set(re.findall(r"^\| `(\w+)` \|", (helm.ROOT / "docs" / "settings.md").read_text(), re.M))
+SMALL, NATIONAL = helm.FOLDER / "small-shop.yaml", helm.FOLDER / "national-scheme.yaml"
+each_values = pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
+# Not for the internet: staff have an Ingress of their own, Prometheus and the kubelet call web itself.
+INSIDE = {"admin", "readyz", "metrics", "healthz", ""}
+
+
+def test_there_are_values_for_a_small_shop_and_for_a_national_scheme() -> None:
+    assert {SMALL, NATIONAL} == set(helm.VALUES)
+
+
+@each_values
+def test_helm_finds_nothing_wrong(values: Path) -> None:
+    done = helm.run(
+        judges.HELM, "lint", "--strict", "--kube-version", helm.KUBERNETES, "--values", values, helm.CHART
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@each_values
+def test_objects_follow_the_schemas_of_kubernetes(values: Path) -> None:
+    done = judge(helm.manifests(values))
+    assert done.returncode == 0, done.stdout
+    assert f"Valid: {len(helm.objects(values))}, Invalid: 0, Errors: 0, Skipped: 0" in done.stdout
+
+
+def test_wrong_objects_are_refused() -> None:
+    wrong = helm.manifests(SMALL).replace("revisionHistoryLimit", "revisionHistoryLmit")
+    done = judge(wrong)
+    assert done.returncode == 1
+    assert "'revisionHistoryLmit' not allowed" in done.stdout
+
+
+def judge(manifests: str) -> "helm.subprocess.CompletedProcess[str]":
+    judges.require(judges.KUBERNETES_SCHEMAS)
+    schemas = f"{judges.KUBERNETES_SCHEMAS}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
+    arguments = ["-strict", "-summary", "-kubernetes-version", helm.KUBERNETES, "-schema-location", schemas]
+    return helm.run(judges.KUBECONFORM, *arguments, given=manifests)
+
+
+@each_values
+def test_each_container_has_no_rights_cannot_write_and_is_limited(values: Path) -> None:
+    for name, container in helm.containers(values).items():
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+        }, name
+        for kind in ("requests", "limits"):
+            assert set(container["resources"][kind]) == {"cpu", "memory"}, name
+    for name, pod in helm.pods(values).items():
+        security = pod["securityContext"]
+        assert (security["runAsNonRoot"], security["runAsUser"]) == (True, 10001), name
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert pod["automountServiceAccountToken"] is False, name
+
+
+@each_values
+def test_each_process_is_probed(values: Path) -> None:
+    """Web by HTTP. The others touch a file, which is that of the probe."""
+    made = helm.of_kind(values, "Deployment")
+    for name, container in helm.containers(values).items():
+        if name == "web":
+            for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+                assert container[probe]["httpGet"]["path"] == "/healthz"
+        elif name in made:
+            file = helm.variables(container)["ALIVE_FILE"]
+            assert file in " ".join(container["livenessProbe"]["exec"]["command"]), name
+            assert file.startswith("/tmp/"), name
+        else:  # the job has a deadline
+            assert helm.of_kind(values, "Job")[name]["spec"]["activeDeadlineSeconds"] > 0
+
+
+@each_values
+def test_processes_are_those_of_the_program_and_each_queue_is_served(values: Path) -> None:
+    served: set[str] = set()
+    for name, container in helm.containers(values).items():
+        options = parser().parse_args(container["args"])
+        assert name == "migrate" or options.run.__name__ != "migrate"
+        served |= set(options.queues.queues) if options.run.__name__ == "worker" else set()
+    assert served == set(ALL.queues)
+    assert {"web", "beat", "migrate"} <= helm.containers(values).keys()
+
+
+@each_values
+def test_settings_are_documented_and_secrets_are_files(values: Path) -> None:
+    for name, container in helm.containers(values).items():
+        given = helm.variables(container)
+        assert {each.removesuffix("_FILE") if each not in SETTINGS else each for each in given} <= SETTINGS
+        assert not set(given) & set(SECRETS), name
+        for variable, value in given.items():
+            if variable.endswith("_FILE") and variable not in SETTINGS:
+                assert variable.removesuffix("_FILE") in SECRETS
+                folders = {each["mountPath"] for each in container["volumeMounts"]}
+                assert str(Path(value).parent) in folders, name
+    for made in helm.objects(values):
+        assert made["kind"] not in {"ConfigMap", "Secret"}  # settings are variables, the Secret is yours
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "DATABASE_URL", "OMISE_SECRET_KEY"])
+def test_secret_among_the_settings_is_refused_without_its_value(name: str) -> None:
+    done = helm.render(SMALL, more=(f'settings.{name}="p4ssw0rd"',))
+    assert done.returncode != 0
+    assert f"settings.{name} is a secret" in done.stderr
+    assert "p4ssw0rd" not in done.stderr
+
+
+def test_chart_refuses_every_secret() -> None:
+    text = (helm.CHART / "templates" / "_helpers.tpl").read_text()
+    (line,) = re.findall(r'range \$name := list ("DATABASE_URL".*?) }}', text)
+    assert set(re.findall(r'"(\w+)"', line)) == set(SECRETS)
+
+
+def test_missing_address_is_refused() -> None:
+    done = helm.render(helm.CHART / "values.yaml")
+    assert "settings.ALLOWED_HOSTS is missing" in done.stderr or "settings.BASE_URL is missing" in done.stderr
+
+
+def test_only_the_migration_gets_the_owner_of_the_tables() -> None:
+    for name, pod in helm.pods(NATIONAL).items():
+        secrets = {each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
+        assert ("thaiqr-owner" in secrets) == (name == "migrate")
+
+
+@each_values
+def test_migration_ends_before_new_processes_start(values: Path) -> None:
+    annotations = helm.of_kind(values, "Job")["migrate"]["metadata"]["annotations"]
+    assert annotations["helm.sh/hook"] == "pre-install,pre-upgrade"
+
+
+@each_values
+def test_budgets_policies_and_scalers_select_real_pods(values: Path) -> None:
+    labels = [each["spec"]["template"]["metadata"]["labels"] for each in workloads(values)]
+
+    def selected(selector: dict[str, dict[str, str]]) -> int:
+        return sum(selector["matchLabels"].items() <= each.items() for each in labels)
+
+    deployments = helm.of_kind(values, "Deployment")
+    assert helm.of_kind(values, "PodDisruptionBudget").keys() == deployments.keys() - {"sandbox"}
+    for budget in helm.of_kind(values, "PodDisruptionBudget").values():
+        assert selected(budget["spec"]["selector"]) == 1
+    policies = helm.of_kind(values, "NetworkPolicy")
+    assert selected(policies["pay"]["spec"]["podSelector"]) == len(labels)
+    assert policies["pay"]["spec"]["ingress"] == []
+    assert selected(policies["web"]["spec"]["podSelector"]) == 1
+    for name, scaler in helm.of_kind(values, "HorizontalPodAutoscaler").items():
+        assert "replicas" not in deployments[name]["spec"]  # an upgrade would undo the scaling
+        assert scaler["spec"]["minReplicas"] < scaler["spec"]["maxReplicas"]
+
+
+def workloads(values: Path) -> Iterator[helm.Object]:
+    yield from helm.of_kind(values, "Deployment").values()
+    yield from helm.of_kind(values, "Job").values()
+
+
+def test_pods_reach_the_internet_and_no_private_network() -> None:
+    blocks = [
+        peer["ipBlock"]
+        for rule in helm.of_kind(SMALL, "NetworkPolicy")["pay"]["spec"]["egress"]
+        for peer in rule["to"]
+        if "ipBlock" in peer
+    ]
+    (internet,) = blocks
+    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(internet["except"])
+
+
+@each_values
+def test_each_public_path_has_a_rule_and_the_console_is_for_staff(values: Path) -> None:
+    ingresses = helm.of_kind(values, "Ingress")
+    public, staff = (
+        {each["path"].strip("/") for each in ingresses[name]["spec"]["rules"][0]["http"]["paths"]}
+        for name in ("pay", "staff")
+    )
+    first = {str(each.pattern).lstrip("^").partition("/")[0] for each in urlpatterns} | {"static"}
+    assert public == first - INSIDE
+    assert staff == {"admin"}
+    networks = ingresses["staff"]["metadata"]["annotations"][
+        "nginx.ingress.kubernetes.io/whitelist-source-range"
+    ]
+    assert networks.startswith("192.0.2.0/24")
+
+
+def test_console_has_no_ingress_without_networks_of_staff() -> None:
+    done = helm.render(SMALL, more=("ingress.staff.networks=[]",))
+    assert "/admin" not in done.stdout
+
+
+def test_version_of_the_chart_is_that_of_the_service() -> None:
+    chart = yaml.safe_load((helm.CHART / "Chart.yaml").read_text())
+    project = (helm.ROOT / "pyproject.toml").read_text()
+    assert f'version = "{chart["appVersion"]}"' in project
