@@ -1,22 +1,25 @@
 """The Helm chart: helm and kubeconform accept it, and it keeps the rules of the other deployments."""
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from config import urls
 from config.command_line import parser
 from config.env import SECRETS
-from config.urls import urlpatterns
 from config.workers import ALL
 from tests import judges
 from tests.deployment import helm
+from tests.stack import ROOT
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = set(re.findall(r"^\| `(\w+)` \|", (helm.ROOT / "docs" / "settings.md").read_text(), re.M))
+SETTINGS = set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "settings.md").read_text(), re.M))
 SMALL, NATIONAL = helm.FOLDER / "small-shop.yaml", helm.FOLDER / "national-scheme.yaml"
 each_values = pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
 # Not for the internet: staff have an Ingress of their own, Prometheus and the kubelet call web itself.
@@ -49,7 +52,7 @@ def test_wrong_objects_are_refused() -> None:
     assert "'revisionHistoryLmit' not allowed" in done.stdout
 
 
-def judge(manifests: str) -> "helm.subprocess.CompletedProcess[str]":
+def judge(manifests: str) -> "subprocess.CompletedProcess[str]":
     judges.require(judges.KUBERNETES_SCHEMAS)
     schemas = f"{judges.KUBERNETES_SCHEMAS}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
     arguments = ["-strict", "-summary", "-kubernetes-version", helm.KUBERNETES, "-schema-location", schemas]
@@ -190,7 +193,8 @@ def test_each_public_path_has_a_rule_and_the_console_is_for_staff(values: Path) 
         {each["path"].strip("/") for each in ingresses[name]["spec"]["rules"][0]["http"]["paths"]}
         for name in ("pay", "staff")
     )
-    first = {str(each.pattern).lstrip("^").partition("/")[0] for each in urlpatterns} | {"static"}
+    routes: list[Any] = urls.urlpatterns
+    first = {str(each.pattern).lstrip("^").partition("/")[0] for each in routes} | {"static"}
     assert public == first - INSIDE
     assert staff == {"admin"}
     networks = ingresses["staff"]["metadata"]["annotations"][
@@ -206,5 +210,5 @@ def test_console_has_no_ingress_without_networks_of_staff() -> None:
 
 def test_version_of_the_chart_is_that_of_the_service() -> None:
     chart = yaml.safe_load((helm.CHART / "Chart.yaml").read_text())
-    project = (helm.ROOT / "pyproject.toml").read_text()
+    project = (ROOT / "pyproject.toml").read_text()
     assert f'version = "{chart["appVersion"]}"' in project
