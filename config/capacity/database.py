@@ -3,6 +3,7 @@
 A comment marks it, and only a database with this comment is ever dropped.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from config.capacity.refusal import Refused
 SUFFIX, LONGEST_NAME = "_capacity", 63
 MARK = "Made by thaiqr-server capacity, which drops it."
 CONNECT_SECONDS = 10
+SESSIONS_END_SECONDS, POLL_SECONDS = 5.0, 0.05
 # The key of an advisory lock of a session, in the database of the service: one measurement at a time.
 ONE_AT_A_TIME = 7_264_002
 _MARK_SQL = """
 SELECT coalesce(shobj_description(oid, 'pg_database'), '') FROM pg_database WHERE datname = %s
 """
+_SESSIONS_SQL = "SELECT 1 FROM pg_stat_activity WHERE datname = %s LIMIT 1"
 _SETTINGS_SQL = """
 SELECT unnest(setconfig) FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
 WHERE datname = current_database() AND setrole = 0
@@ -107,5 +110,8 @@ def _create(connection: psycopg.Connection[Any], name: str) -> None:
 
 
 def _drop(connection: psycopg.Connection[Any], name: str) -> None:
-    """All processes have ended. FORCE is for sessions that PostgreSQL has not noticed the end of."""
+    """All processes have ended, and PostgreSQL notices that. An owner may not end the sessions of others."""
+    deadline = time.monotonic() + SESSIONS_END_SECONDS
+    while connection.execute(_SESSIONS_SQL, [name]).fetchone() and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
     connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

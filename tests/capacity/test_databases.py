@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -52,7 +53,10 @@ def test_database_has_the_settings_of_the_service_and_is_dropped(name: str) -> N
     assert exists(name)
 
 
-def test_database_is_dropped_after_an_error_and_with_open_sessions(name: str) -> None:
+def test_database_is_dropped_after_an_error_and_with_open_sessions(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "SESSIONS_END_SECONDS", 0.1)
     with pytest.raises(KeyboardInterrupt), database.temporary(Addresses.of(named(name), "")) as made:
         connection = psycopg.connect(made.owner)
         raise KeyboardInterrupt
@@ -89,6 +93,27 @@ def test_role_that_may_not_create_databases_gets_the_command(name: str) -> None:
     with pytest.raises(Refused, match=f'ALTER ROLE "{role}" CREATEDB'):
         database.temporary(Addresses.of(url, "")).__enter__()
     execute(f"DROP ROLE {role}")
+
+
+def test_owner_without_rights_over_other_roles_waits_for_the_end_of_their_sessions(name: str) -> None:
+    """As in production: web and workers have a role of their own, whose sessions the owner may not end."""
+    owner, web = (f"{each}_{secrets.token_hex(4)}" for each in ("owner", "web"))
+    execute(f"CREATE ROLE {owner} LOGIN CREATEDB PASSWORD 'secret'")
+    execute(f"CREATE ROLE {web} LOGIN PASSWORD 'secret'")
+    parts = urlsplit(named(name))
+    urls = [
+        parts._replace(netloc=f"{role}:secret@{parts.hostname}:{parts.port}").geturl()
+        for role in (web, owner)
+    ]
+    with database.temporary(Addresses.of(*urls)) as made:
+        connection = psycopg.connect(made.service)
+        assert connection.info.user == web
+        closing_soon = threading.Timer(0.3, connection.close)
+        closing_soon.start()
+    closing_soon.join()
+    assert not exists(f"{name}_capacity")
+    execute(f"DROP ROLE {owner}")
+    execute(f"DROP ROLE {web}")
 
 
 def test_silent_server_is_refused_without_its_password() -> None:
