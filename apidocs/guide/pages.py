@@ -83,6 +83,7 @@ SECTIONS = (
             Page("banks", "Go live at a bank", "connecting a live merchant to its bank"),
             Page("operations", "Operations", "production, monitoring, and the work of staff"),
             Page("kubernetes", "Kubernetes", "the Helm chart: secrets, values, releases"),
+            Page("scale", "Scale", "what one database holds, and how merchants are spread over several"),
             Page("restore", "Backups and restores", "backups, restores, safe mode, the drill"),
             Page("settings", "Settings", "each setting with its default and unit"),
             Page("alerts", "Alerts", "what to do about each alert"),
