@@ -221,8 +221,12 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return found
 
 
-def is_local(host: str) -> bool:
-    """A Unix socket, or this machine's loopback interface."""
+def is_local(hosts: str) -> bool:
+    """Unix sockets, or this machine's loopback interface. libpq separates several hosts by commas."""
+    return all(map(_is_local, hosts.split(",")))
+
+
+def _is_local(host: str) -> bool:
     if not host or host.startswith("/") or host == "localhost":
         return True
     try:

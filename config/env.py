@@ -72,7 +72,7 @@ def read_variable(name: str, parse: Callable[..., Any], default: T) -> T:
 
 
 def database_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
-    """`postgresql://user:password@host:port/name?sslmode=...`."""
+    """`postgresql://user:password@host:port/name?sslmode=...`. Of several hosts it takes the primary."""
     url = env.str(name, "")
     if not url:
         return default
@@ -81,6 +81,8 @@ def database_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = env.db_url(name)
     if not found["NAME"]:
         raise ValueError(name)
+    if "," in found["HOST"]:
+        found.setdefault("OPTIONS", {}).setdefault("target_session_attrs", "read-write")
     return found
 
 

@@ -31,7 +31,8 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
          + coalesce(current_setting('reserved_connections', true), '0')::int,
        role.rolname, role.rolsuper, role.rolconnlimit, base.datconnlimit,
        has_schema_privilege(role.oid, current_schema(), 'CREATE'),
-       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false)
+       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
+       current_setting('synchronous_standby_names')
   FROM pg_roles role, pg_database base
  WHERE role.rolname = current_user AND base.datname = current_database()
 """
@@ -54,6 +55,7 @@ class Server:
     database_limit: int
     may_create_tables: bool
     is_encrypted: bool
+    synchronous_standbys: str
 
 
 def findings(connections_needed: int) -> list[Finding]:
@@ -84,6 +86,7 @@ def of_server(server: Server, connections_needed: int) -> list[Finding]:
             "synchronous_commit", server.synchronous_commit, "off", "a crash loses acknowledged payments"
         ),
         _durability("full_page_writes", server.full_page_writes, "off", "a crash can destroy tables"),
+        *_standby(server),
         _role(server),
         _connections(server, connections_needed),
     ]
@@ -101,6 +104,20 @@ def _durability(name: str, value: str, bad: str, consequence: str) -> Finding:
             f"PostgreSQL {name}", f"{value}: {consequence}", f"Set {name} = on in postgresql.conf."
         )
     return ok(f"PostgreSQL {name}", value)
+
+
+def _standby(server: Server) -> list[Finding]:
+    """Whether commits wait for a standby, as SYNCHRONOUS_STANDBY says. Patroni removes lost ones."""
+    name, names = "PostgreSQL standby", server.synchronous_standbys
+    if server.synchronous_commit in ("off", "local"):
+        names = ""
+    if not settings.SYNCHRONOUS_STANDBY:
+        advice = "If a standby may take over by itself, set SYNCHRONOUS_STANDBY=1 (docs/restore.md)."
+        return [warning(name, f"commits wait for {names}", advice)] if names else []
+    if not names:
+        advice = "Start a standby (`patronictl list`), or remove SYNCHRONOUS_STANDBY."
+        return [problem(name, "commits wait for no standby: a fail-over loses the last payments", advice)]
+    return [ok(name, f"commits wait for {names}")]
 
 
 def _role(server: Server) -> Finding:

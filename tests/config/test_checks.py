@@ -137,6 +137,13 @@ def test_options_of_the_database_url_are_kept(monkeypatch: pytest.MonkeyPatch) -
     assert env.database_url("DATABASE_URL", {})["OPTIONS"] == {"sslmode": "verify-full"}
 
 
+def test_database_url_with_several_hosts_looks_for_the_primary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:p@db1:5432,db2:5433/qr?sslmode=verify-full")
+    found = env.database_url("DATABASE_URL", {})
+    assert (found["HOST"], found["PORT"]) == ("db1,db2", "5432,5433")
+    assert found["OPTIONS"] == {"sslmode": "verify-full", "target_session_attrs": "read-write"}
+
+
 def backend_errors(
     settings: Settings, *, host: str = "", sslmode: str = "", redis: str = "redis://127.0.0.1/0"
 ) -> list[str]:
@@ -147,12 +154,16 @@ def backend_errors(
         return [str(error.id) for error in checks.encrypted_backends(None)]
 
 
-@pytest.mark.parametrize("host", ["", "/run/postgresql", "localhost", "127.0.0.1", "127.8.0.1", "::1"])
+@pytest.mark.parametrize(
+    "host", ["", "/run/postgresql", "localhost", "127.0.0.1", "127.8.0.1", "::1", "127.0.0.1,localhost"]
+)
 def test_local_database_needs_no_tls(settings: Settings, host: str) -> None:
     assert backend_errors(settings, host=host) == []
 
 
-@pytest.mark.parametrize("host", ["db", "10.0.0.5", "localhost.example.com", "::ffff:10.0.0.5"])
+@pytest.mark.parametrize(
+    "host", ["db", "10.0.0.5", "localhost.example.com", "::ffff:10.0.0.5", "127.0.0.1,10.0.0.5"]
+)
 @pytest.mark.parametrize("sslmode", ["", "disable", "allow", "prefer"])
 def test_remote_database_without_tls_is_refused(settings: Settings, host: str, sslmode: str) -> None:
     assert backend_errors(settings, host=host, sslmode=sslmode) == ["qr.E071"]

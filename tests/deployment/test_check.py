@@ -146,6 +146,25 @@ def test_old_postgresql_and_missing_tls_are_reported() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("is_synchronous", "names", "commit", "level"),
+    [
+        (True, "db2", "on", Level.OK),
+        (True, "", "on", Level.PROBLEM),
+        (True, "db2", "local", Level.PROBLEM),
+        (False, "db2", "on", Level.WARNING),
+        (False, "", "on", None),
+    ],
+)
+def test_standby_for_which_no_commit_waits_is_reported(
+    settings: Settings, is_synchronous: bool, names: str, commit: str, level: Level | None
+) -> None:
+    settings.SYNCHRONOUS_STANDBY = is_synchronous
+    found = postgresql._standby(server(synchronous_standbys=names, synchronous_commit=commit))
+    assert [each.level for each in found] == ([] if level is None else [level])
+
+
+@pytest.mark.django_db
 def test_missing_and_newer_migrations_are_reported() -> None:
     executor = MigrationExecutor(connection)
     assert postgresql.migrations(executor)[0].level == Level.OK
