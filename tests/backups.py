@@ -13,13 +13,11 @@ import psycopg
 import pytest
 
 from config.devstack import ports
-from config.devstack.postgres_programs import major_version
-from config.devstack.programs import Account
+from tests import system_postgres
 from tests.stack import ROOT, wait_until
 
 SHIPPED = ROOT / "deploy" / "pgbackrest"
 STANZA = "thaiqr"
-DEBIAN = Path("/usr/lib/postgresql")
 PASSWORD = "only-for-this-test"
 START_SECONDS = 60.0
 
@@ -28,10 +26,7 @@ def programs() -> Path:
     """PostgreSQL's programs of the system, which pgBackRest of the same system knows. Skips without them."""
     if shutil.which("pgbackrest") is None:
         pytest.skip("pgBackRest is not installed (on Debian: apt install pgbackrest)")
-    found = sorted(DEBIAN.glob("*/bin/postgres"))
-    if not found or major_version(found[-1].parent) < 15:
-        pytest.skip("PostgreSQL 15 of the system is not installed (on Debian: apt install postgresql-15)")
-    return found[-1].parent
+    return system_postgres.programs()
 
 
 class BackedUpServer:
@@ -40,7 +35,7 @@ class BackedUpServer:
     def __init__(self, folder: Path) -> None:
         self.programs, self.folder, self.port = programs(), folder, ports.pick()
         self.data, self.archived = folder / "data", folder / "repository"
-        self.account = Account.nobody() if os.geteuid() == 0 else None
+        self.account = system_postgres.account()
         self.process: subprocess.Popen[str] | None = None
         self.environ = os.environ | {
             "PGBACKREST_CONFIG": str(folder / "pgbackrest.conf"),
