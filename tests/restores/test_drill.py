@@ -40,6 +40,8 @@ def test_machine_is_lost_and_restored_to_a_point_in_time(
     server: BackedUpServer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     urls = {"DATABASE_URL": database_template.service_url(server.url), OWNER_URL: server.url}
+    # A restored server must not be taken for a standby that took over.
+    urls["SYNCHRONOUS_STANDBY"] = "1"
     with Stack(tmp_path / "data", RATE_LIMIT="0", SPEEDUP="20", **urls) as stack:
         shop = LostMachine.on(stack, server.programs)
         shop.receive(500_000)
