@@ -15,7 +15,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test check bench bench-quick schema client-types judges messages migrations lock package reset
+.PHONY: help setup run test-quick test failover check bench bench-quick schema client-types judges messages migrations lock package reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test-quick: $(VENV)/.dev ## Run the quick tests: about a minute on two cores
 test: test-quick ## Run all tests, the quick ones first
 	$(PY) -m pytest -n auto -m "slow and not alone" --dist loadfile --no-loadscope-reorder
 	$(PY) -m pytest -m alone
+
+failover: $(VENV)/.dev ## Kill the primary of a Patroni cluster again and again under 20,000 operations
+	FAILOVER_OPERATIONS=20000 $(PY) -m pytest tests/failover -rP
 
 check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings
 	@$(PY) .ci/commit_subjects.py

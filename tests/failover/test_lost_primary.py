@@ -1,0 +1,163 @@
+"""The primary is killed while shops work: the standby takes over, nothing acknowledged is lost or doubled.
+
+`make failover` runs it with 20,000 operations and five kills. `-rP` prints the times.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.failover.lives import AMOUNT, REFUND, Lives, lived
+from tests.flows.conftest import ShopClient
+from tests.patroni import Cluster
+from tests.stack import Stack, wait_for_progress, wait_until
+from tests.webhook_receiver import Receiver, running_receiver
+
+pytestmark = pytest.mark.slow
+OPERATIONS = int(os.environ.get("FAILOVER_OPERATIONS", "1500"))
+BETWEEN_KILLS = 4_000
+KILLS = max(1, OPERATIONS // BETWEEN_KILLS)
+SHOPS = 6
+LONGEST_PAUSE = 30.0
+SECONDS = 120.0
+EVENTS = ["payment.pending", "payment.succeeded", "refund.completed"]
+SECRET = "whsec_" + "c2VjcmV0" * 5
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    folder = Path(tempfile.mkdtemp(prefix="thai-qr-failover-"))
+    folder.chmod(0o711)
+    try:
+        with Cluster(folder) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def stack(cluster: Cluster, tmp_path: Path) -> Iterator[Stack]:
+    settings = {"RATE_LIMIT": "0", "SPEEDUP": "20", "SYNCHRONOUS_STANDBY": "1"}
+    with Stack(tmp_path / "data", **settings, **cluster.urls) as running:
+        cluster.wait_for_standby()
+        yield running
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Receiver]:
+    with running_receiver() as listening:
+        yield listening
+
+
+def test_killed_primary_loses_and_doubles_nothing(
+    cluster: Cluster, stack: Stack, endpoint: Receiver, request: pytest.FixtureRequest
+) -> None:
+    made = json.loads(stack.manage("create_merchant", "--name", "Somtam", "--mode", "test", "--json"))
+    client = ShopClient(stack.base_url, made["secret_key"])
+    client.post("/v1/webhooks", {"url": endpoint.url(), "events": EVENTS, "secret": SECRET})
+
+    lives, kills, started = Lives(client, OPERATIONS), [], time.monotonic()
+    with lived(lives, SHOPS):
+        for number in range(KILLS):
+            lives.wait_for(lives.count + (OPERATIONS - lives.count) // (KILLS - number + 1))
+            if number:
+                cluster.wait_for_standby()
+            kills.append(kill_primary(cluster, lives))
+    seconds = time.monotonic() - started
+    report = [f"{lives.count} operations in {seconds:.0f} s; repeated after {dict(lives.refusals)}"]
+    for kill in kills:
+        kill["sending"] = first_order_after(cluster, kill["died_at"]) - kill["killed_at"]
+        report.append("after a kill: service {service:.1f} s, outgoing money {sending:.1f} s".format(**kill))
+    request.node.add_report_section("call", "times", "\n".join(report))
+
+    wait_for_progress(
+        lambda: client.get("/v1/refunds?status=completed&limit=1")["total"], len(lives.refunds), SECONDS
+    )
+    check_objects(cluster, client, lives)
+    check_events(cluster, endpoint, lives)
+    stack.manage("audit")
+    assert "500 internal_error" not in lives.refusals
+    assert max(kill["service"] for kill in kills) < LONGEST_PAUSE, report
+    assert max(kill["sending"] for kill in kills) < LONGEST_PAUSE, report
+
+
+def kill_primary(cluster: Cluster, lives: Lives) -> dict[str, float]:
+    """Kill it, and wait until the standby took over and the service goes on. Then start it as the standby.
+
+    Return the time of the kill, and the seconds until an operation was acknowledged again.
+    """
+    lost = cluster.primary()
+    killed_at, killed = time.time(), time.monotonic()
+    lost.kill()
+    died_at = time.time()
+    (other,) = [node for node in cluster.nodes if node is not lost]
+    wait_until(other.is_primary, SECONDS)
+    lives.wait_for(lives.count + SHOPS + 1)
+    cluster.start(lost)
+    return {"killed_at": killed_at, "died_at": died_at, "service": lives.pause_after(killed)}
+
+
+def first_order_after(cluster: Cluster, instant: float) -> float:
+    """When the bank got the first order after an instant."""
+    query = "SELECT min(extract(epoch FROM created_at)) AS at FROM sandbox_sandboxorder"
+    ((found,),) = rows(cluster, f"{query} WHERE created_at > to_timestamp(%s)", instant)
+    return float(found)
+
+
+def rows(cluster: Cluster, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(cluster.owner_url) as connection:
+        return connection.execute(query, values).fetchall()
+
+
+def check_objects(cluster: Cluster, client: ShopClient, lives: Lives) -> None:
+    """Each acknowledged operation is there once, and there is nothing else."""
+    payments = rows(cluster, "SELECT reference, id, status FROM payments_payment")
+    assert Counter(payments) == Counter(
+        (reference, payment_id, "succeeded") for reference, payment_id in lives.codes.items()
+    )
+    at_bank = rows(cluster, "SELECT id FROM sandbox_sandboxpayment")
+    assert Counter(at_bank) == Counter((payment_id,) for payment_id in lives.bank_payments)
+    money_in = rows(cluster, "SELECT payment_id, match_result FROM reconciliation_banktransaction")
+    assert Counter(money_in) == Counter((payment_id, "applied") for payment_id in lives.codes.values())
+    refunds = rows(cluster, "SELECT id, payment_id, status FROM refunds_refund")
+    assert Counter(refunds) == Counter(
+        (refund_id, payment_id, "completed") for refund_id, payment_id in lives.refunds.items()
+    )
+    orders = rows(cluster, "SELECT reference, amount FROM sandbox_sandboxorder")
+    assert Counter(orders) == Counter((refund_id, REFUND) for refund_id in lives.refunds)
+    expected = len(lives.codes) * AMOUNT - len(lives.refunds) * REFUND
+    assert client.get("/v1/balance")["available"] == expected
+
+
+def check_events(cluster: Cluster, endpoint: Receiver, lives: Lives) -> None:
+    """One event of each kind, and each reached the shop, always with the same bytes."""
+    stored = {
+        event_id: (kind, subject, bytes(body))
+        for event_id, kind, subject, body in rows(
+            cluster, "SELECT id, type, subject_id, body FROM webhooks_event WHERE type = ANY(%s)", EVENTS
+        )
+    }
+    of_payments = [(kind, payment) for kind in EVENTS[:2] for payment in lives.codes.values()]
+    of_refunds = [(EVENTS[2], refund) for refund in lives.refunds]
+    assert Counter((kind, subject) for kind, subject, _ in stored.values()) == Counter(
+        of_payments + of_refunds
+    )
+
+    def received() -> dict[str, set[bytes]]:
+        bodies: dict[str, set[bytes]] = {}
+        for each in endpoint.to("/hook"):
+            if each.headers["webhook-id"] in stored:
+                bodies.setdefault(each.headers["webhook-id"], set()).add(each.body)
+        return bodies
+
+    wait_for_progress(lambda: len(received()), len(stored), SECONDS)
+    assert received() == {event_id: {body} for event_id, (_, _, body) in stored.items()}
