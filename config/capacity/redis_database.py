@@ -20,6 +20,8 @@ def temporary(url: str) -> Iterator[str]:
     """The URL of a database that was empty, and is emptied at the end. Raises Refused."""
     try:
         found = _claim(url)
+    except ValueError:
+        raise Refused("REDIS_URL is no redis://, rediss:// or unix:// of one server.") from None
     except (RedisError, OSError) as error:
         raise Refused(f"Redis does not answer: {error or type(error).__name__}") from None
     try:

@@ -140,6 +140,13 @@ def test_redis_database_was_empty_is_not_that_of_the_service_and_is_emptied() ->
         assert client.dbsize() == 0
 
 
+@pytest.mark.parametrize("url", ["sentinel://127.0.0.1:1/main", "redis://:p4ssw0rd@127.0.0.1:1/0", ""])
+def test_redis_that_is_away_or_no_single_server_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(Refused, match=r"Redis does not answer|REDIS_URL is no") as refusal:
+        redis_database.temporary(url).__enter__()
+    assert "p4ssw0rd" not in str(refusal.value)
+
+
 def test_measured_processes_have_no_secret_and_no_address_of_the_deployment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -127,6 +127,18 @@ def test_secret_among_the_settings_is_refused_without_its_value(name: str) -> No
     assert "p4ssw0rd" not in done.stderr
 
 
+@pytest.mark.parametrize("value", ["5000000", "0.5", "0", '"00:15"', '"a,b"'])
+def test_setting_reaches_the_process_as_it_is_written(value: str) -> None:
+    done = helm.render(SMALL, more=(f"settings.APPROVAL_ITEM_LIMIT={value}",))
+    (web,) = [
+        each
+        for each in yaml.safe_load_all(done.stdout)
+        if each["metadata"]["name"] == "pay-web" and each["kind"] == "Deployment"
+    ]
+    (container,) = web["spec"]["template"]["spec"]["containers"]
+    assert helm.variables(container)["APPROVAL_ITEM_LIMIT"] == value.strip('"')
+
+
 def test_chart_refuses_every_secret() -> None:
     text = (helm.CHART / "templates" / "_helpers.tpl").read_text()
     (line,) = re.findall(r'range \$name := list ("DATABASE_URL".*?) }}', text)

@@ -31,6 +31,11 @@ runAsNonRoot: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
+{{- /* Helm reads all numbers as floats, and would write 5000000 as 5e+06. */ -}}
+{{- define "thaiqr.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+
 {{- /* Settings as variables, secrets as files. A secret among the settings would be readable for everybody. */ -}}
 {{- define "thaiqr.env" -}}
 {{- range $name := list "DATABASE_URL" "MIGRATION_DATABASE_URL" "REDIS_URL" "SECRET_KEY" "SECRET_KEY_FALLBACKS" "IDEMPOTENCY_KEYS" "FIELD_ENCRYPTION_KEYS" "CLOSE_SIGNING_KEY" "MONITORING_TOKEN" "SANDBOX_BANK_SECRET" "OMISE_SECRET_KEY" }}
@@ -45,7 +50,7 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- range $name, $value := .root.Values.settings }}
 - name: {{ $name }}
-  value: {{ $value | toString | quote }}
+  value: {{ include "thaiqr.text" $value | quote }}
 {{- end }}
 {{- range $name := .root.Values.secret.keys }}
 - name: {{ $name }}_FILE
