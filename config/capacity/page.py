@@ -94,7 +94,11 @@ def _over_time(figures: Figures) -> SafeString:
         )
 
     drawn = [line(shown, names) for shown, names in GROUPS.items()]
-    rest = [(each.at - begin, each.of_others) for each in samples]
+    # The kernel counts in steps of 10 ms, so a sample may have a little more than there is.
+    rest = [
+        (each.at - begin, max(0.0, min(each.machine, figures.cores) - sum(each.cores.values())))
+        for each in samples
+    ]
     last = samples[-1].at - begin if samples else 1.0
     ticks = [(last * part / 4, f"{last * part / 4:.0f}") for part in range(5)]
     frame = Frame("cores", "seconds", "cores", ticks, last, float(figures.cores))

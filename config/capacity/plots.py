@@ -70,7 +70,7 @@ def areas(frame: Frame, drawn: Sequence[Line], marks: Sequence[tuple[float, str]
         for x, text in marks:
             at = f"{frame.x(x):.1f}"
             yield f'<line class="mark" x1="{at}" x2="{at}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-            yield f'<text class="small" x="{frame.x(x) + 2:.1f}" y="{TOP + 8}">{escape(text)}</text>'
+            yield f'<text class="small" x="{frame.x(x) + 2:.1f}" y="{TOP - 3}">{escape(text)}</text>'
 
     return _picture(frame, shapes(), [line.name for line in drawn])
 
