@@ -74,3 +74,9 @@ def test_unit_of_workers_names_each_kind_of_worker() -> None:
 def test_only_migrate_reads_the_file_with_the_address_for_the_owner() -> None:
     units = [path for path in UNITS.rglob("*") if path.is_file()]
     assert [path.name for path in units if "migration.env" in path.read_text()] == ["thaiqr-migrate.service"]
+
+
+def test_backups_do_not_get_the_user_and_limits_of_the_service() -> None:
+    """`thaiqr-.service.d` is for each unit whose name begins so."""
+    units = [path.name for path in (ROOT / "deploy" / "pgbackrest").iterdir()]
+    assert not [name for name in units if name.startswith("thaiqr-")]
