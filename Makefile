@@ -15,7 +15,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test failover check bench bench-quick schema client-types judges messages migrations lock package reset
+.PHONY: help setup run test-quick test failover check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,11 @@ package: $(VENV)/.dev ## Build the wheel and the sdist of REVISION (HEAD) into D
 
 REVISION := HEAD
 DIST := dist
+
+drill-install: $(VENV)/.dev ## Carry out the guide of the installation in an empty Debian; needs root and debootstrap
+	INSTALL_DRILL=$(DRILL) $(PY) -m pytest tests/deployment/test_install_drill.py -rPs -p no:cacheprovider
+
+DRILL := /var/tmp/thai-qr-drill
 
 reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
 	@$(PY) -m config.devstack reset

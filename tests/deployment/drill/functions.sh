@@ -1,0 +1,29 @@
+# What the drill needs beside the commands of the guide.
+TOKEN=$(sed -n s/^MONITORING_TOKEN=//p /etc/thai-qr-payments/settings.env)
+
+# Ask web itself, as Prometheus does.
+service() {
+  curl -sf "http://127.0.0.1:8000$1" -H "Authorization: Bearer $TOKEN"
+}
+
+wait_until_ready() {
+  for _ in $(seq 240); do
+    if service /readyz > /dev/null; then return; fi
+    sleep 0.5
+  done
+  service /readyz
+}
+
+# The payments that succeeded, as the database has them.
+payments() {
+  runuser -u postgres -- psql -At thaiqr -c "SELECT count(*) FROM payments_payment WHERE status = 'succeeded'"
+}
+
+wait_until_writable() {
+  until runuser -u postgres -- psql -At -c "SELECT pg_is_in_recovery()" 2> /dev/null | grep -q f; do sleep 0.2; done
+}
+
+# All that happened until now is in the archive.
+archive() {
+  runuser -u postgres -- pgbackrest --stanza=thaiqr check > /dev/null
+}
