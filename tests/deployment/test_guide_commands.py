@@ -41,7 +41,7 @@ COMMAND = re.compile(r"(?:^|[|&;{]|\$\()[ \t]*([a-z/][^ \n;)]*)", re.M)
 PROGRAMS = {
     "apt-get", "cd", "chmod", "chown", "cp", "echo", "install", "ln", "mkdir", "printf", "rm", "runuser",
     "systemctl", "tar", "useradd",
-    "certbot", "docker", "nginx", "openssl", "python3", "update-ca-certificates",
+    "certbot", "docker", "nginx", "openssl", "patronictl", "python3", "update-ca-certificates",
     "thaiqr-admin", "thaiqr-server", "/opt/thai-qr-payments/$VERSION/bin/pip",
 }  # fmt: skip
 

@@ -23,7 +23,10 @@ SECONDS = 180
 CURL = Path(__file__).with_name("curl.py")
 # Installing is tested elsewhere, and `make run` too; here a target has to exist.
 INSTALLED = "#!/bin/sh\nexit 0\n"
+# A sample that changes the machine of the tests needs the mark.
+REFUSED = '#!/bin/sh\necho "Mark this sample for root: sh root" >&2\nexit 1\n'
 PROGRAMS = {
+    **dict.fromkeys(("apt", "apt-get", "systemctl", "runuser", "install", "useradd"), REFUSED),
     "curl": f'#!/bin/sh\nexec {sys.executable} {CURL} "$@"\n',
     "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
     "python3": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
