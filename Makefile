@@ -15,7 +15,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test failover check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
+.PHONY: help setup run test-quick test failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,14 @@ check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migr
 	$(VENV)/bin/lint-imports
 	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(CHECK_ENV) $(PY) manage.py check --deploy --fail-level ERROR
+
+# A run that fails shows its FAULT_SEED, which draws the same operations and faults again.
+chaos: export CHAOS_SECONDS ?= 600
+chaos: export CHAOS_FAULTS ?= 200
+chaos: export CHAOS_OPERATIONS ?= 50000
+chaos: export CHAOS_SHOPS ?= 8
+chaos: $(VENV)/.dev ## Kill processes of three machines at random for ten minutes
+	$(PY) -m pytest tests/chaos -o log_cli=true -o log_cli_level=INFO
 
 bench: $(VENV)/.dev ## Measure load, floors and peers
 	$(PY) -m bench
