@@ -114,11 +114,12 @@ class Approval(StateMachine):
                 "decided_once",
                 triggers.UPDATE,
                 "an approval changes once, when it is decided",
-                condition="OLD.status <> 'waiting' OR NEW.status = 'waiting'",
+                condition=f"(OLD.status <> 'waiting' OR NEW.status = 'waiting') AND NOT {triggers.ERASING}",
             ),
             triggers.ReadOnly(
                 "what was asked for never changes",
                 exclude=["status", "decided_by", "decided_at", "decision_note"],
+                erasable=["account_last4", "account_name", "note"],
             ),
         ]
         permissions = [("decide_approval", "Can approve and reject outgoing money")]

@@ -10,6 +10,7 @@ class Act(models.TextChoices):
     VIEWED = "viewed", _("Viewed personal data")
     SEARCHED = "searched", _("Searched by a name")
     EXPORTED = "exported", _("Exported to a file")
+    ERASED = "erased", _("Erased personal data of a payer")
     ADDED = "added", _("Added")
     CHANGED = "changed", _("Changed")
     DELETED = "deleted", _("Deleted")

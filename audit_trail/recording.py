@@ -135,6 +135,11 @@ def write_export(object_type: str, details: Values, object_id: str = "") -> Audi
     return _insert(Act.EXPORTED, object_type, object_id, "", after=values.stored("", details))
 
 
+def write_erasure(object_type: str, details: Values, *, reason: str) -> AuditRecord:
+    """Record that personal data was erased. The record says how much and why, and not whose."""
+    return _insert(Act.ERASED, object_type, "", "", after=values.stored("", details), reason=reason)
+
+
 def _insert(
     act: Act,
     object_type: str,

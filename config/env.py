@@ -108,7 +108,7 @@ def log_stream(name: str, default: str) -> str:
     return stream
 
 
-NIGHTLY_JOBS = ("daily_close", "audit", "import_statements", "reconcile")
+NIGHTLY_JOBS = ("daily_close", "audit", "import_statements", "reconcile", "anonymise")
 
 
 def hours_of_jobs(name: str, default: dict[str, time]) -> dict[str, time]:

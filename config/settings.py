@@ -72,6 +72,8 @@ PAYOUT_ACCOUNT_WAITING_HOURS = read_variable("PAYOUT_ACCOUNT_WAITING_HOURS", env
 # Days after which recorded requests and delivery attempts are deleted.
 REQUEST_LOG_RETENTION_DAYS = read_variable("REQUEST_LOG_RETENTION_DAYS", env.int, 30)  # 0: no log
 WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable("WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90)
+# Days after which names, accounts and messages of payers are erased; 0: never. Amounts and ids stay.
+PERSONAL_DATA_RETENTION_DAYS = read_variable("PERSONAL_DATA_RETENTION_DAYS", env.int, 0)
 # A list of the console with more rows is not downloaded at once.
 EXPORT_MAX_ROWS = read_variable("EXPORT_MAX_ROWS", env.int, 50_000)
 LATE_TOLERANCE_SECONDS = read_variable("LATE_TOLERANCE_SECONDS", env.float, 0.0)  # of money after expiry
@@ -87,7 +89,7 @@ REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of a
 # A session of the console without requests ends after this.
 SESSION_IDLE_MINUTES = read_variable("SESSION_IDLE_MINUTES", env.int, 30)
 CLOSE_SIGNING_KEY = env.str("CLOSE_SIGNING_KEY", "")  # of daily closes; empty: days cannot be closed
-# Hours in Bangkok; the close needs CLOSE_SIGNING_KEY, the import STATEMENTS_DIR.
+# Hours in Bangkok; some jobs need another setting (operations.nightly.jobs.is_enabled).
 NIGHTLY_JOBS = read_variable(
     "NIGHTLY_JOBS",
     hours_of_jobs,
@@ -96,6 +98,7 @@ NIGHTLY_JOBS = read_variable(
         "audit": time(2, 30),
         "import_statements": time(6, 30),
         "reconcile": time(7, 0),
+        "anonymise": time(7, 30),
     },
 )
 STATEMENTS_DIR = env.str("STATEMENTS_DIR", "")  # where statement files of banks are put; empty: nowhere

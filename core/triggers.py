@@ -18,13 +18,15 @@ INSERT, UPDATE, DELETE, TRUNCATE = pgtrigger.Insert, pgtrigger.Update, pgtrigger
 STATEMENT = pgtrigger.Statement
 # `manage.py reseal` sets it for its transaction. Sealed columns may change then: their content does not.
 RESEALING = "current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on'"
+# `operations.erasure` sets it for its transaction. Columns with personal data may change then.
+ERASING = "current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on'"
 
 
 class TriggerSql(compiler.UpsertTriggerSql):
     """The template of django-pgtrigger without its `ignore`, a setting by which any session skips a trigger.
 
-    Two ways around a rule remain: the owner of the table can disable its triggers, and `RESEALING` lets
-    sealed columns change.
+    Three ways around a rule remain: the owner of the table can disable its triggers, `RESEALING` lets sealed
+    columns change, and `ERASING` those with personal data.
     """
 
     def get_template(self) -> str:
@@ -81,6 +83,7 @@ class ReadOnly(Refuse):
     """Columns that never change after the INSERT: `fields`, or all but `exclude`.
 
     While data is resealed, the sealed columns and their fingerprints may change, and no other column may.
+    While personal data is erased, the same holds for the columns in `erasable`.
     """
 
     def __init__(
@@ -89,22 +92,26 @@ class ReadOnly(Refuse):
         *,
         fields: Collection[str] = (),
         exclude: Collection[str] = (),
+        erasable: Collection[str] = (),
         is_forbidden: bool = False,
     ) -> None:
-        self.fields, self.exclude = fields, exclude
+        self.fields, self.exclude, self.erasable = fields, exclude, set(erasable)
         super().__init__("read_only", UPDATE, message, is_forbidden=is_forbidden)
 
     def get_condition(self, model: Any) -> pgtrigger.Condition:
         names = [field.name for field in model._meta.fields]
-        if unknown := {*self.fields, *self.exclude} - set(names):
+        if unknown := {*self.fields, *self.exclude, *self.erasable} - set(names):
             raise ValueError(f"{model._meta.label} has no fields {sorted(unknown)}")
         read_only = set(self.fields) or set(names) - set(self.exclude)
         sealed = {name for name in names if name.endswith("_sealed")}
         sealed |= {name.replace("_sealed", "_fingerprint") for name in sealed} & set(names)
         rules = {
-            "": read_only - sealed,
-            f"NOT {RESEALING} AND ": read_only & sealed,
+            "": read_only - sealed - self.erasable,
+            f"NOT {RESEALING} AND ": read_only & sealed - self.erasable,
+            f"NOT {ERASING} AND ": read_only & self.erasable - sealed,
+            f"NOT {RESEALING} AND NOT {ERASING} AND ": read_only & sealed & self.erasable,
             f"{RESEALING} AND ": set(names) - read_only - sealed if sealed else set(),
+            f"{ERASING} AND ": set(names) - read_only - self.erasable if self.erasable else set(),
         }
         clauses = []
         for when, fields in rules.items():
@@ -158,10 +165,19 @@ def initial(field: str, states: Collection[Any], *, noun: str) -> Refuse:
     )
 
 
-def set_once(field: str, message: str, *, is_text: bool = False, is_forbidden: bool = False) -> Refuse:
+def set_once(
+    field: str,
+    message: str,
+    *,
+    is_text: bool = False,
+    is_erasable: bool = False,
+    is_forbidden: bool = False,
+) -> Refuse:
     """A column that is filled once; from then on it never changes. `is_text`: empty is '' and not NULL."""
     was_filled = f"OLD.{field} <> ''" if is_text else f"OLD.{field} IS NOT NULL"
     condition = f"{was_filled} AND NEW.{field} IS DISTINCT FROM OLD.{field}"
+    if is_erasable:
+        condition += f" AND NOT {ERASING}"
     return Refuse(f"{field}_set_once", UPDATE, message, condition=condition, is_forbidden=is_forbidden)
 
 

@@ -67,6 +67,7 @@ class NightlyJob(models.TextChoices):
     AUDIT = "audit"
     IMPORT_STATEMENTS = "import_statements"
     RECONCILE = "reconcile"
+    ANONYMISE = "anonymise"
 
 
 class JobRun(models.Model):

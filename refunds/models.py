@@ -153,6 +153,7 @@ class Refund(StateMachine, CausedRow):
                     "completed_at",
                     "returned_at",
                 ],
+                erasable=["note"],
             ),
             triggers.Refuse(
                 "route_set_once",

@@ -81,6 +81,7 @@ UNORDERED_MODELS = {
     "reconciliation.StatementImport",
     "reconciliation.StatementLine",
     "reconciliation.StatementPart",
+    "request_log.RequestRecord",
     "webhooks.Delivery",
     "webhooks.DeliveryAttempt",
     "webhooks.DeliveryCounter",
@@ -107,7 +108,6 @@ SEPARATE_MODELS = {
     "reconciliation.ReconciliationException",
     "reconciliation.SlipCheck",
     "request_log.DroppedRequests",
-    "request_log.RequestRecord",
     "transfers.CircuitBreaker",
     "transfers.TransferEvent",
 }

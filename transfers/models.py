@@ -125,6 +125,7 @@ class Transfer(StateMachine):
                     *("id", "purpose", "route", "merchant_id", "amount", "bank_code"),
                     *("account_name", "account_sealed", "charge_id", "created_at"),
                 ],
+                erasable=["account_name", "account_sealed"],
             ),
             triggers.Transitions(),
             # An inquiry means that the bank may have the order.

@@ -10,6 +10,7 @@ from django.conf import settings
 from audit_trail.chain import Verification
 from core import clock
 from ledger import accounts
+from operations import anonymisation
 from operations.audit import findings, runner
 from operations.daily_close import closing
 from operations.models import NightlyJob
@@ -37,6 +38,7 @@ def is_enabled(job: NightlyJob) -> bool:
     needs = {
         NightlyJob.DAILY_CLOSE: settings.CLOSE_SIGNING_KEY,
         NightlyJob.IMPORT_STATEMENTS: settings.STATEMENTS_DIR,
+        NightlyJob.ANONYMISE: settings.PERSONAL_DATA_RETENTION_DAYS,
     }
     return job.value in settings.NIGHTLY_JOBS and bool(needs.get(job, True))
 
@@ -83,9 +85,16 @@ def _reconcile_bank(bank: str, day: date) -> Iterator[str]:
         yield f"{bank} {day}: the totals differ"
 
 
+def _anonymise(now: datetime) -> Iterator[str]:
+    counts = anonymisation.anonymise(before=now - timedelta(days=settings.PERSONAL_DATA_RETENTION_DAYS))
+    log.info("anonymise: %s", ", ".join(f"{name}: {count}" for name, count in counts.items()) or "nothing")
+    yield from ()
+
+
 _JOBS: dict[NightlyJob, Callable[[datetime], Iterator[str]]] = {
     NightlyJob.DAILY_CLOSE: _daily_close,
     NightlyJob.AUDIT: _audit,
     NightlyJob.IMPORT_STATEMENTS: lambda now: dropped_files.import_all(),
     NightlyJob.RECONCILE: _reconcile,
+    NightlyJob.ANONYMISE: _anonymise,
 }

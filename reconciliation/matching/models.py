@@ -182,6 +182,7 @@ class BankTransaction(StateMachine):
                     field,
                     "a bank transaction is kept as its bank reported it",
                     is_text=True,
+                    is_erasable=field == "payer_name",
                     is_forbidden=True,
                 )
                 for field in ("payer_name", "payer_bank_code", "slip_reference")
@@ -191,7 +192,7 @@ class BankTransaction(StateMachine):
                 triggers.UPDATE,
                 "a bank transaction is kept as its bank reported it",
                 condition="OLD.payer_account_sealed NOT IN ('', NEW.payer_account_sealed) "
-                f"AND NOT {triggers.RESEALING}",
+                f"AND NOT {triggers.RESEALING} AND NOT {triggers.ERASING}",
                 is_forbidden=True,
             ),
             triggers.Refuse(

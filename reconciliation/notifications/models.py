@@ -34,7 +34,9 @@ class BankNotification(models.Model):
     class Meta:
         triggers = [
             triggers.keep_rows("a notification of a bank is never deleted"),
-            triggers.ReadOnly("a notification of a bank never changes", is_forbidden=True),
+            triggers.ReadOnly(
+                "a notification of a bank never changes", erasable=["body_sealed"], is_forbidden=True
+            ),
         ]
         indexes = [
             models.Index(fields=["-received_at"], name="notification_newest_first"),

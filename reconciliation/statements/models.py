@@ -133,6 +133,7 @@ class StatementLine(models.Model):
             triggers.ReadOnly(
                 "a line of a statement never changes",
                 exclude=["result", "movement"],
+                erasable=["line_sealed"],
                 is_forbidden=True,
             ),
             triggers.Refuse(

@@ -1,0 +1,197 @@
+"""Erase the personal data of payers. What the books need stays: amounts, ids, times and references.
+
+Triggers let these columns change while `qr.erasing` is set (`core.triggers`). Why each column is or is not
+erased: docs/decisions/86-erasure.md.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Lower
+
+from approvals.models import Approval
+from audit_trail import recording
+from core import rows, vault
+from payments.models import Payment, PaymentStatus
+from reconciliation.matching.models import CREDITED
+from reconciliation.models import (
+    HELD_RESULTS,
+    BankNotification,
+    BankTransaction,
+    MatchResult,
+    ResolutionState,
+    Return,
+    ReturnStatus,
+    StatementLine,
+)
+from reconciliation.payer_names import TITLES, normalized
+from refunds.models import Refund, RefundStatus
+from request_log.models import RequestRecord
+from transfers.models import UNFINISHED_STATES, Transfer
+
+Counts = Counter[str]
+# A payment or bank transaction that still moves needs the account of its payer.
+MOVING = Q(match_result=MatchResult.PENDING) | Q(
+    match_result__in=HELD_RESULTS, resolution_state__in=[ResolutionState.OPEN, ResolutionState.SENDING_BACK]
+)
+
+
+class NotFinished(Exception):
+    """These payments, bank transactions or orders have not ended, so their payer's data is needed."""
+
+    def __init__(self, ids: list[str]) -> None:
+        super().__init__(f"Not finished: {', '.join(dict.fromkeys(ids))}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """How banks name who paid: an account or a name at a bank, or the bank's id of one payment."""
+
+    bank_code: str = ""
+    account: str = ""
+    name: str = ""
+    transaction_id: str = ""
+
+
+class Erasure(NamedTuple):
+    """Rows, the values that replace personal data, and a sealed column whose text becomes empty."""
+
+    rows: QuerySet[Any]
+    cleared: dict[str, Any] = {}
+    sealed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The bank transactions of a payer, the payments that they paid, and the refunds and returns of these."""
+
+    movement_ids: Sequence[str]
+    payment_ids: Sequence[str] = field(default_factory=list)
+    order_ids: Sequence[str] = field(default_factory=list)
+
+
+def find(payer: Payer) -> Selection:
+    """Find by account reads and decrypts each bank transaction from this bank, a few thousand a second."""
+    if payer.transaction_id:
+        ids = Q(bank_transaction_id=payer.transaction_id) | Q(later_bank_transaction_id=payer.transaction_id)
+        return select(_ids(BankTransaction.objects.filter(ids)))
+    found = BankTransaction.objects.filter(payer_bank_code=payer.bank_code)
+    if payer.name:
+        names = [normalized(title + payer.name) for title in TITLES]
+        named = found.alias(found_name=Lower("payer_name")).filter(found_name__in=names)
+        return select(_ids(named.exclude(payer_name="")))
+    with_account = found.exclude(payer_account_sealed="").only("payer_account_sealed")
+    own = [each.pk for each in with_account.iterator() if _digits(each.payer_account) == payer.account]
+    return select(own)
+
+
+def select(movement_ids: Sequence[str]) -> Selection:
+    """The bank transactions, and what hangs on them. A payment that other money paid is left out."""
+    credited = BankTransaction.objects.filter(CREDITED, pk__in=movement_ids, payment__isnull=False)
+    payment_ids = list(credited.values_list("payment_id", flat=True))
+    refunds = _ids(Refund.objects.filter(payment__in=payment_ids))
+    return Selection(
+        movement_ids, payment_ids, refunds + _ids(Return.objects.filter(movement__in=movement_ids))
+    )
+
+
+def count(selection: Selection) -> Counts:
+    """What an erasure would change: rows by model."""
+    return Counter({name: number for name, number in _run(selection, changes=False).items() if number})
+
+
+@transaction.atomic
+def erase(selection: Selection) -> Counts:
+    """Erase and count the rows by model. Raises NotFinished and changes nothing."""
+    _lock(selection)
+    if unfinished := list(not_finished(selection)):
+        raise NotFinished(unfinished)
+    rows.run("SET LOCAL qr.erasing = 'on'", [])
+    counts = _run(selection, changes=True)
+    rows.run("SET LOCAL qr.erasing = 'off'", [])
+    return counts
+
+
+@transaction.atomic
+def erase_recorded(selection: Selection, *, by: str, reason: str) -> Counts:
+    """Erase, and record who asked for it and why, in one transaction."""
+    counts = erase(selection)
+    recording.write_erasure(Payment._meta.label_lower, {"requested_by": by, **counts}, reason=reason)
+    return counts
+
+
+def not_finished(selection: Selection) -> Iterator[str]:
+    """The ids of what has not ended."""
+    open_statuses = [PaymentStatus.PENDING]
+    yield from _ids(Payment.objects.filter(pk__in=selection.payment_ids, status__in=open_statuses))
+    yield from _ids(BankTransaction.objects.filter(MOVING, pk__in=selection.movement_ids))
+    orders = selection.order_ids
+    yield from _ids(Refund.objects.filter(pk__in=orders, status=RefundStatus.PENDING))
+    yield from _ids(Return.objects.filter(pk__in=orders, status=ReturnStatus.PENDING))
+    yield from _ids(Transfer.objects.filter(pk__in=orders, state__in=UNFINISHED_STATES))
+
+
+def _lock(selection: Selection) -> None:
+    """In the order of all locks: payments before what hangs on them."""
+    for model, ids in ((Payment, selection.payment_ids), (BankTransaction, selection.movement_ids)):
+        list(model.objects.filter(pk__in=ids).order_by("pk").select_for_update(no_key=True).values_list("pk"))
+
+
+def _erasures(selection: Selection) -> Iterator[Erasure]:
+    """In the order of all locks."""
+    client = dict.fromkeys(("client_name", "client_bank_name", "client_bank_account_sealed"))
+    payer = dict.fromkeys(("payer_name", "payer_account_sealed", "description"))
+    yield Erasure(Payment.objects.filter(pk__in=selection.payment_ids), client | payer)
+    movements = BankTransaction.objects.filter(pk__in=selection.movement_ids)
+    yield Erasure(movements, {"payer_name": "", "payer_account_sealed": ""})
+    yield Erasure(BankNotification.objects.filter(_messages_of(selection)), sealed="body_sealed")
+    yield Erasure(Refund.objects.filter(pk__in=selection.order_ids), {"note": None})
+    decided = Approval.objects.filter(subject_id__in=selection.order_ids)
+    yield Erasure(decided, {"account_last4": "", "account_name": "", "note": ""})
+    to_accounts = Transfer.objects.filter(pk__in=selection.order_ids).exclude(account_sealed="")
+    yield Erasure(to_accounts, {"account_name": ""}, "account_sealed")
+    yield Erasure(StatementLine.objects.filter(movement__in=selection.movement_ids), sealed="line_sealed")
+    requests = RequestRecord.objects.filter(payment_id__in=selection.payment_ids)
+    yield Erasure(requests, {"request_body": "", "response_body": ""})
+
+
+def _messages_of(selection: Selection) -> Q:
+    """What banks wrote about the money and its orders, also without a signature."""
+    by_order, by_payment = Q(order_id__in=selection.order_ids), selection.payment_ids
+    return (
+        Q(movement__in=selection.movement_ids) | by_order | Q(confirmation_inquiry__payment_id__in=by_payment)
+    )
+
+
+def _run(selection: Selection, *, changes: bool) -> Counts:
+    counts: Counts = Counter()
+    for erasure in _erasures(selection):
+        for row in erasure.rows.order_by("pk").iterator():
+            if values := _replaced(row, erasure):
+                counts[row._meta.label_lower] += 1
+                if changes:
+                    type(row)._base_manager.filter(pk=row.pk).update(**values)
+    return counts
+
+
+def _replaced(row: Model, erasure: Erasure) -> dict[str, Any]:
+    """The new values of the columns that still have personal data."""
+    values = {name: empty for name, empty in erasure.cleared.items() if getattr(row, name) != empty}
+    if erasure.sealed:
+        place = str(getattr(row, "context", row.pk))
+        if vault.open_sealed(getattr(row, erasure.sealed), context=place):
+            values[erasure.sealed] = vault.seal("", context=place)
+    return values
+
+
+def _ids(found: QuerySet[Any]) -> list[str]:
+    return list(found.order_by("pk").values_list("pk", flat=True))
+
+
+def _digits(account: str) -> str:
+    """Banks write accounts with or without dashes."""
+    return "".join(filter(str.isalnum, account))
