@@ -1,7 +1,7 @@
 """Commands of the guide name what exists: programs, commands and options of ours, units, files, settings.
 
-Most also run: `tests/flows/test_guide_samples.py` types them as a reader does, and `make drill-install` those for
-root of the installation, a release, backups and restores.
+Most also run: `tests/flows/test_guide_samples.py` types them as a reader does. `make drill-install` types
+those for root of the installation, a release, backups and restores.
 """
 
 import re
