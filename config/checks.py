@@ -19,7 +19,10 @@ from django.db import DatabaseError, ProgrammingError, connections
 
 from config.env import NO_DATABASE, invalid_variables
 from core import clock, money, tls, vault
+from core.broker import RABBITMQ_PORTS
 from core.postgres import sessions
+from core.sentinel import SentinelUrl, is_sentinel
+from core.server_urls import TLS_OPTIONS, ServerUrl
 from operations import resealing
 from transfers import safe_mode
 
@@ -82,9 +85,8 @@ def required_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         hint = "keys of 32 bytes in URL-safe base64 (44 characters), newest first, separated by commas."
         found.append(_error(2, "FIELD_ENCRYPTION_KEYS is missing or contains a malformed key.", hint))
     if not is_redis_url(settings.REDIS_URL):
-        found.append(
-            _error(3, "REDIS_URL is missing or malformed.", "For example redis://:password@host:6379/0.")
-        )
+        hint = "For example redis://:password@host:6379/0, or sentinel://:password@host,host,host/name/0."
+        found.append(_error(3, "REDIS_URL is missing or malformed.", hint))
     if not re.fullmatch(r"https?://[^/\s?#:]+(:\d{1,5})?", settings.BASE_URL):
         hint = "The address that merchants reach, for example https://pay.example.com."
         found.append(_error(4, "BASE_URL is missing or malformed.", hint))
@@ -184,6 +186,9 @@ def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.RATE_LIMIT > 0 and settings.RATE_LIMIT_BURST < 1:
         hint = "At least 1; twice RATE_LIMIT if not set."
         found.append(_error(15, "RATE_LIMIT_BURST admits nothing.", hint))
+    if settings.BROKER_URL and broker_servers(settings.BROKER_URL) is None:
+        hint = "For example amqp://user:password@host:5672/vhost, or leave it out: then Redis is the broker."
+        found.append(_error(30, "BROKER_URL is malformed.", hint))
     if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
         hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
         found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))
@@ -216,14 +221,30 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if not all(map(is_local, hosts)) and mode not in TLS_MODES:
         hint = f"Add ?sslmode=verify-full (or require) to DATABASE_URL, {OR_PLAINTEXT}"
         found.append(_error(71, "DATABASE_URL reaches another machine without TLS.", hint))
-    if not is_redis_url(settings.REDIS_URL):  # `required_settings` reports it
-        return found
-    redis = urlsplit(settings.REDIS_URL)
-    is_verified = redis.scheme == "rediss" and "none" not in parse_qs(redis.query).get("ssl_cert_reqs", [])
-    if not is_verified and not is_local(redis.hostname or ""):
-        hint = f"Use rediss://...?ssl_cert_reqs=required in REDIS_URL, {OR_PLAINTEXT}"
+    # `required_settings` and `valid_settings` report malformed URLs.
+    if is_redis_url(settings.REDIS_URL) and not is_safe_redis(settings.REDIS_URL):
+        hint = f"Use rediss://...?ssl_cert_reqs=required or sentinels:// in REDIS_URL, {OR_PLAINTEXT}"
         found.append(_error(72, "REDIS_URL reaches another machine without TLS.", hint))
+    servers = broker_servers(settings.BROKER_URL)
+    if servers is not None and not is_safe(servers):
+        hint = f"Use amqps:// in BROKER_URL, {OR_PLAINTEXT}"
+        found.append(_error(73, "BROKER_URL reaches another machine without TLS.", hint))
     return found
+
+
+def is_safe_redis(url: str) -> bool:
+    """Whether a valid REDIS_URL stays on this machine, or verifies the other by TLS."""
+    if is_sentinel(url):
+        return is_safe(SentinelUrl.parse(url).server)
+    parts = urlsplit(url)
+    is_verified = parts.scheme == "rediss" and "none" not in parse_qs(parts.query).get("ssl_cert_reqs", [])
+    return is_verified or is_local(parts.hostname or "")
+
+
+def is_safe(servers: ServerUrl) -> bool:
+    """The same for a URL of several servers."""
+    has_tls = servers.scheme in ("sentinels", "amqps") and servers.is_verified
+    return has_tls or all(is_local(host) for host, _ in servers.hosts)
 
 
 def is_local(hosts: str) -> bool:
@@ -292,9 +313,19 @@ def _secret_key() -> str:
         return ""
 
 
+def broker_servers(url: str) -> ServerUrl | None:
+    """The parts of BROKER_URL; None if it is empty or malformed."""
+    try:
+        return ServerUrl.parse(url, RABBITMQ_PORTS, TLS_OPTIONS)
+    except ValueError:
+        return None
+
+
 def is_redis_url(url: str) -> bool:
     """Whether the URL is well formed."""
     try:
+        if is_sentinel(url):
+            return bool(SentinelUrl.parse(url))
         parts = urlsplit(url)
         return parts.scheme in ("redis", "rediss", "unix") and (parts.port is None or parts.port > 0)
     except ValueError:  # a port that is no number

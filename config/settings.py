@@ -19,6 +19,7 @@ from config.env import (
     read_variable,
 )
 from config.version import BASE_DIR, VERSION
+from core import broker
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
@@ -27,6 +28,7 @@ SECRET_KEY = env.str("SECRET_KEY", "")
 IDEMPOTENCY_KEYS = env.list("IDEMPOTENCY_KEYS", default=[])  # of fingerprints of requests, newest first
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # newest first
 REDIS_URL = env.str("REDIS_URL", "")
+BROKER_URL = env.str("BROKER_URL", "")  # of RabbitMQ; empty: Redis carries the wake-ups
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
 DATABASES: dict[str, dict[str, Any]] = {
     "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
@@ -270,9 +272,8 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- background work ----------------------------------------------------------------------------------
-# Redis only carries wake-ups: nothing may wait for it, and no task contains data.
-CELERY_BROKER_URL = REDIS_URL
-CELERY_BROKER_TRANSPORT_OPTIONS = {
+# The broker only carries wake-ups: nothing may wait for it, and no task contains data.
+REDIS_BROKER_OPTIONS = {
     "socket_timeout": 5,
     "socket_connect_timeout": 1,
     "socket_keepalive": True,
@@ -281,17 +282,28 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # worker dies with a wake-up, beat sends another one soon.
     "ack_emulation": False,
 }
+BROKER = broker.of(REDIS_URL, BROKER_URL, options=REDIS_BROKER_OPTIONS)
+CELERY_BROKER_URL = BROKER.url
+CELERY_BROKER_TRANSPORT_OPTIONS = BROKER.options
+CELERY_BROKER_USE_SSL = BROKER.tls
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"  # the schedule has intervals only; other zones cost beat a fifth of its time
-CELERY_TASK_PUBLISH_RETRY = False
+# A connection to Redis opens itself again. One to RabbitMQ does it before the second try.
+CELERY_TASK_PUBLISH_RETRY = BROKER.is_rabbitmq
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
 # Tasks that wait for merchants' servers, acquirers or banks have queues of their own.
 QUEUES = ("default", "webhooks", "cards", "transfers", "inquiries")
-CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]
+CELERY_TASK_QUEUES = [
+    Queue(name, Exchange(name), routing_key=name, queue_arguments=BROKER.queue_arguments) for name in QUEUES
+]
+# Remote control (`celery inspect`) would need a queue of RabbitMQ for each worker.
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = not BROKER.is_rabbitmq
+CELERY_WORKER_CONSUMER = "config.consumer:Consumer"
 
 # --- logs ---------------------------------------------------------------------------------------------
 LOGGING = {

@@ -15,6 +15,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
+from core.sentinel import SentinelUrl, is_sentinel
+
 T = TypeVar("T")
 CALL_TIMEOUT_SECONDS = 0.25  # seconds a single call may take
 PAUSE_SECONDS = 1.0  # seconds without calls after a failure
@@ -61,20 +63,23 @@ _thread_client = _ThreadClient()
 def client() -> Redis:
     """The client of this thread. Raises RedisError, since it connects."""
     if _thread_client.url != settings.REDIS_URL:
-        _thread_client.client = _connect(settings.REDIS_URL)
+        _thread_client.client = connect(settings.REDIS_URL, CALL_TIMEOUT_SECONDS)
         _thread_client.url = settings.REDIS_URL
     return _thread_client.client
 
 
-def _connect(url: str) -> Redis:
-    return Redis.from_url(
-        url,
-        single_connection_client=True,
-        socket_timeout=CALL_TIMEOUT_SECONDS,
-        socket_connect_timeout=CALL_TIMEOUT_SECONDS,
+def connect(url: str, seconds: float) -> Redis:
+    """A client with one connection. seconds: for connecting, and for a call. Raises RedisError."""
+    options: dict[str, Any] = {
+        "socket_timeout": seconds,
+        "socket_connect_timeout": seconds,
         # Connect again if Redis closed the connection. Do not repeat a call after a time-out.
-        retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-    )
+        "retry": Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
+    }
+    if is_sentinel(url):
+        pool = SentinelUrl.parse(url).pool(seconds, **options)
+        return Redis(connection_pool=pool, single_connection_client=True)
+    return Redis.from_url(url, single_connection_client=True, **options)
 
 
 _breaker = RedisBreaker()
@@ -97,4 +102,14 @@ def run(*command: Any) -> Any:
 
 def try_call(action: Callable[[Redis], T]) -> T | None:
     """The result of `action(client)`, or None if Redis does not answer."""
-    return _breaker.call(lambda: action(client()), RedisError, OSError)
+    return _breaker.call(lambda: _call(action), RedisError, OSError)
+
+
+def _call(action: Callable[[Redis], T]) -> T:
+    try:
+        return action(client())
+    except (RedisError, OSError):
+        # The next call connects anew and asks Sentinel for the primary. A connection that redis-py makes for
+        # Sentinel goes on with the old address. After a time-out it would read the reply to an earlier call.
+        _thread_client.url = ""
+        raise

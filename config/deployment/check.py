@@ -3,7 +3,15 @@
 from django.conf import settings
 
 from config import connection_count
-from config.deployment import configuration, counterparties, machine, postgresql, public_url, redis_server
+from config.deployment import (
+    configuration,
+    counterparties,
+    machine,
+    postgresql,
+    public_url,
+    rabbitmq,
+    redis_server,
+)
 from config.deployment.findings import Finding
 from config.workers import WORKERS
 from core import clock
@@ -20,6 +28,7 @@ def run(web_servers: int, workers_of_each_kind: int) -> list[Finding]:
         *machine.findings(),
         *postgresql.findings(connection_count.of_deployment(web, workers)),
         *redis_server.findings(),
+        *rabbitmq.findings(),
         *public_url.findings(clock.now()),
         *counterparties.findings(),
     ]

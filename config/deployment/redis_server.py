@@ -8,31 +8,64 @@ from django.conf import settings
 from redis import Redis
 from redis.exceptions import RedisError
 
-from config.checks import is_local, is_redis_url
+from config.checks import is_redis_url, is_safe_redis
 from config.deployment import clocks
 from config.deployment.findings import Finding, ok, problem, warning
+from core import redis
+from core.sentinel import SentinelUrl, is_sentinel
 
 SECONDS = 3.0
+FEWEST_SENTINELS = 3
 OLDEST = {"Redis": (6, 2), "Valkey": (7, 2)}
 
 
 def findings() -> list[Finding]:
     if not is_redis_url(settings.REDIS_URL):
         return []  # the settings say so
+    sentinels = sentinel_findings(settings.REDIS_URL)
     try:
-        with Redis.from_url(
-            settings.REDIS_URL, socket_timeout=SECONDS, socket_connect_timeout=SECONDS
-        ) as client:
+        with redis.connect(settings.REDIS_URL, SECONDS) as client:
             info: Any = client.info("server")
             before = time.time()
             seconds, microseconds = client.time()
             after = time.time()
     except (RedisError, OSError) as error:
-        return [
-            problem("Redis", str(error) or type(error).__name__, "Check REDIS_URL and that the server runs.")
-        ]
+        reason = str(error) or type(error).__name__
+        return [*sentinels, problem("Redis", reason, "Check REDIS_URL and that the server runs.")]
     difference = seconds + microseconds / 1_000_000 - (before + after) / 2
-    return [version(info), encryption(settings.REDIS_URL), clocks.compare("clock of Redis", difference)]
+    clock = clocks.compare("clock of Redis", difference)
+    return [*sentinels, version(info), encryption(settings.REDIS_URL), clock]
+
+
+def sentinel_findings(url: str) -> list[Finding]:
+    """How many Sentinels answer, and whether the primary has a replica. None without Sentinel."""
+    if not is_sentinel(url):
+        return []
+    found = SentinelUrl.parse(url)
+    known = [_known(sentinel, found.name) for sentinel in found.sentinels(SECONDS).sentinels]
+    states = [state for state in known if state]
+    if not states:
+        return [
+            problem("Sentinel", f"none knows the primary {found.name}", "Check that they run and the name.")
+        ]
+    shown = f"{len(states)} of {len(known)} answer"
+    if len(states) < len(known) or len(known) < FEWEST_SENTINELS:
+        advice = "Run three on three machines: two must agree on a fail-over."
+        return [warning("Sentinel", shown, advice)]
+    if not states[0]["num-slaves"]:
+        return [warning("Sentinel", "the primary has no replica", "Nothing can take over: start a replica.")]
+    return [ok("Sentinel", shown)]
+
+
+def _known(sentinel: Redis, name: str) -> dict[str, Any] | None:
+    """What it knows of the primary; None if it does not answer or does not know it."""
+    try:
+        state: Any = sentinel.sentinel_master(name)
+    except (RedisError, OSError):
+        return None
+    finally:
+        sentinel.close()
+    return dict(state)
 
 
 def version(info: dict[str, Any]) -> Finding:
@@ -46,9 +79,9 @@ def version(info: dict[str, Any]) -> Finding:
 
 
 def encryption(url: str) -> Finding:
-    parts = urlsplit(url)
-    if parts.scheme == "rediss":
+    if urlsplit(url).scheme in ("rediss", "sentinels"):
         return ok("Redis TLS", "on")
-    if is_local(parts.hostname or ""):
+    if is_safe_redis(url):
         return ok("Redis TLS", "off, on this machine")
-    return warning("Redis TLS", "off", "Use rediss://...?ssl_cert_reqs=required in REDIS_URL.")
+    advice = "Use rediss://...?ssl_cert_reqs=required or sentinels:// in REDIS_URL."
+    return warning("Redis TLS", "off", advice)

@@ -52,6 +52,7 @@ def environment(instance: Instance, databases: Mapping[str, str], redis_url: str
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
         "REQUIRE_TWO_FACTOR": "0",
+        "BROKER_URL": "",
         **LOOPBACK_WEBHOOK_SETTINGS,
     }
     value = {name: os.environ[name] for name in settings if name in os.environ}

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from core import redis
+from core import broker, redis
 from counts import counting
 from operations.metrics.families import PREFIX
 from payments import cards
@@ -80,6 +80,7 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "database_up": "gauge",
         "metrics_complete": "gauge",
         "redis_up": "gauge",
+        "broker_up": "gauge",
         "queue_length": "gauge",
         "database_connections": "gauge",
         "database_connections_limit": "gauge",
@@ -320,7 +321,9 @@ def test_endpoints_are_counted_by_state(shop: Shop) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_failed_wakeup_is_counted() -> None:
     with unused_port() as port:
-        sender = WakeupSender(f"redis://127.0.0.1:{port}/0", on_failure=deliveries.count_failed_wakeup)
+        sender = WakeupSender(
+            broker.of(f"redis://127.0.0.1:{port}/0"), on_failure=deliveries.count_failed_wakeup
+        )
         sender.wake()
         wait_until(DeliveryCounter.objects.exists, 60)
     assert value("webhook_wakeup_failures_total") == 1
@@ -342,7 +345,7 @@ def test_concurrent_counter_updates_are_all_counted() -> None:
 
 def test_metrics_without_database_show_database_up_0() -> None:
     found = without_database(families)
-    assert set(found) == {"database_up", "metrics_complete", "redis_up", "queue_length"}
+    assert set(found) == {"database_up", "metrics_complete", "redis_up", "broker_up", "queue_length"}
     assert found["database_up"].samples[0].value == found["metrics_complete"].samples[0].value == 0
 
 
@@ -396,6 +399,6 @@ def test_waiting_tasks_are_counted_by_queue(db: None) -> None:
     redis.client().rpush("cards", "a", "b")
     try:
         assert value("queue_length", queue="cards") == 2
-        assert value("redis_up") == 1
+        assert value("redis_up") == value("broker_up") == 1
     finally:
         redis.client().delete("cards")

@@ -10,6 +10,7 @@ from celery import Celery
 from django.conf import settings
 from django.db import transaction
 
+from core.broker import Broker
 from core.redis import CALL_TIMEOUT_SECONDS, RedisBreaker
 from webhooks.delivery import metrics
 
@@ -28,10 +29,10 @@ class WakeupSender:
     The thread calls `on_failure` for each failed message, at most once a second.
     """
 
-    def __init__(self, broker_url: str, on_failure: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, broker: Broker, on_failure: Callable[[], None] = lambda: None) -> None:
         self.failures = 0
         self._on_failure = on_failure
-        self._app = _celery_app(broker_url)
+        self._app = _celery_app(broker)
         self._breaker = RedisBreaker()
         self._requested = threading.Event()
         self._start_lock = threading.Lock()
@@ -85,17 +86,16 @@ class WakeupSender:
         )
 
 
-def _celery_app(broker_url: str) -> Celery:
+def _celery_app(broker: Broker) -> Celery:
     """A Celery app that only sends, with shorter timeouts than a worker's."""
-    app = Celery("wakeup", broker=broker_url, set_as_current=False)
-    app.conf.broker_transport_options = {
-        "socket_timeout": CALL_TIMEOUT_SECONDS,
-        "socket_connect_timeout": CALL_TIMEOUT_SECONDS,
-    }
+    app = Celery("wakeup", broker=broker.url, set_as_current=False)
+    app.conf.broker_transport_options = broker.sender_options(CALL_TIMEOUT_SECONDS)
+    app.conf.broker_use_ssl = broker.tls
+    app.conf.task_queues = settings.CELERY_TASK_QUEUES
     return app
 
 
-_sender = WakeupSender(settings.REDIS_URL, on_failure=metrics.count_failed_wakeup)
+_sender = WakeupSender(settings.BROKER, on_failure=metrics.count_failed_wakeup)
 
 
 def wake() -> None:

@@ -1,0 +1,103 @@
+"""URLs of Sentinel and RabbitMQ: what they say, and what Celery gets for them."""
+
+import ssl
+from typing import Any
+
+import pytest
+from redis.retry import Retry
+
+from core import broker
+from core.sentinel import SentinelUrl
+from core.server_urls import ServerUrl
+
+THREE = "one:26379,two:5,three"
+
+
+def test_sentinel_url_names_hosts_primary_database_and_passwords() -> None:
+    found = SentinelUrl.parse(f"sentinel://:p%40s@{THREE}/qr/3?sentinel_password=other")
+    assert found.server.hosts == (("one", 26379), ("two", 5), ("three", 26379))
+    assert (found.name, found.database, found.has_tls) == ("qr", 3, False)
+    pool = found.pool(2.0)
+    assert pool.service_name == "qr"
+    assert pool.connection_kwargs["password"] == "p@s"
+    assert pool.connection_kwargs["db"] == 3
+    assert found.sentinel_options(2.0)["password"] == "other"
+
+
+def test_database_of_a_sentinel_url_is_0_if_it_is_left_out() -> None:
+    assert SentinelUrl.parse("sentinel://one/qr").database == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sentinel://one", "sentinel://one/", "sentinel:///qr", "sentinel://one,/qr", "sentinel://one:0/qr",
+        "sentinel://one:x/qr", "sentinel://one/qr/x", "sentinel://one/qr?database=1", "sentinel://one/qr?x",
+        "sentinel://a@b@one/qr/-1", "redis://one/0", "sentinel://one/qr#x",
+    ],
+)  # fmt: skip
+def test_malformed_sentinel_url_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        SentinelUrl.parse(url)
+
+
+def test_sentinels_use_tls_to_both_kinds_of_servers() -> None:
+    found = SentinelUrl.parse("sentinels://one/qr?ssl_ca_certs=/ca.pem")
+    assert found.sentinel_options(1.0) | {"retry": None} == {
+        "ssl": True, "ssl_ca_certs": "/ca.pem", "socket_timeout": 1.0, "socket_connect_timeout": 1.0,
+        "retry": None,
+    }  # fmt: skip
+    made = broker.of("sentinels://one/qr?ssl_ca_certs=/ca.pem")
+    assert made.tls == {"ssl_cert_reqs": "required", "ssl_ca_certs": "/ca.pem"}
+    assert made.url == "sentinel://one:26379/0"
+
+
+def test_broker_with_sentinel_has_a_url_for_each_and_the_name() -> None:
+    options: dict[str, Any] = {"socket_connect_timeout": 1, "socket_timeout": 5}
+    made = broker.of(f"sentinel://user:p%2F@{THREE}/qr/3", options=options)
+    user = "user:p%2F@"
+    assert made.url == ";".join(
+        f"sentinel://{user}{host}/3" for host in ("one:26379", "two:5", "three:26379")
+    )
+    assert made.options["master_name"] == "qr"
+    assert isinstance(made.options["sentinel_kwargs"]["retry"], Retry)
+    assert made.options["socket_timeout"] == 5
+    assert made.queue_arguments is None
+    assert made.sender_options(0.25)["socket_timeout"] == 0.25
+
+
+def test_rabbitmq_has_a_url_for_each_node_and_quorum_queues() -> None:
+    made = broker.of("redis://x/0", "amqp://u:p@one,[::1]:99/shop%2F1")
+    assert made.url == "amqp://u:p@one:5672/shop%2F1;amqp://u:p@[::1]:99/shop%2F1"
+    assert made.is_rabbitmq
+    assert made.tls is None
+    assert made.queue_arguments == {"x-queue-type": "quorum"}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ssl.CERT_REQUIRED),
+        ("?ssl_cert_reqs=required", ssl.CERT_REQUIRED),
+        ("?ssl_cert_reqs=none", ssl.CERT_NONE),
+    ],
+)
+def test_tls_to_rabbitmq_verifies_unless_told_otherwise(query: str, expected: ssl.VerifyMode) -> None:
+    made = broker.of("redis://x/0", f"amqps://u:p@one/{query}")
+    assert made.tls == {"cert_reqs": expected, "server_hostname": None}
+    assert made.url == "amqps://u:p@one:5671/"
+
+
+def test_malformed_urls_are_left_for_the_checks_to_report() -> None:
+    assert broker.of("sentinel://", "").url == "sentinel://"
+    assert broker.of("", "http://x").url == "http://x"
+
+
+def test_redis_url_is_given_to_celery_as_it_is() -> None:
+    assert broker.of("rediss://:p@x/0?ssl_cert_reqs=required").url == "rediss://:p@x/0?ssl_cert_reqs=required"
+
+
+def test_password_is_in_no_error() -> None:
+    with pytest.raises(ValueError, match=r".+") as raised:
+        ServerUrl.parse("amqp://u:s3cret@one:x/", {"amqp": 5672}, ())
+    assert "s3cret" not in str(raised.value)

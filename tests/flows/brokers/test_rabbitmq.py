@@ -1,0 +1,76 @@
+"""RabbitMQ as the broker: payments, refunds and webhooks by its quorum queues, also when it dies."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from amqp.exceptions import PreconditionFailed
+from kombu import Connection
+from pytest_django import Settings
+
+from config.deployment import rabbitmq as check
+from config.deployment.findings import Level
+from config.workers import ALL
+from core import broker
+from tests import rabbitmq
+from tests.flows.brokers.lives import Lives, wait_for_tasks
+from tests.flows.conftest import ShopClient
+from tests.rabbitmq import Node
+from tests.stack import Stack, wait_until
+from tests.webhook_receiver import Receiver
+
+pytestmark = pytest.mark.slow
+PATIENCE = 120.0
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    with tempfile.TemporaryDirectory(prefix="rabbitmq-") as folder:
+        Path(folder).chmod(0o711)  # RabbitMQ does not run as root
+        with rabbitmq.running(Path(folder) / "node") as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, node: Node) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp("carried") / "data"
+    with Stack.on_shared_server(folder, BROKER_URL=node.url) as running:
+        yield running
+
+
+def test_queues_are_quorum_queues_and_no_others_are_made(stack: Stack, node: Node) -> None:
+    with Connection(node.url) as connection:
+        for queue in ALL.queues:
+            channel: Any = connection.channel()
+            with pytest.raises(PreconditionFailed, match="x-queue-type"):
+                channel.queue_declare(queue, durable=True, auto_delete=False)
+
+
+def test_metrics_and_check_know_rabbitmq(stack: Stack, node: Node, settings: Settings) -> None:
+    shown = requests.get(f"{stack.base_url}/metrics", timeout=60).text
+    assert "thaiqr_broker_up 1.0" in shown
+    assert 'thaiqr_queue_length{queue="cards"}' in shown
+    settings.BROKER_URL, settings.BROKER = node.url, broker.of("", node.url)
+    assert [each.level for each in check.findings()] == [Level.OK, Level.OK]
+
+
+def test_payments_refunds_and_webhooks_outlive_a_killed_node(
+    stack: Stack, node: Node, endpoint: Receiver
+) -> None:
+    lives = Lives(ShopClient(stack.base_url, stack.secret_key), endpoint)
+    with lives.without_end():
+        lives.wait_for_more(5)
+        node.kill()
+        lives.wait_for_more(5)
+        node.start()
+        wait_for_tasks(stack)
+        lives.wait_for_more(5)
+    lives.wait_until_all_are_told()
+    refund = lives.client.post("/v1/refunds", {"payment_id": lives.paid[0], "amount": 50_000})
+    account = {"bank_code": "014", "bank_account": "1234567890", "account_name": "Somtam House"}
+    withdrawal = lives.client.post("/v1/withdrawals", {"amount": 20_000, "currency": "THB"} | account)
+    wait_until(lambda: lives.told("refund.completed") == {refund["refund_id"]}, PATIENCE)
+    wait_until(lambda: lives.told("withdrawal.succeeded") == {withdrawal["withdrawal_id"]}, PATIENCE)
