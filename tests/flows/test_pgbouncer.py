@@ -16,8 +16,11 @@ import requests
 
 from config.devstack import ports
 from tests import pgbouncer
+from tests.flows.brokers.lives import Lives
 from tests.flows.conftest import ShopClient
+from tests.pooled_stack import PooledStack
 from tests.stack import ROOT, Stack, wait_until
+from tests.webhook_receiver import Receiver
 
 pytestmark = pytest.mark.slow
 
@@ -119,3 +122,15 @@ def test_payments_and_statement_timeouts_work_behind_pgbouncer(stack: Stack, fol
             client.wait_for_status(codes[0], "succeeded")
             listed = client.get("/v1/transactions")["transactions"]
             assert codes[0]["payment_id"] in {one["payment_id"] for one in listed}
+
+
+def test_whole_life_of_a_payment_works_with_all_processes_behind_pgbouncer(
+    tmp_path: Path, endpoint: Receiver
+) -> None:
+    with PooledStack.on_shared_server(tmp_path / "data", RATE_LIMIT="0") as pooled:
+        lives = Lives(ShopClient(pooled.base_url, pooled.secret_key), endpoint)
+        with lives.without_end(shops=4):
+            lives.wait_for_more(20)
+        lives.wait_until_all_are_told()
+        lives.send_money_out()
+        assert "The books are right" in pooled.manage("audit")

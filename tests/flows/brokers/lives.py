@@ -62,6 +62,14 @@ class Lives:
         wait_for_progress(lambda: len(self.told() & set(self.paid)), len(set(self.paid)), PATIENCE)
         assert self.told() == set(self.paid)
 
+    def send_money_out(self) -> None:
+        """Refund a payment and withdraw money, and wait until the shop was told."""
+        refund = self.client.post("/v1/refunds", {"payment_id": self.paid[0], "amount": 50_000})
+        account = {"bank_code": "014", "bank_account": "1234567890", "account_name": "Somtam House"}
+        withdrawal = self.client.post("/v1/withdrawals", {"amount": 20_000, "currency": "THB"} | account)
+        wait_until(lambda: self.told("refund.completed") == {refund["refund_id"]}, PATIENCE)
+        wait_until(lambda: self.told("withdrawal.succeeded") == {withdrawal["withdrawal_id"]}, PATIENCE)
+
     def _run(self) -> None:
         while not self.stopping.wait(PAUSE):
             self.pay_one()

@@ -1,0 +1,38 @@
+"""An instance whose web, workers and beat reach the database by a real PgBouncer in transaction mode."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from signal import SIGINT, Signals
+
+from config.env import OWNER_URL
+from tests import pgbouncer
+from tests.stack import ROOT, Stack
+
+
+class PooledStack(Stack):
+    """Make it by `on_shared_server`. The owner, who migrates, has a direct connection."""
+
+    def start(self) -> None:
+        self.pooler = ExitStack()
+        folder = self.pooler.enter_context(tempfile.TemporaryDirectory(prefix="pooler-"))
+        Path(folder).chmod(0o711)  # PgBouncer does not run as root
+        direct = self.environ["DATABASE_URL"]
+        self._set_role_limits(direct)
+        url = self.pooler.enter_context(
+            pgbouncer.in_front_of(direct, Path(folder) / "pgbouncer", default_pool_size="10")
+        )
+        self.environ |= {"DATABASE_URL": url, "DATABASE_PREPARE": "0"}
+        super().start()
+
+    def stop(self, number: Signals = SIGINT) -> float:
+        with self.pooler:
+            return super().stop(number)
+
+    def _set_role_limits(self, direct: str) -> None:
+        settings = {**os.environ, "DATABASE_URL": direct, OWNER_URL: self.environ[OWNER_URL]}
+        command = [sys.executable, "manage.py", "set_role_limits"]
+        subprocess.run(command, cwd=ROOT, env=settings, check=True, stdout=subprocess.DEVNULL)
