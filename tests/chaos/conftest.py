@@ -2,7 +2,10 @@
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from random import Random, SystemRandom
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from tests import webhook_receiver
 from tests.chaos.machines import three_machines
 from tests.chaos.shops import Shop
+from tests.patroni import Cluster
 from tests.stack import Stack
 from tests.webhook_receiver import Receiver
 
@@ -19,8 +23,20 @@ EVENTS = ["payment.pending", "payment.succeeded", "refund.completed", "withdrawa
 
 
 @pytest.fixture
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Stack]]:
-    with three_machines(tmp_path_factory.mktemp("machines")) as running:
+def cluster() -> Iterator[Cluster]:
+    """A primary and a synchronous standby of PostgreSQL."""
+    folder = Path(tempfile.mkdtemp(prefix="thai-qr-chaos-"))
+    folder.chmod(0o711)
+    try:
+        with Cluster(folder) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def machines(cluster: Cluster, tmp_path: Path) -> Iterator[Sequence[Stack]]:
+    with three_machines(tmp_path, cluster) as running:
         yield running
 
 

@@ -2,22 +2,22 @@
 
 import os
 import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 
 import psycopg
 
+from tests.patroni import Cluster
 from tests.stack import Stack
 
 PARTS = ("web", "worker", "bank")
-SERVERS = ("valkey", "postgres")
 FREEZE_SECONDS = 3.0
-# PostgreSQL and Valkey start again from their files, which takes some seconds.
+# How long a server of PostgreSQL is away: the other one takes over after about 20 s.
+NODE_SECONDS = 30.0
+# They start again from their files, which takes some seconds.
 SERVER_SHARE = 0.05
 CONNECTION_SHARE = 0.5
 BREAK_CONNECTIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -28,34 +28,27 @@ BREAK_CONNECTIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 class Faults:
     """Causes one fault after the other, in the order of `chance`. done: how many of each kind."""
 
-    def __init__(self, machines: Sequence[Stack], chance: Random, pause: float) -> None:
-        self.machines, self.chance, self.pause = machines, chance, pause
+    def __init__(self, machines: Sequence[Stack], cluster: Cluster, chance: Random, pause: float) -> None:
+        self.machines, self.cluster, self.chance, self.pause = machines, cluster, chance, pause
         self.done: Counter[str] = Counter()
-        self._stopping = threading.Event()
 
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Cause faults during the block."""
-        with ThreadPoolExecutor(1) as pool:
-            run = pool.submit(self._run)
-            try:
-                yield
-            finally:
-                self._stopping.set()
-            run.result()
+    def cause_next(self) -> None:
+        """Wait for a random time, and cause a fault.
 
-    def _run(self) -> None:
-        while not self._stopping.wait(self.chance.uniform(0, 2 * self.pause)):
-            name, cause = self._next()
-            # A process may just be replaced, and PostgreSQL may be down. Then there is no fault to count.
-            with suppress(ProcessLookupError, KeyError, psycopg.OperationalError):
-                cause()
-                self.done[name] += 1
+        Call it in the main thread: a server ends with the thread that started it.
+        """
+        time.sleep(self.chance.uniform(0, 2 * self.pause))
+        name, cause = self._next()
+        # A process may just be replaced, and no server may be the primary. Then there is no fault to count.
+        with suppress(ProcessLookupError, KeyError, psycopg.OperationalError):
+            cause()
+            self.done[name] += 1
 
     def _next(self) -> tuple[str, Callable[[], object]]:
         if self.chance.random() < SERVER_SHARE:
-            server = self.chance.choice(SERVERS)
-            return f"kill {server}", lambda: self.machines[0].kill(server)
+            return self.chance.choice(
+                [("kill valkey", self._kill_valkey), ("kill postgres", self._kill_node)]
+            )
         machine, part = self.chance.choice(self.machines), self.chance.choice(PARTS)
         kind = self.chance.choice(("kill", "stop", "freeze", "break connections"))
         causes: dict[str, Callable[[], object]] = {
@@ -66,6 +59,16 @@ class Faults:
         }
         return (kind if kind == "break connections" else f"{kind} {part}"), causes[kind]
 
+    def _kill_valkey(self) -> None:
+        self.machines[0].kill("valkey")
+
+    def _kill_node(self) -> None:
+        """Kill the primary or the standby, and start it again. The other one may have taken over then."""
+        node = self.chance.choice(self.cluster.nodes)
+        node.kill()
+        time.sleep(self.chance.uniform(0, NODE_SECONDS))
+        self.cluster.start(node)
+
     def _freeze(self, pid: int) -> None:
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -74,5 +77,5 @@ class Faults:
             os.kill(pid, signal.SIGCONT)
 
     def _break_connections(self) -> None:
-        with psycopg.connect(self.machines[0].owner_url, autocommit=True, connect_timeout=5) as connection:
+        with psycopg.connect(self.cluster.owner_url, autocommit=True, connect_timeout=5) as connection:
             connection.execute(BREAK_CONNECTIONS, [CONNECTION_SHARE])

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from config.env import OWNER_URL
+from tests.patroni import Cluster
 from tests.stack import Stack
 
 WRONG_CLOCK = Path(__file__).parent / "wrong_clock"
@@ -14,14 +15,21 @@ SHARED = (
     "DATABASE_URL", OWNER_URL, "REDIS_URL", "SECRET_KEY", "IDEMPOTENCY_KEYS", "FIELD_ENCRYPTION_KEYS",
     "SANDBOX_BANK_SECRET",
 )  # fmt: skip
-SETTINGS = {"RATE_LIMIT": "0", "WEB_WORKERS": "1", "WEBHOOK_TIMEOUT_SECONDS": "10", "SPEEDUP": "10"}
+SETTINGS = {
+    "RATE_LIMIT": "0",
+    "WEB_WORKERS": "1",
+    "WEBHOOK_TIMEOUT_SECONDS": "10",
+    "SPEEDUP": "10",
+    "SYNCHRONOUS_STANDBY": "1",
+}
 
 
 @contextmanager
-def three_machines(folder: Path) -> Iterator[Sequence[Stack]]:
-    """Run three machines. The first one has the database and Valkey; the clocks of the others are wrong."""
+def three_machines(folder: Path, cluster: Cluster) -> Iterator[Sequence[Stack]]:
+    """Run three machines. The first one has Valkey; the clocks of the others are wrong."""
     with ExitStack() as ending:
-        first = ending.enter_context(Stack(folder / "first", **SETTINGS))
+        first = ending.enter_context(Stack(folder / "first", **SETTINGS, **cluster.urls))
+        cluster.wait_for_standby()
         shared = {name: first.env[name] for name in SHARED if name in first.env}
         # One after the other: a machine ends with the thread that started it.
         others = [

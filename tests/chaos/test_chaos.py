@@ -17,7 +17,8 @@ import pytest
 from tests.chaos.conftest import EVENTS
 from tests.chaos.faults import Faults
 from tests.chaos.shops import Shop, working
-from tests.stack import POLL_SECONDS, Stack, wait_until
+from tests.patroni import Cluster
+from tests.stack import Stack, wait_until
 from tests.webhook_receiver import Receiver
 
 log = logging.getLogger(__name__)
@@ -32,21 +33,19 @@ REST_POLL_SECONDS = 1.0
 
 
 def test_nothing_acknowledged_is_lost_or_done_twice(
-    machines: Sequence[Stack], shops: list[Shop], receiver: Receiver, seed: str
+    machines: Sequence[Stack], cluster: Cluster, shops: list[Shop], receiver: Receiver, seed: str
 ) -> None:
-    faults = Faults(machines, Random(seed), pause=SECONDS / FAULTS / 1.5)
+    faults = Faults(machines, cluster, Random(seed), pause=SECONDS / FAULTS / 1.5)
     ending = time.monotonic() + SECONDS
-    with working(shops), faults.going_on():
-        while not (
-            time.monotonic() > ending and faults.done.total() >= FAULTS and operations(shops) >= OPERATIONS
-        ):
-            time.sleep(POLL_SECONDS)
-            assert time.monotonic() < ending + 2 * SECONDS + 60, (faults.done, operations(shops))
+    with working(shops):
+        while time.monotonic() < ending or faults.done.total() < FAULTS or operations(shops) < OPERATIONS:
+            faults.cause_next()
+            assert time.monotonic() < ending + 2 * SECONDS + 120, (faults.done, operations(shops))
     log.info("%d operations, %d faults: %s", operations(shops), faults.done.total(), dict(faults.done))
     for number, shop in enumerate(shops):
-        wait_for_rest(shop, machines[0])
+        wait_for_rest(shop, cluster)
         check_objects(shop)
-        check_balance(shop, bank_orders(machines[0]))
+        check_balance(shop, bank_orders(cluster))
         check_events(shop, receiver, f"/{number}")
     log.info(machines[0].manage("audit"))
 
@@ -55,20 +54,20 @@ def operations(shops: Sequence[Shop]) -> int:
     return sum(shop.operations for shop in shops)
 
 
-def bank_orders(machine: Stack) -> set[str]:
+def bank_orders(cluster: Cluster) -> set[str]:
     """The refunds and withdrawals that the bank carried out."""
-    with psycopg.connect(machine.owner_url) as connection:
+    with psycopg.connect(cluster.owner_url) as connection:
         return {row[0] for row in connection.execute("SELECT reference FROM sandbox_sandboxorder")}
 
 
-def wait_for_rest(shop: Shop, machine: Stack) -> None:
+def wait_for_rest(shop: Shop, cluster: Cluster) -> None:
     """Return when each paid payment succeeded, and each refund and withdrawal that the bank has ended.
 
     An order whose worker ended just before it was sent stays open: only a person may say that the bank will
     never have it. Its money stays reserved.
     """
     deadline = time.monotonic() + REST_SECONDS
-    while waiting := unfinished(shop, bank_orders(machine)):
+    while waiting := unfinished(shop, bank_orders(cluster)):
         assert time.monotonic() < deadline, waiting
         time.sleep(REST_POLL_SECONDS)
 
