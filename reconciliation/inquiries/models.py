@@ -121,7 +121,7 @@ class InquiryAnswer(models.Model):
 
     class Meta:
         triggers = [
-            triggers.no_truncate("answers of banks are deleted by their age only"),
+            triggers.keep_rows("an answer of a bank is never deleted"),
             triggers.ReadOnly(
                 "an answer of a bank is never changed", fields=["payment", "outcome", "transaction_count"]
             ),

@@ -25,9 +25,9 @@ ADDED_ONLY = {
 KEPT = {
     "approvals_approval", "approvals_payoutaccount", "ledger_account", "merchants_apikey",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
-    "reconciliation_return", "reconciliation_statement", "reconciliation_statementline",
-    "refunds_claimlink", "refunds_refund", "refunds_refundreversal", "transactions_transaction",
-    "transfers_safemode", "transfers_transfer", "withdrawals_withdrawal",
+    "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
+    "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
+    "transactions_transaction", "transfers_safemode", "transfers_transfer", "withdrawals_withdrawal",
 }  # fmt: skip
 # They have no model.
 READ_ONLY = {"django_migrations", "reconciliation_open_exceptions"}
