@@ -33,6 +33,7 @@ class Lives:
     codes: dict[str, str] = field(default_factory=dict)  # the payment of each reference
     bank_payments: dict[str, str] = field(default_factory=dict)  # the payment of each payment at the bank
     refunds: dict[str, str] = field(default_factory=dict)  # the payment of each refund
+    refunds_in_doubt: set[str] = field(default_factory=set)  # of these, those without an answer of the bank
     times: list[float] = field(default_factory=list)  # when each operation was acknowledged
     refusals: Counter[str] = field(default_factory=Counter)  # answers that made a shop try again
     giving_up: threading.Event = field(default_factory=threading.Event)
