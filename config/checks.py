@@ -20,7 +20,7 @@ from django.db import DatabaseError, ProgrammingError, connections
 from config.env import NO_DATABASE, invalid_variables
 from core import clock, money, tls, vault
 from core.broker import RABBITMQ_PORTS
-from core.postgres import sessions
+from core.postgres import replica, sessions
 from core.sentinel import SentinelUrl, is_sentinel
 from core.server_urls import TLS_OPTIONS, ServerUrl
 from operations import resealing
@@ -213,14 +213,12 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Payments and sessions must not cross a network unencrypted."""
     if settings.ALLOW_PLAINTEXT_BACKENDS:
         return []
-    found, database = [], settings.DATABASES["default"]
-    options = database.get("OPTIONS", {})
-    mode = options.get("sslmode", "prefer")
-    # The query of the URL may name hosts too.
-    hosts = [database.get("HOST", ""), options.get("host", ""), options.get("hostaddr", "")]
-    if not all(map(is_local, hosts)) and mode not in TLS_MODES:
-        hint = f"Add ?sslmode=verify-full (or require) to DATABASE_URL, {OR_PLAINTEXT}"
-        found.append(_error(71, "DATABASE_URL reaches another machine without TLS.", hint))
+    found = []
+    for alias, database in settings.DATABASES.items():
+        name = "DATABASE_REPLICA_URL" if alias == replica.ALIAS else "DATABASE_URL"
+        if not _is_private(database):
+            hint = f"Add ?sslmode=verify-full (or require) to {name}, {OR_PLAINTEXT}"
+            found.append(_error(71, f"{name} reaches another machine without TLS.", hint))
     # `required_settings` and `valid_settings` report malformed URLs.
     if is_redis_url(settings.REDIS_URL) and not is_safe_redis(settings.REDIS_URL):
         hint = f"Use rediss://...?ssl_cert_reqs=required or sentinels:// in REDIS_URL, {OR_PLAINTEXT}"
@@ -245,6 +243,13 @@ def is_safe(servers: ServerUrl) -> bool:
     """The same for a URL of several servers."""
     has_tls = servers.scheme in ("sentinels", "amqps") and servers.is_verified
     return has_tls or all(is_local(host) for host, _ in servers.hosts)
+
+
+def _is_private(database: dict[str, Any]) -> bool:
+    """On this machine, or encrypted. The query of the URL may name hosts too."""
+    options = database.get("OPTIONS", {})
+    hosts = [database.get("HOST", ""), options.get("host", ""), options.get("hostaddr", "")]
+    return all(map(is_local, hosts)) or options.get("sslmode", "prefer") in TLS_MODES
 
 
 def is_local(hosts: str) -> bool:

@@ -19,7 +19,8 @@ NO_DATABASE = "missing"
 OWNER_URL = "MIGRATION_DATABASE_URL"
 # Each of these may come from a file instead, which NAME_FILE names: Docker and systemd keep secrets in files.
 SECRETS = (
-    "DATABASE_URL", "REDIS_URL", "BROKER_URL", "SECRET_KEY", "SECRET_KEY_FALLBACKS", "IDEMPOTENCY_KEYS",
+    "DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "BROKER_URL", "SECRET_KEY", "SECRET_KEY_FALLBACKS",
+    "IDEMPOTENCY_KEYS",
     "FIELD_ENCRYPTION_KEYS", "CLOSE_SIGNING_KEY", "MONITORING_TOKEN", "SANDBOX_BANK_SECRET",
     "OMISE_SECRET_KEY", "MIGRATION_DATABASE_URL",
 )  # fmt: skip
@@ -83,6 +84,14 @@ def database_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(name)
     if "," in found["HOST"]:
         found.setdefault("OPTIONS", {}).setdefault("target_session_attrs", "read-write")
+    return found
+
+
+def replica_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
+    """The same for a standby. One that took over is none any more."""
+    found = database_url(name, default)
+    if found:
+        found["OPTIONS"] = found.get("OPTIONS", {}) | {"target_session_attrs": "standby"}
     return found
 
 

@@ -17,6 +17,7 @@ from config.env import (
     networks,
     ports,
     read_variable,
+    replica_url,
 )
 from config.version import BASE_DIR, VERSION
 from core import broker
@@ -33,6 +34,8 @@ BASE_URL = env.str("BASE_URL", "").rstrip("/")
 DATABASES: dict[str, dict[str, Any]] = {
     "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
 }
+# A standby for lists and exports, see `core.postgres.replica`. Empty: the primary answers everything.
+REPLICA: dict[str, Any] = read_variable("DATABASE_REPLICA_URL", replica_url, {})
 
 MIGRATION_DATABASE_URL = env.str("MIGRATION_DATABASE_URL", "")  # of the owner; see `config.management`
 
@@ -113,7 +116,6 @@ LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stder
 # --- database -----------------------------------------------------------------------------------------
 # PostgreSQL ends statements and transactions of processes that hang. A duplicate request that waits for a
 # lock gets an error after lock_timeout and can retry.
-GIVEN_OPTIONS: dict[str, Any] = DATABASES["default"].get("OPTIONS", {})  # of DATABASE_URL, such as sslmode
 # A direct connection sets them at its start. A pooler accepts none, so there they belong to the role
 # (`manage.py set_role_limits`). `core.postgres.sessions` checks them.
 SESSION_PARAMETERS = {
@@ -126,31 +128,39 @@ SESSION_PARAMETERS = {
 SYNCHRONOUS_STANDBY = read_variable("SYNCHRONOUS_STANDBY", env.bool, False)
 DATABASE_PREPARE = read_variable("DATABASE_PREPARE", env.bool, True)  # 0 behind a pooler such as PgBouncer
 SESSION_OPTIONS = " ".join(f"-c {name}={value}" for name, value in SESSION_PARAMETERS.items())
-DATABASES["default"] |= {
-    "ENGINE": "core.postgres",
-    "CONN_MAX_AGE": read_variable("DATABASE_MAX_AGE", env.int, 600),
-    "CONN_HEALTH_CHECKS": read_variable("DATABASE_HEALTH_CHECKS", env.bool, True),
-    "DISABLE_SERVER_SIDE_CURSORS": not DATABASE_PREPARE,
-    "OPTIONS": {
-        **GIVEN_OPTIONS,
-        "connect_timeout": 5,
-        # A vanished server is noticed after 30 seconds instead of hours.
-        "keepalives_idle": 15,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 30_000,
-        # Prepared statements save planning on hot paths. They need a session of their own.
-        **(
-            {
-                "server_side_binding": True,
-                "prepare_threshold": 2,
-                "options": f"{SESSION_OPTIONS} {GIVEN_OPTIONS.get('options', '')}".strip(),
-            }
-            if DATABASE_PREPARE
-            else {}
-        ),
-    },
-}
+
+
+def connected(address: dict[str, Any], connect_seconds: int) -> dict[str, Any]:
+    """A database by its address. Its query has options of its own, such as sslmode."""
+    given: dict[str, Any] = address.get("OPTIONS", {})
+    # Prepared statements save planning on hot paths. They need a session of their own.
+    prepared = {
+        "server_side_binding": True,
+        "prepare_threshold": 2,
+        "options": f"{SESSION_OPTIONS} {given.get('options', '')}".strip(),
+    }
+    return {
+        **address,
+        "ENGINE": "core.postgres",
+        "CONN_MAX_AGE": read_variable("DATABASE_MAX_AGE", env.int, 600),
+        "CONN_HEALTH_CHECKS": read_variable("DATABASE_HEALTH_CHECKS", env.bool, True),
+        "DISABLE_SERVER_SIDE_CURSORS": not DATABASE_PREPARE,
+        "OPTIONS": {
+            **given,
+            "connect_timeout": connect_seconds,
+            # A vanished server is noticed after 30 seconds instead of hours.
+            "keepalives_idle": 15,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 30_000,
+            **(prepared if DATABASE_PREPARE else {}),
+        },
+    }
+
+
+DATABASES["default"] = connected(DATABASES["default"], connect_seconds=5)
+if REPLICA:
+    DATABASES["replica"] = connected(REPLICA, connect_seconds=2)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- applications -------------------------------------------------------------------------------------

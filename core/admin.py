@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from core import admin_columns, admin_lists, ids, money, personal_data, security_log, staff_acts
 from core.admin_exports import ExportPages
 from core.columns import PublicIdKey
+from core.postgres import replica
 from core.security_log import SecurityEvent
 
 # Lookups in the address of a list at which PostgreSQL or Python may fail.
@@ -88,7 +89,9 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
         return admin_lists.BoundedChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        shown: HttpResponse = super().changelist_view(request, extra_context)
+        view = super().changelist_view
+        read = replica.reads(view) if request.method == "GET" else view
+        shown: HttpResponse = read(request, extra_context)
         context = getattr(shown, "context_data", None) or {}
         if "cl" in context:
             context["export_links"] = self.export_links(request, context["cl"])

@@ -37,6 +37,7 @@ from core import (
     spreadsheets,
     staff_acts,
 )
+from core.postgres import replica
 from core.postgres.sessions import limit_statements
 from core.security_log import SecurityEvent
 from core.spreadsheets import Cell, FileType
@@ -201,10 +202,11 @@ def _bounded(found: QuerySet[Any]) -> Iterator[Any]:
 
 def newest_first(found: QuerySet[Any]) -> Iterator[Any]:
     """The rows in the order of their primary keys, without those that are added meanwhile."""
-    page = list(found.order_by("-pk")[:PAGE_ROWS])
+    read: Callable[[QuerySet[Any]], list[Any]] = replica.reads(list)
+    page = read(found.order_by("-pk")[:PAGE_ROWS])
     while page:
         yield from page
-        page = list(found.filter(pk__lt=page[-1].pk).order_by("-pk")[:PAGE_ROWS])
+        page = read(found.filter(pk__lt=page[-1].pk).order_by("-pk")[:PAGE_ROWS])
 
 
 def cells(found: Iterable[Any], columns: Sequence[ExportColumn]) -> Iterator[list[Cell]]:

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from core import http, ignored_parameters
 from core.api import ApiViewSet
 from core.openapi import Operation, operation_of
+from core.postgres import replica
 from merchants import csv_lists, key_rate_limit
 from merchants.authentication import NOTHING_ELSE, BearerKeyAuthentication, ReadWithKey, merchant_of
 from merchants.errors import InsufficientScope
@@ -25,6 +26,8 @@ class MerchantViewSet(ApiViewSet):
     # What an action reads by the same query as the key. It finds the values in `self.read`.
     reads_with_key: Mapping[str, ReadWithKey] = {}
     read: Sequence[Any]
+    # Whether lists may come from a standby: they write nothing.
+    lists_read_replica = True
     get: Any
     _authentication, _throttle = BearerKeyAuthentication(), key_rate_limit.KeyRateThrottle()
 
@@ -34,6 +37,8 @@ class MerchantViewSet(ApiViewSet):
         request.user, request.auth, self.read = found  # type: ignore[assignment]
         self._throttle.allow_request(request, self)
         operation = self._check_scope(request)
+        if replica.is_configured() and operation and operation.is_list and self.lists_read_replica:
+            self.get = replica.reads(self.get)
         if operation is not None and csv_lists.is_wanted(request, operation):
             self.get = partial(
                 csv_lists.respond, self.get, operation=operation, merchant_id=merchant_of(request).id

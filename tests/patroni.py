@@ -78,8 +78,7 @@ class Node:
         self.process = None
         with suppress(FileNotFoundError):
             postmaster = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
-            children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-            pids = [postmaster, *map(int, children)]
+            pids = system_postgres.processes_of(postmaster)
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

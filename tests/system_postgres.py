@@ -19,6 +19,12 @@ def programs() -> Path:
     return found[-1].parent
 
 
+def processes_of(postmaster: int) -> list[int]:
+    """A server and the processes that it started."""
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    return [postmaster, *map(int, children)]
+
+
 def account() -> Account | None:
     """Whom PostgreSQL runs as: it refuses root."""
     return Account.nobody() if os.geteuid() == 0 else None

@@ -93,6 +93,8 @@ def load_attempts(deliveries: Sequence[Delivery]) -> None:
 
 
 class EventViewSet(MerchantViewSet):
+    lists_read_replica = False  # who reads the feed numbers its events
+
     @docs.list_events
     def list(self, request: Request) -> ApiResponse:
         query, merchant_id = api.read_query(EVENT_QUERY, request), merchant_of(request).id

@@ -13,12 +13,13 @@ from config.deployment import clocks
 from config.deployment.findings import Finding, Level, ok, problem, warning
 from config.env import NO_DATABASE
 from core import clock
-from core.postgres import sessions
+from core.postgres import replica, sessions
 from core.postgres.roles import APPLICATION
 from operations import health, heartbeats, resealing
 
 OLDEST_MAJOR = 15
 UNLIMITED = -1
+MOST_LAG_BYTES = 16_000_000
 CONNECT_ADVICE = "Check DATABASE_URL, that the server runs, and that pg_hba.conf lets this machine in."
 MEMBER_ADVICE = (
     f"Let the role of DATABASE_URL be a member of {APPLICATION}, then run `thaiqr-server manage "
@@ -69,6 +70,7 @@ def findings(connections_needed: int) -> list[Finding]:
             *of_server(server, connections_needed),
             encryption(server, connection.settings_dict["HOST"]),
             clocks.compare("clock of PostgreSQL", health.clock_difference()),
+            *_replica(),
             *_of_database(),
         ]
     except DatabaseError as error:
@@ -118,6 +120,22 @@ def _standby(server: Server) -> list[Finding]:
         advice = "Start a standby (`patronictl list`), or remove SYNCHRONOUS_STANDBY."
         return [problem(name, "commits wait for no standby: a fail-over loses the last payments", advice)]
     return [ok(name, f"commits wait for {names}")]
+
+
+def _replica() -> list[Finding]:
+    if not replica.is_configured():
+        return []
+    try:
+        lag = replica.lag_bytes()
+    except DatabaseError as error:
+        advice = (
+            "Check DATABASE_REPLICA_URL, and that it is a standby that runs. The primary answers meanwhile."
+        )
+        return [problem("replica", str(error).strip().partition("\n")[0], advice)]
+    if lag > MOST_LAG_BYTES:
+        advice = "The primary answers meanwhile. Look at the load of the replica and its network."
+        return [warning("replica", f"{lag / 1_000_000:.0f} MB behind", advice)]
+    return [ok("replica", f"{lag} bytes behind")]
 
 
 def _role(server: Server) -> Finding:

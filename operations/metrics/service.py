@@ -2,14 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 
 from django.conf import settings
+from django.db import Error
 from django.db.models import Sum
 from prometheus_client.core import Metric
 
 from audit_trail.models import AuditRecord, UnchainedRecord
 from core import admin_lists, rows
+from core.postgres import replica
 from operations import health, heartbeats
 from operations.metrics.families import (
     Labels,
@@ -40,6 +43,7 @@ def read(now: datetime) -> Iterator[Metric]:
     )
     yield gauge("safe_mode", "1 while no money is sent, such as after a restore.", float(safe_mode.is_on()))
     yield from _connections()
+    yield from _replica()
     yield from _processes()
     yield _silent_parts(now)
     yield from _unchained_records(now)
@@ -51,6 +55,20 @@ def _connections() -> Iterator[Metric]:
     used, limit = rows.run(_CONNECTIONS, []).fetchone()
     yield gauge("database_connections", "Connections to the server, of all clients.", used)
     yield gauge("database_connections_limit", "The most connections of ordinary users.", limit)
+
+
+def _replica() -> Iterator[Metric]:
+    """No values without a replica, and no lag of one that does not answer."""
+    up: dict[Labels, float] = {}
+    lag: dict[Labels, float] = {}
+    if replica.is_configured():
+        with suppress(Error):
+            lag[()] = replica.lag_bytes()
+        up[()] = float(bool(lag))
+    yield labelled_gauges("replica_up", "Whether the replica for lists and exports answers.", (), up)
+    yield labelled_gauges(
+        "replica_lag_bytes", "Log of the primary that the replica has not replayed.", (), lag
+    )
 
 
 def _processes() -> Iterator[Metric]:

@@ -118,6 +118,8 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "inquiries_overdue": "gauge",
         "confirmation_inquiries_due": "gauge",
         "notifications_unconfirmed": "gauge",
+        "replica_up": "gauge",
+        "replica_lag_bytes": "gauge",
         "bank_transactions_not_matched": "gauge",
         "bank_transactions_unconfirmed": "gauge",
         "bank_transaction_exceptions": "gauge",

@@ -1,0 +1,142 @@
+"""Lists from a real standby: they never lack a row, whether it is current, behind, away or frozen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests import system_postgres
+from tests.flows.conftest import ShopClient
+from tests.flows.staff_browser import StaffBrowser
+from tests.replica.standby import Pair
+from tests.stack import ROOT, Stack, wait_until
+
+pytestmark = pytest.mark.slow
+LIST = "/v1/payments?limit=1"
+SECONDS = 60.0
+# A frozen standby is cut off after one second, and the primary answers.
+SLOWEST = 5.0
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with tempfile.TemporaryDirectory(prefix="thai-qr-replica-") as folder:
+        Path(folder).chmod(0o711)
+        made = Pair(Path(folder))
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
+
+
+@pytest.fixture(scope="module")
+def stack(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with Stack(tmp_path_factory.mktemp("replica") / "data", RATE_LIMIT="0", **pair.urls) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(stack: Stack) -> ShopClient:
+    made = json.loads(stack.manage("create_merchant", "--name", "Somtam", "--mode", "test", "--json"))
+    return ShopClient(stack.base_url, made["secret_key"])
+
+
+def is_served(pair: Pair, client: ShopClient) -> bool:
+    return is_read(pair, lambda: client.get(LIST))
+
+
+def is_read(pair: Pair, read: Callable[[], object]) -> bool:
+    """Whether payments were read from the standby. Its statistics come a moment late."""
+    before = pair.reads()
+    read()
+    deadline = time.monotonic() + 2
+    while pair.reads() == before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return pair.reads() > before
+
+
+def lists_each_new_code(client: ShopClient, codes: int) -> None:
+    for _ in range(codes):
+        code = client.qr_code()
+        (newest,) = client.get(LIST)["payments"]
+        assert newest["payment_id"] == code["payment_id"]
+
+
+def metrics(stack: Stack) -> str:
+    return requests.get(f"{stack.base_url}/metrics", timeout=60).text
+
+
+def check(stack: Stack) -> dict[str, str]:
+    """What `thaiqr-server check` says of the replica."""
+    command = [sys.executable, "-m", "config.command_line", "check", "--json"]
+    environ = {**stack.environ, **stack.env}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    (found,) = [each for each in json.loads(done.stdout)["findings"] if each["subject"] == "replica"]
+    return dict(found)
+
+
+def test_standby_answers_lists_and_lacks_no_row(pair: Pair, stack: Stack, client: ShopClient) -> None:
+    lists_each_new_code(client, 20)
+    wait_until(lambda: is_served(pair, client), SECONDS)
+    lists_each_new_code(client, 20)
+    assert "thaiqr_replica_up 1.0" in metrics(stack)
+    assert check(stack)["level"] == "ok"
+    rows = requests.get(
+        f"{client.base_url}/v1/payments",
+        headers={"Authorization": f"Bearer {client.secret_key}", "Accept": "text/csv"},
+        timeout=60,
+    ).text.splitlines()
+    assert len(rows) == 1 + 40
+
+
+def test_standby_answers_lists_of_the_console(pair: Pair, stack: Stack) -> None:
+    staff = StaffBrowser(stack.base_url, stack.demo["admin_user"], stack.demo["admin_password"])
+    wait_until(lambda: is_read(pair, lambda: staff.read("/admin/payments/payment/")), SECONDS)
+
+
+def test_primary_answers_while_the_standby_is_behind(pair: Pair, stack: Stack, client: ShopClient) -> None:
+    pair.pause_replay()
+    try:
+        lists_each_new_code(client, 5)  # the standby does not have them
+        lag = next(
+            line for line in metrics(stack).splitlines() if line.startswith("thaiqr_replica_lag_bytes")
+        )
+        assert float(lag.split()[1]) > 0
+    finally:
+        pair.resume_replay()
+    wait_until(lambda: is_served(pair, client), SECONDS)
+
+
+def test_primary_answers_while_the_standby_is_frozen(pair: Pair, client: ShopClient) -> None:
+    frozen = system_postgres.processes_of(pair.running["standby"].pid)
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        lists_each_new_code(client, 3)
+        assert time.monotonic() - started < 3 * SLOWEST
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: is_served(pair, client), SECONDS)
+
+
+def test_primary_answers_while_the_standby_is_away(pair: Pair, stack: Stack, client: ShopClient) -> None:
+    pair.stop_standby()
+    try:
+        lists_each_new_code(client, 5)
+        assert "thaiqr_replica_up 0.0" in metrics(stack)
+        assert check(stack)["level"] == "problem"
+    finally:
+        pair.start_standby()
+    wait_until(lambda: is_served(pair, client), SECONDS)
+    lists_each_new_code(client, 5)
