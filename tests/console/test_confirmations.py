@@ -51,6 +51,7 @@ UNCONFIRMED_ACTS = {
     Act.OPEN_REFERENCES_CHANGED, Act.PAGE_ORIGINS_CHANGED, Act.PASSWORD_CHANGED,
     Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED,
     Act.INVITATION_ACCEPTED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED, Act.LOCKOUT_LIFTED,
+    Act.ERASED,  # only by a command or the clock
 }  # fmt: skip
 # Decisions about exceptions: money goes where it was meant to go, or stays where it is.
 UNCONFIRMED_TYPES = {
