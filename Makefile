@@ -15,10 +15,10 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
+.PHONY: help setup run test-quick test test-pgbouncer failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Install everything for development into .venv
 
@@ -34,6 +34,10 @@ test: test-quick ## Run all tests, the quick ones first
 
 failover: $(VENV)/.dev ## Kill the primary of a Patroni cluster again and again under 20,000 operations
 	FAILOVER_OPERATIONS=20000 $(PY) -m pytest tests/failover -rP
+
+test-pgbouncer: $(VENV)/.dev ## Run the flows with all processes behind a real PgBouncer (apt install pgbouncer)
+	BEHIND_PGBOUNCER=1 $(PY) -m pytest tests/flows -m slow -q --ignore tests/flows/faults --ignore tests/flows/brokers \
+	  --ignore tests/flows/noisy_neighbours
 
 check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings
 	@$(PY) .ci/commit_subjects.py

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import requests
 from core import ids, vault
 from tests import webhook_receiver
 from tests.conftest import SandboxBankClient, new_client
+from tests.pooled_stack import PooledStack
 from tests.reconciliation.claims.builders import NO_BANK
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import Receiver
@@ -26,7 +28,8 @@ SECRET = "whsec_" + "c2VjcmV0" * 5
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder: Path = tmp_path_factory.mktemp("instance") / "data"
     settings = {"RATE_LIMIT": "0", "REQUEST_LOG_RETENTION_DAYS": "30", "CLOSE_SIGNING_KEY": vault.new_key()}
-    with Stack.on_shared_server(folder, **settings) as running:
+    kind = PooledStack if "BEHIND_PGBOUNCER" in os.environ else Stack
+    with kind.on_shared_server(folder, **settings) as running:
         wait_until(running.is_ready, 180)
         yield running
 
