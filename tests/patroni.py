@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import subprocess
-from contextlib import ExitStack, suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,6 +198,18 @@ class Cluster:
             before += [f"--reuid={self.account.uid}", f"--regid={self.account.gid}", "--clear-groups"]
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen([*before, *command], cwd="/", stdout=log, stderr=log)
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """A primary and a synchronous standby, in a folder that `nobody` can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="thai-qr-cluster-"))
+    folder.chmod(0o711)
+    try:
+        with Cluster(folder) as running:
+            yield running
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_healthy(url: str) -> bool:

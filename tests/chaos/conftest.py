@@ -2,8 +2,6 @@
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random, SystemRandom
@@ -13,7 +11,7 @@ import pytest
 from tests import webhook_receiver
 from tests.chaos.machines import three_machines
 from tests.chaos.shops import Shop
-from tests.patroni import Cluster
+from tests.patroni import Cluster, running_cluster
 from tests.stack import Stack
 from tests.webhook_receiver import Receiver
 
@@ -24,14 +22,8 @@ EVENTS = ["payment.pending", "payment.succeeded", "refund.completed", "withdrawa
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A primary and a synchronous standby of PostgreSQL."""
-    folder = Path(tempfile.mkdtemp(prefix="thai-qr-chaos-"))
-    folder.chmod(0o711)
-    try:
-        with Cluster(folder) as running:
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with running_cluster() as running:
+        yield running
 
 
 @pytest.fixture

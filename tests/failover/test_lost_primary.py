@@ -5,8 +5,6 @@
 
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ import pytest
 
 from tests.failover.lives import AMOUNT, REFUND, Lives, lived
 from tests.flows.conftest import ShopClient
-from tests.patroni import Cluster
+from tests.patroni import Cluster, running_cluster
 from tests.stack import Stack, wait_for_progress, wait_until
 from tests.webhook_receiver import Receiver, running_receiver
 
@@ -35,13 +33,8 @@ SECRET = "whsec_" + "c2VjcmV0" * 5
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    folder = Path(tempfile.mkdtemp(prefix="thai-qr-failover-"))
-    folder.chmod(0o711)
-    try:
-        with Cluster(folder) as running:
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with running_cluster() as running:
+        yield running
 
 
 @pytest.fixture
