@@ -37,7 +37,7 @@ failover: $(VENV)/.dev ## Kill the primary of a Patroni cluster again and again 
 
 test-pgbouncer: $(VENV)/.dev ## Run the flows with all processes behind a real PgBouncer (apt install pgbouncer)
 	BEHIND_PGBOUNCER=1 $(PY) -m pytest tests/flows -m slow -q --ignore tests/flows/faults --ignore tests/flows/brokers \
-	  --ignore tests/flows/noisy_neighbours
+	  --ignore tests/flows/noisy_neighbours --ignore tests/flows/test_pgbouncer.py
 
 check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings
 	@$(PY) .ci/commit_subjects.py

@@ -80,7 +80,7 @@ def test_repeated_callback_changes_nothing(stack: Stack, shop_client: ShopClient
     code = shop_client.qr_code()
     shop_client.pay(code, "callback_repeated")
     shop_client.wait_for_status(code, "succeeded")
-    with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as database:
+    with psycopg.connect(stack.owner_url, autocommit=True) as database:
 
         def count(sql: str) -> int:
             row = database.execute(sql, [code["payment_id"]]).fetchone()
