@@ -13,8 +13,8 @@ import requests
 
 from tests.stack import Stack
 
-# Longer than a restart of PostgreSQL on a busy machine.
-PATIENCE = 120.0
+# Longer than both servers of PostgreSQL are away, one after the other, on a busy machine.
+PATIENCE = 240.0
 RETRY_PAUSE = 0.1
 TIMEOUT = 20.0
 AMOUNT = 150_000

@@ -16,7 +16,7 @@ import pytest
 
 from tests.chaos.conftest import EVENTS
 from tests.chaos.faults import Faults
-from tests.chaos.shops import Shop, working
+from tests.chaos.shops import PATIENCE, Shop, working
 from tests.patroni import Cluster
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import Receiver
@@ -40,7 +40,7 @@ def test_nothing_acknowledged_is_lost_or_done_twice(
     with working(shops):
         while time.monotonic() < ending or faults.done.total() < FAULTS or operations(shops) < OPERATIONS:
             faults.cause_next()
-            assert time.monotonic() < ending + 2 * SECONDS + 120, (faults.done, operations(shops))
+            assert time.monotonic() < ending + 2 * SECONDS + PATIENCE, (faults.done, operations(shops))
     log.info("%d operations, %d faults: %s", operations(shops), faults.done.total(), dict(faults.done))
     for number, shop in enumerate(shops):
         wait_for_rest(shop, cluster)
