@@ -17,7 +17,7 @@ PARTS = ("web", "worker", "bank")
 FREEZE_SECONDS = 3.0
 # How long a server of PostgreSQL is away: the other one takes over after about 20 s.
 NODE_SECONDS = 30.0
-# They start again from their files, which takes some seconds.
+# PostgreSQL and Valkey start again from their files, which takes some seconds, so they end rarely.
 SERVER_SHARE = 0.05
 CONNECTION_SHARE = 0.5
 BREAK_CONNECTIONS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -78,4 +78,5 @@ class Faults:
 
     def _break_connections(self) -> None:
         with psycopg.connect(self.cluster.owner_url, autocommit=True, connect_timeout=5) as connection:
+            connection.execute("SELECT setseed(%s)", [self.chance.random()])
             connection.execute(BREAK_CONNECTIONS, [CONNECTION_SHARE])
