@@ -37,10 +37,10 @@ class MatchResult(models.TextChoices):
     DECLINED = "declined"  # its payment failed
     REVERSED = "reversed"  # the bank reversed a credit
     ORDERED = "ordered"  # the bank reports the reversal that we ordered
-    UNMATCHED = "unmatched"  # no payment has this reference, or the reversed credit is unknown
-    DUPLICATE = "duplicate"  # its payment has succeeded or failed already
-    AMOUNT_MISMATCH = "amount_mismatch"  # more or less than the payment's amount
-    LATE = "late"  # paid after the code had expired
+    UNMATCHED = "unmatched", "Unknown reference"  # no payment has this reference, or the reversed credit is unknown
+    DUPLICATE = "duplicate", "Paid twice"  # its payment has succeeded or failed already
+    AMOUNT_MISMATCH = "amount_mismatch", "Wrong amount"  # more or less than the payment's amount
+    LATE = "late", "Paid after expiry"  # paid after the code had expired
 
 
 # Money with these results stays in the suspense account until staff decide.
