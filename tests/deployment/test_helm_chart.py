@@ -13,6 +13,7 @@ from config import urls
 from config.command_line import parser
 from config.env import SECRETS
 from config.workers import ALL
+from core import broker, sentinel
 from tests import judges
 from tests.deployment import helm
 from tests.stack import ROOT
@@ -187,12 +188,53 @@ def workloads(values: Path) -> Iterator[helm.Object]:
     yield from helm.of_kind(values, "Job").values()
 
 
+def test_pods_reach_each_server_that_a_setting_can_name() -> None:
+    assert ports_by_namespace(helm.manifests(SMALL)) == {
+        "kube-system": {53},
+        "databases": {5432, 6432, 6379, sentinel.PORT, *broker.RABBITMQ_PORTS.values()},
+        "monitoring": {4318, 9000},
+    }
+
+
+def test_values_name_other_servers_or_none() -> None:
+    rule = '[{"to": [{"namespaceSelector": {}}], "ports": [{"port": 15672}]}]'
+    done = helm.render(SMALL, more=(f"networkPolicy.backends={rule}", "networkPolicy.collectors=[]"))
+    assert ports_by_namespace(done.stdout) == {"kube-system": {53}, "": {15672}}
+    assert judge(done.stdout).returncode == 0
+    none = helm.render(SMALL, more=("networkPolicy.backends=[]", "networkPolicy.collectors=[]"))
+    assert ports_by_namespace(none.stdout) == {"kube-system": {53}}
+
+
+def test_sandbox_bank_reaches_the_service_by_its_ingress() -> None:
+    done = helm.render(SMALL, more=("sandboxBank.enabled=true",))
+    assert ports_by_namespace(done.stdout)["ingress-nginx"] == {443, 8443}
+    assert judge(done.stdout).returncode == 0
+
+
+def ports_by_namespace(manifests: str) -> dict[str, set[int]]:
+    """To where all pods may connect in the cluster; an empty name stands for all namespaces."""
+    found: dict[str, set[int]] = {}
+    for rule in egress(manifests):
+        for peer in rule["to"]:
+            if "namespaceSelector" in peer:
+                labels = peer["namespaceSelector"].get("matchLabels", {})
+                name = labels.get("kubernetes.io/metadata.name", "")
+                found.setdefault(name, set()).update(each["port"] for each in rule["ports"])
+    return found
+
+
+def egress(manifests: str) -> list[Any]:
+    (policy,) = [
+        each
+        for each in yaml.safe_load_all(manifests)
+        if each and each["kind"] == "NetworkPolicy" and each["metadata"]["name"] == helm.RELEASE
+    ]
+    return list(policy["spec"]["egress"])
+
+
 def test_pods_reach_the_internet_and_no_private_network() -> None:
     blocks = [
-        peer["ipBlock"]
-        for rule in helm.of_kind(SMALL, "NetworkPolicy")["pay"]["spec"]["egress"]
-        for peer in rule["to"]
-        if "ipBlock" in peer
+        peer["ipBlock"] for rule in egress(helm.manifests(SMALL)) for peer in rule["to"] if "ipBlock" in peer
     ]
     (internet,) = blocks
     assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(internet["except"])
