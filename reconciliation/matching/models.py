@@ -37,7 +37,7 @@ class MatchResult(models.TextChoices):
     DECLINED = "declined"  # its payment failed
     REVERSED = "reversed"  # the bank reversed a credit
     ORDERED = "ordered"  # the bank reports the reversal that we ordered
-    UNMATCHED = "unmatched", "Unknown reference"  # no payment has this reference, or the reversed credit is unknown
+    UNMATCHED = "unmatched", "Unknown reference"  # no payment has it, or the reversed credit is unknown
     DUPLICATE = "duplicate", "Paid twice"  # its payment has succeeded or failed already
     AMOUNT_MISMATCH = "amount_mismatch", "Wrong amount"  # more or less than the payment's amount
     LATE = "late", "Paid after expiry"  # paid after the code had expired
