@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import qrcode
 from fpdf import FPDF
-from qrcode.constants import ERROR_CORRECT_M
 
+from core import qr_symbols
 from core.outlines import FONT_FILES
 
 FONT = "Sarabun"
@@ -92,9 +91,7 @@ class Document:
     def qr_code(self, text: str, *, side: float) -> None:
         """A QR code with sides of `side` millimetres, without its quiet zone."""
         self._keep(side + LINE)
-        code = qrcode.QRCode(error_correction=ERROR_CORRECT_M, border=0)
-        code.add_data(text)
-        matrix = code.get_matrix()
+        matrix = qr_symbols.modules(text, has_quiet_zone=False)
         module = side / len(matrix)
         left, top = self._pages.l_margin + 2, self._pages.get_y() + 2
         self._pages.set_fill_color(0, 0, 0)

@@ -8,11 +8,9 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views import View
-from qrcode.constants import ERROR_CORRECT_M
-from qrcode.main import QRCode
 from rest_framework.request import Request
 
-from core import client_addresses, clock, ids, money, rate_limits
+from core import client_addresses, clock, ids, money, qr_symbols, rate_limits
 from core.api import read_body
 from core.errors import Invalid
 from core.http import ApiResponse
@@ -36,7 +34,6 @@ MINUTES = re.compile("-?[0-9]{1,6}")
 PAGE_RATE = RateLimit(per_second=0.2, burst=20)
 # The payment page refreshes itself while a callback is due within this time.
 REFRESH_WITHIN = timedelta(minutes=1)
-QUIET_ZONE = 4  # modules around the mini-QR
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -156,9 +153,7 @@ def _check_rate(request: HttpRequest) -> None:
 def _mini_qr(payment: SandboxPayment) -> dict[str, Any]:
     """The mini-QR on the slip. size: modules on a side. path: the dark modules as an SVG path."""
     payload = slip_payload(Slip(payment.payer_bank_code, payment.slip_reference))
-    symbol = QRCode(error_correction=ERROR_CORRECT_M, border=QUIET_ZONE)
-    symbol.add_data(payload)
-    rows: list[list[bool]] = symbol.get_matrix()
+    rows = qr_symbols.modules(payload)
     dark = (f"M{x} {y}h1v1h-1z" for y, row in enumerate(rows) for x, is_dark in enumerate(row) if is_dark)
     return {"payload": payload, "size": len(rows), "path": "".join(dark)}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from core import outlines
 from core.outlines import UNITS, Run
-from qrcodes.images import Matrix, modules
+from core.qr_symbols import Matrix, modules
 
 WIDTH, HEIGHT = 1000.0, 1414.0
 BAND, FRAME, TEST_BAND = 160.0, 14.0, 64.0

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from core import outlines
 from core.outlines import UNITS, Segment
+from core.qr_symbols import Matrix
 from qrcodes.drawing.layout import CODE_SIDE, CODE_TOP, HEIGHT, NAVY, WIDTH, Box, Card, Color, Line
-from qrcodes.images import Matrix
 
 PIXELS_PER_INCH, POINTS_PER_INCH = 300, 72
 BLEED = 3 / 25.4 * POINTS_PER_INCH

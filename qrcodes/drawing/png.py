@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 
 from core import outlines
+from core.qr_symbols import Matrix
 from qrcodes.drawing.layout import (
     BLACK,
     CODE_SIDE,
@@ -16,7 +17,7 @@ from qrcodes.drawing.layout import (
     Color,
     Line,
 )
-from qrcodes.images import Matrix, png_file
+from qrcodes.images import png_file
 
 SHADES = 32  # of a ramp, from the paper to the ink
 _INK = re.compile(rb"[^\0]+", re.DOTALL)

@@ -4,8 +4,9 @@ from xml.sax.saxutils import escape
 
 from core import outlines
 from core.outlines import UNITS
+from core.qr_symbols import Matrix
 from qrcodes.drawing.layout import CODE_SIDE, CODE_TOP, HEIGHT, WIDTH, Box, Card, Color, Line
-from qrcodes.images import Matrix, svg_runs
+from qrcodes.images import svg_runs
 
 
 def draw(card: Card, size: int, label: str) -> bytes:

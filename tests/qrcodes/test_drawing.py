@@ -9,6 +9,7 @@ from PIL import Image
 from core import outlines
 from qrcodes.drawing import layout, png, svg
 from qrcodes.drawing.layout import Card, Texts
+from tests import qr_reader
 from tests.qrcodes.test_images import sample_payloads, scanned
 
 PAYLOAD = sample_payloads(1)[0]
@@ -84,6 +85,13 @@ def test_card_of_any_payload_is_decoded(size: int) -> None:
     for payload in sample_payloads(20):
         image = Image.open(io.BytesIO(png.draw(card(payload=payload), size))).convert("L")
         assert scanned(image) == [payload]
+
+
+@pytest.mark.slow
+def test_another_reader_decodes_the_code_of_a_card() -> None:
+    payloads = sample_payloads(10)
+    drawn = [Image.open(io.BytesIO(png.draw(card(payload=payload), 512))) for payload in payloads]
+    assert qr_reader.read(drawn) == payloads
 
 
 @pytest.mark.slow

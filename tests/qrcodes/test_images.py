@@ -1,4 +1,4 @@
-"""Pictures of QR codes, read back by an independent decoder."""
+"""Pictures of QR codes, read back by two decoders."""
 
 import io
 import random
@@ -14,6 +14,7 @@ from PIL import Image, ImageChops, ImageDraw
 
 from core import money, thaiqr
 from qrcodes import images
+from tests import qr_reader
 
 SEED = 20_190_417
 REFERENCES = string.ascii_uppercase + string.digits
@@ -84,6 +85,18 @@ def test_png_qr_image_is_decoded_to_the_payload() -> None:
 def test_svg_qr_image_is_decoded_to_the_payload() -> None:
     for number, payload in enumerate(sample_payloads(100)):
         assert scanned(rasterised(images.svg(payload))) == [payload], f"seed {SEED}, payload {number}"
+
+
+@pytest.mark.slow
+def test_another_reader_decodes_png_and_svg_to_the_payload() -> None:
+    payloads = sample_payloads(40)
+    png = [opened(images.png(payload)) for payload in payloads]
+    svg = [rasterised(images.svg(payload)) for payload in payloads]
+    assert qr_reader.read([*png, *svg]) == payloads * 2, f"seed {SEED}"
+
+
+def test_another_reader_finds_no_symbol_on_a_white_picture() -> None:
+    assert qr_reader.read([Image.new("L", (512, 512), 255)]) == [None]
 
 
 @pytest.mark.parametrize("size", [1, 100, 512])

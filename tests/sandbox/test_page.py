@@ -10,9 +10,8 @@ from django.test import Client
 from django.utils.html import conditional_escape
 from PIL import Image
 
-from core import clock, references
+from core import clock, qr_symbols, references
 from core.slips import Slip, parse_slip
-from sandbox import views
 from sandbox.models import CallbackState, SandboxCallback, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from tests.sandbox.conftest import BILLER, payload
@@ -156,7 +155,7 @@ def test_paid_payment_has_scannable_slip(client: Client, qr_data: str) -> None:
 def scan(path: str) -> str:
     """The text in the symbol with these dark modules, drawn eight pixels wide."""
     dark = [(int(x), int(y)) for x, y in re.findall(r"M(\d+) (\d+)h1v1h-1z", path)]
-    width = 8 * (max(x for x, _ in dark) + 1 + views.QUIET_ZONE)
+    width = 8 * (max(x for x, _ in dark) + 1 + qr_symbols.QUIET_ZONE)
     image = Image.new("L", (width, width), 255)
     for x, y in dark:
         image.paste(0, (8 * x, 8 * y, 8 * x + 8, 8 * y + 8))
