@@ -1,8 +1,8 @@
-"""How many examples are generated: half in CI, a fifth elsewhere, all with `EXAMPLES_FACTOR=1`."""
+"""How many examples are generated: a fifth, all with `EXAMPLES_FACTOR=1`."""
 
 import os
 
-FACTOR = float(os.environ.get("EXAMPLES_FACTOR") or (0.5 if os.environ.get("CI") else 0.2))
+FACTOR = float(os.environ.get("EXAMPLES_FACTOR") or 0.2)
 BY_DEFAULT = 100
 
 
