@@ -64,16 +64,27 @@ TIMEOUT_SETTINGS = [
     "ledger.services.ROLL_UP_SECONDS",
 ]
 
-SHARED_INSTANCE_FOLDERS = {"tests/deployment", "tests/devstack", "tests/flows", "tests/flows/faults"}
+SHARED_INSTANCE_FOLDERS = {
+    "tests/browser", "tests/deployment", "tests/devstack", "tests/flows", "tests/flows/faults",
+}  # fmt: skip
 
-# These take minutes each. They start first, so that no worker waits for the last one.
+# These take minutes each. They start first, so that no worker waits for the last one. A worker of xdist gets
+# another file with a file of one test, so one with more tests follows.
 SLOWEST_FIRST = [
-    "tests/test_schemathesis.py",
-    "tests/state_machine/",
     "tests/flows/",
-    "tests/reconciliation/",
-    "tests/devstack/",
     "tests/deployment/",
+    "tests/browser/",
+    "tests/chaos/",
+    "tests/devstack/",
+    "tests/restores/",
+    "tests/counts/",
+    "tests/failover/",
+    "tests/reconciliation/",
+    "tests/test_schemathesis.py",
+    "tests/console/",
+    "tests/state_machine/",
+    "tests/operations/",
+    "tests/replica/",
     "tests/test_hostile_inputs_raw.py",
 ]
 

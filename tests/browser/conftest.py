@@ -1,6 +1,7 @@
 """A whole instance and a real browser that works in its console."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from tests.webhook_receiver import Receiver
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+# A login takes seconds, so tests share it, far shorter than its confirmation lasts (confirmations.PERIOD).
+FRESH_SECONDS = 120
 
 
 @pytest.fixture(scope="package")
@@ -42,13 +45,20 @@ def browser(playwright_driver: Playwright) -> Iterator[Browser]:
         yield started
 
 
+@pytest.fixture(scope="package")
+def logins() -> list[tuple[float, Any]]:
+    """When the demo's admin logged in, and the cookies that this gave."""
+    return []
+
+
 @pytest.fixture
-def login_state(stack: Stack, browser: Browser) -> Any:
+def login_state(stack: Stack, browser: Browser, logins: list[tuple[float, Any]]) -> Any:
     """The cookies of the demo's admin after a login, which is also a confirmation for some minutes."""
-    with browser.new_context(base_url=stack.base_url) as context:
-        page = context.new_page()
-        log_in(page, stack.demo["admin_user"], stack.demo["admin_password"])
-        return context.storage_state()
+    if not logins or time.monotonic() - logins[-1][0] > FRESH_SECONDS:
+        with browser.new_context(base_url=stack.base_url) as context:
+            log_in(context.new_page(), stack.demo["admin_user"], stack.demo["admin_password"])
+            logins.append((time.monotonic(), context.storage_state()))
+    return logins[-1][1]
 
 
 @pytest.fixture
