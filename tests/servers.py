@@ -8,10 +8,8 @@ import json
 import os
 import secrets
 import select
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +24,9 @@ from config.devstack.supervisor import StopRequestedError, Supervisor, print_tex
 from config.devstack.valkey import Valkey
 from core import vault
 from tests import database_template
+from tests.memory import server_folder
 
 ROOT = Path(__file__).resolve().parent.parent
-MEMORY = Path("/dev/shm")
 # The data need not survive a crash, so no commit waits. The service refuses to start with fsync=off.
 # Races and instances open many connections.
 OPTIONS = [
@@ -123,18 +121,16 @@ def _settings() -> dict[str, str]:
 
 def keep() -> None:
     """Run the servers until standard input closes, which happens when the test run ends."""
-    home = Path(tempfile.mkdtemp(prefix="thai-qr-tests-", dir=MEMORY if MEMORY.is_dir() else None))
-    home.chmod(0o711)
-    supervisor = Supervisor(home / "pids.json")
-    try:
-        print_text(json.dumps(_start(supervisor, home)))
-        while not select.select([sys.stdin], [], [], 0)[0]:
-            supervisor.run_once()
-    except StopRequestedError:
-        pass
-    finally:
-        supervisor.stop()
-        shutil.rmtree(home)
+    with server_folder("thai-qr-tests-") as home:
+        supervisor = Supervisor(home / "pids.json")
+        try:
+            print_text(json.dumps(_start(supervisor, home)))
+            while not select.select([sys.stdin], [], [], 0)[0]:
+                supervisor.run_once()
+        except StopRequestedError:
+            pass
+        finally:
+            supervisor.stop()
 
 
 def _start(supervisor: Supervisor, home: Path) -> dict[str, str]:

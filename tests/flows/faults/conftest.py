@@ -10,6 +10,7 @@ import pytest
 
 from tests.flows.conftest import ShopClient
 from tests.flows.faults.hooks import Hook
+from tests.memory import server_folder
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import Receiver
 
@@ -19,10 +20,10 @@ LEASE_SECONDS = WEBHOOK_TIMEOUT_SECONDS + 15
 
 
 @pytest.fixture(scope="package")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack() -> Iterator[Stack]:
     """The rate limit is on, so that every request asks Redis, but cannot be reached."""
-    folder = tmp_path_factory.mktemp("frail") / "data"
-    with Stack(folder, RATE_LIMIT="10000", WEBHOOK_TIMEOUT_SECONDS=str(WEBHOOK_TIMEOUT_SECONDS)) as running:
+    settings = {"RATE_LIMIT": "10000", "WEBHOOK_TIMEOUT_SECONDS": str(WEBHOOK_TIMEOUT_SECONDS)}
+    with server_folder("thai-qr-frail-") as folder, Stack(folder / "data", **settings) as running:
         yield running
 
 
