@@ -21,8 +21,11 @@ from merchants import secret_keys
 from tests.stack import Stack
 
 POLLED = 200
+# Asked for in turn, so that none is among the 512 that a web process keeps (two processes).
+FIRST_PICTURES = 2_000
 CREATE, POLL = "create a QR code", "poll a payment"
-REPEAT, PICTURE = "repeat a request with its idempotency key", "the picture of a code (PNG)"
+REPEAT = "repeat a request with its idempotency key"
+FIRST_PICTURE, PICTURE = "the first picture of a code (PNG)", "the same picture again"
 INVALID, WRONG_KEY = "an invalid body (400)", "a wrong key (401, then 429)"
 BALANCE, PAGE = "read the balance", "a page of 20 payments"
 P = TypeVar("P")
@@ -82,7 +85,7 @@ class RequestComparison:
         self.digest = secret_keys.digest(stack.secret_key)
         self.head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {stack.secret_key}\r\n".encode()
         self.payment_ids: list[str] = []
-        self.code_id = ""
+        self.merchant_id, self.code_id = "", ""
 
     def prepare(self) -> None:
         """Create payments to poll, and check that both servers answer the same. Raises NotMeasurable."""
@@ -96,10 +99,10 @@ class RequestComparison:
                 [self.digest, POLLED],
             )
             rows = found.fetchall()
-        self.payment_ids, merchant_id, self.code_id = [row[0] for row in rows], *rows[0][1:]
+        self.payment_ids, self.merchant_id, self.code_id = [row[0] for row in rows], *rows[0][1:]
         self._compare()
-        self._script(CREATE, pgbench.create_script(self.digest, merchant_id))
-        self._script(POLL, pgbench.poll_script(self.digest, merchant_id, self.payment_ids[0]))
+        self._script(CREATE, pgbench.create_script(self.digest, self.merchant_id))
+        self._script(POLL, pgbench.poll_script(self.digest, self.merchant_id, self.payment_ids[0]))
 
     def candidates(self, operation: str) -> list[Candidate[LoadProfile, Round]]:
         return [*self.servers_only(operation), Candidate(BASELINE, self._by_pgbench(operation))]
@@ -120,16 +123,32 @@ class RequestComparison:
             WRONG_KEY: (b"GET /Thai/v1/balance HTTP/1.1\r\n" + wrong + b"\r\n", {401, 429}),
             BALANCE: (b"GET /Thai/v1/balance HTTP/1.1\r\n" + self.head + b"\r\n", {200}),
             PAGE: (b"GET /Thai/v1/payments?limit=20 HTTP/1.1\r\n" + self.head + b"\r\n", {200}),
-            PICTURE: (
-                f"GET /Thai/qr-codes/{self.code_id}/image HTTP/1.1\r\n".encode() + self.head + b"\r\n",
-                {200},
-            ),
+            PICTURE: (self._picture(self.code_id), {200}),
         }
         server = self.servers[OURS]
+        first_pictures = itertools.cycle(map(self._picture, self._new_codes()))
         return [
-            Candidate(name, self._over_http(server, partial(itertools.repeat, request), expected))
-            for name, (request, expected) in requests.items()
+            *(
+                Candidate(name, self._over_http(server, partial(itertools.repeat, request), expected))
+                for name, (request, expected) in requests.items()
+            ),
+            Candidate(FIRST_PICTURE, self._over_http(server, lambda: first_pictures)),
         ]
+
+    def _picture(self, code_id: str) -> bytes:
+        return f"GET /Thai/qr-codes/{code_id}/image HTTP/1.1\r\n".encode() + self.head + b"\r\n"
+
+    def _new_codes(self) -> list[str]:
+        """FIRST_PICTURES codes whose pictures nobody has asked for."""
+        sql = """SELECT id FROM qrcodes_qrcode WHERE merchant_id = %s AND id <> %s
+            ORDER BY created_at DESC LIMIT %s"""
+        wanted = [self.merchant_id, self.code_id, FIRST_PICTURES]
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            while True:
+                self._ask(self.servers[OURS], self.creations(), LoadProfile(1.0, 8))
+                found = connection.execute(sql, wanted).fetchall()
+                if len(found) == FIRST_PICTURES:
+                    return [code_id for (code_id,) in found]
 
     def creations(self) -> Iterator[bytes]:
         head = b"POST /Thai/v1/qr-codes HTTP/1.1\r\n" + self.head
