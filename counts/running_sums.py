@@ -8,7 +8,9 @@ from core import rows
 from counts.lists import CountedList
 
 # The sums before the minute of each row come from the counts, as in `counting`. The rows of these minutes are
-# added one by one. `change` and `current` are what the counts lack, and the rows.
+# added one by one. `change` and `current` are what the counts lack, and the rows. ORDER BY makes the planner
+# read each minute by the index. Without it the planner expects a ninth of an owner's rows in a minute, and
+# reads all of them if the table is large.
 SUMS = """
 WITH page AS (
     SELECT id, created_at, date_trunc('minute', created_at, 'UTC') AS minute
@@ -39,6 +41,7 @@ current AS (
     FROM (SELECT minute, max(created_at) AS last FROM page GROUP BY minute) AS wanted, LATERAL (
         SELECT id, created_at, {kind} AS kind, {amount} AS amount FROM {table}
         WHERE {owner} = %(owner_id)s AND created_at >= minute AND created_at <= last
+        ORDER BY created_at, id
     ) AS row JOIN weight USING (kind)
 )
 SELECT page.id, {totals}

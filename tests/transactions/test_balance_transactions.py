@@ -1,11 +1,13 @@
 """`GET /balance/transactions`: what changed the balance, and the balance after each change."""
 
+import re
 from itertools import accumulate
 from random import Random
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from counts import counting
 from ledger.balance_transactions import SIGNS, balances_after
@@ -19,6 +21,12 @@ from tests.withdrawals.builders import withdrawn
 
 pytestmark = pytest.mark.django_db
 PATH = "/Thai/v1/balance/transactions"
+MANY_ROWS = """
+    INSERT INTO ledger_balancetransaction (id, merchant_id, type, amount, source_id, created_at)
+    SELECT 'bal_' || n, (%s::text[])[1 + n %% 10], 'payment', 100, 'pay_' || n,
+        timestamptz '2026-11-01' + n * interval '10 s'
+    FROM generate_series(1, 5000) AS n
+"""
 PARTS = ("amount", "reserved_amount", "unconfirmed_amount")
 
 
@@ -104,6 +112,21 @@ def test_balance_after_equals_the_sum_of_all_earlier_rows(is_rolled_up: bool) ->
         assert {key: parts(each) for key, each in found.items()} == {
             row.id: expected[rows.index(row)] for row in page
         }
+
+
+def test_only_rows_of_the_minutes_of_a_page_are_read_for_its_balances() -> None:
+    """PostgreSQL once expected a ninth of a merchant's rows in a minute, and read all of them."""
+    merchant, *others = MerchantFactory.create_batch(10)
+    with connection.cursor() as cursor:
+        cursor.execute(MANY_ROWS, [[merchant.id, *(other.id for other in others)]])
+        cursor.execute("ANALYZE ledger_balancetransaction")
+        page = list(BalanceTransaction.objects.filter(merchant=merchant)[::25])
+        with CaptureQueriesContext(connection) as queries:
+            balances_after(merchant.id, page)
+        cursor.execute(f"EXPLAIN {queries[-1]['sql']}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    [condition] = re.findall("on ledger_balancetransaction .*\n *(.*)", plan)
+    assert "created_at >= " in condition, plan
 
 
 def signs(type: str) -> tuple[int, int, int]:
