@@ -20,7 +20,7 @@ from tests.stack import Stack
 
 SHORT_ROWS = 10_000
 LONG_ROWS = 200_000
-FAR_SHARE = 0.9
+FAR_SHARE, PAGE_ROWS = 0.9, 20
 # All lists together, with their indexes and the write-ahead log.
 BYTES_A_ROW, GB = 6_500, 1e9
 WIDTHS = (38, 12, 9, 9, 9, 13, 9, 9, 9, 8, 8)
@@ -59,10 +59,12 @@ class MerchantHistory:
             yield f"{name}, total alone", {**query, "limit": "1"}
         for name, query in self.filters():
             if not ONE_ROW.intersection(query):
-                yield f"{name}, 90 % on", {**query, "offset": str(round(FAR_SHARE * self._matching(query)))}
-        far = f"{self.list.prefix}{bulk.tail(self.run, round(FAR_SHARE * self.rows))}"
+                yield f"{name}, 90 % on", {**query, "offset": str(self._far(self._matching(query)))}
         for name, query in self.filters():
             if not (ONE_ROW | {"start_date"}).intersection(query):
+                matching = self._matching(query)
+                number = round(self.rows * self._far(matching) / matching)
+                far = f"{self.list.prefix}{bulk.tail(self.run, number)}"
                 yield f"{name}, 90 % on by cursor", {**query, "after": far}
 
     def filters(self) -> Iterator[tuple[str, dict[str, str]]]:
@@ -83,6 +85,10 @@ class MerchantHistory:
     def request(self, path: str) -> bytes:
         head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {self.secret_key}\r\n\r\n"
         return f"GET {path} HTTP/1.1\r\n{head}".encode()
+
+    def _far(self, matching: float) -> int:
+        """How many rows are skipped. The page is full, so that pages of both lists have as many rows."""
+        return max(0, min(round(FAR_SHARE * matching), round(matching) - PAGE_ROWS))
 
     def _matching(self, query: dict[str, str]) -> float:
         """About how many rows match."""
