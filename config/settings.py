@@ -21,6 +21,7 @@ from config.env import (
 )
 from config.version import BASE_DIR, VERSION
 from core import broker
+from core.server_urls import with_authorities
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
@@ -28,8 +29,10 @@ django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time
 SECRET_KEY = env.str("SECRET_KEY", "")
 IDEMPOTENCY_KEYS = env.list("IDEMPOTENCY_KEYS", default=[])  # of fingerprints of requests, newest first
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # newest first
-REDIS_URL = env.str("REDIS_URL", "")
-BROKER_URL = env.str("BROKER_URL", "")  # of RabbitMQ; empty: Redis carries the wake-ups
+CA_BUNDLE = env.str("CA_BUNDLE", "")  # a file; empty: the public certificate authorities
+REDIS_URL = with_authorities(env.str("REDIS_URL", ""), CA_BUNDLE)
+# Of RabbitMQ; empty: Redis carries the wake-ups.
+BROKER_URL = with_authorities(env.str("BROKER_URL", ""), CA_BUNDLE)
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
 DATABASES: dict[str, dict[str, Any]] = {
     "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
@@ -88,7 +91,6 @@ EXPIRY_EVENTS = read_variable("EXPIRY_EVENTS", env.bool, True)  # an expired cod
 PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.
 ALLOW_PLAINTEXT_BACKENDS = read_variable("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
-CA_BUNDLE = env.str("CA_BUNDLE", "")  # a file; empty: the public certificate authorities
 MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
 REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of all staff
 # A session of the console without requests ends after this.

@@ -7,6 +7,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 # Of TLS, by the names that redis-py gives them.
 TLS_OPTIONS = ("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+TLS_SCHEMES = ("rediss", "sentinels", "amqps")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,15 @@ class ServerUrl:
     def is_verified(self) -> bool:
         """Whether the certificate of the server is verified, if there is TLS."""
         return self.options.get("ssl_cert_reqs", "required") == "required"
+
+
+def with_authorities(url: str, ca_file: str) -> str:
+    """The URL with the option `ssl_ca_certs`, if it uses TLS and has none."""
+    scheme, _, rest = url.partition("://")
+    _, mark, options = rest.partition("?")
+    if not ca_file or scheme not in TLS_SCHEMES or "ssl_ca_certs=" in options:
+        return url
+    return f"{url}{'&' if mark else '?'}ssl_ca_certs={quote(ca_file)}"
 
 
 def _host(text: str, port: int) -> tuple[str, int]:

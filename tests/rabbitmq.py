@@ -29,18 +29,30 @@ default_vhost = shop/1
 loopback_users = none
 log.file.level = warning
 """
+TLS = """\
+listeners.ssl.1 = 127.0.0.1:{port}
+listeners.ssl.2 = 127.0.0.2:{port}
+ssl_options.certfile = {file}
+ssl_options.keyfile = {file}
+ssl_options.verify = verify_none
+"""
 
 
 class Node:
     """A node with a folder, ports, and a register of names (epmd) of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, ports.pick()
+    def __init__(self, folder: Path, certificate: Path | None = None) -> None:
+        """certificate: with its key; the node then also takes connections with TLS."""
+        self.folder, self.port, self.tls_port = folder, ports.pick(), ports.pick()
         self.password = secrets.token_hex()
         self.registry_port, self.distribution_port = ports.pick(), ports.pick()
         self.account = Account.nobody() if os.geteuid() == 0 else None
         folder.mkdir(parents=True)
         text = CONFIGURATION.format(port=self.port, password=self.password)
+        if certificate is not None:
+            file = folder / "server.pem"
+            file.write_bytes(certificate.read_bytes())
+            text += TLS.format(port=self.tls_port, file=file)
         (folder / "rabbitmq.conf").write_text(text)
         (folder / "plugins").write_text("[].\n")
         if self.account is not None:
@@ -50,6 +62,9 @@ class Node:
     @property
     def url(self) -> str:
         return f"amqp://qr:{self.password}@127.0.0.1:{self.port}/shop%2F1"
+
+    def tls_url(self, host: str = "127.0.0.1") -> str:
+        return f"amqps://qr:{self.password}@{host}:{self.tls_port}/shop%2F1"
 
     def start(self) -> None:
         """Start the node, and wait until it takes connections."""
@@ -120,11 +135,11 @@ class Node:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Node]:
+def running(folder: Path, certificate: Path | None = None) -> Iterator[Node]:
     """Skips the test if RabbitMQ is not installed."""
     if not SERVER.exists():
         pytest.skip(MISSING)
-    node = Node(folder)
+    node = Node(folder, certificate)
     try:
         node.start_registry()
         node.start()

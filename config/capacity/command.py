@@ -18,6 +18,7 @@ from config.capacity.load import NotMeasurable
 from config.capacity.refusal import Refused
 from config.env import OWNER_URL, env
 from core.clock import BANGKOK
+from core.server_urls import with_authorities
 
 SIGNAL_EXIT = 128
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -41,13 +42,17 @@ def run(seconds: float, html: Path | None) -> int:
     return 0
 
 
+def _redis_url() -> str:
+    return with_authorities(env.str("REDIS_URL", ""), env.str("CA_BUNDLE", ""))
+
+
 def _measure(seconds: float, html: Path | None) -> None:
     if html is not None:
         _check_writable(html)
     sys.stderr.write(NOTICE.format(seconds=seconds))
     with ExitStack() as stack:
         databases = stack.enter_context(database.temporary(_configured()))
-        redis_url = stack.enter_context(redis_database.temporary(env.str("REDIS_URL", "")))
+        redis_url = stack.enter_context(redis_database.temporary(_redis_url()))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="thaiqr-capacity-"))
         ports = environment.free_ports()
         settings = environment.environment(databases, redis_url, ports)

@@ -96,3 +96,11 @@ def test_example_file_has_each_setting_in_the_order_of_the_table_with_its_defaul
 def test_example_file_ends_with_the_variables_of_the_compose_file() -> None:
     text = (ROOT / "deploy" / "compose.yaml").read_text()
     assert set(re.findall(r"\$\{(\w+)", text)) == set(FOR_COMPOSE)
+
+
+def test_ca_bundle_is_for_redis_and_rabbitmq_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"CA_BUNDLE": "/ca.pem", "REDIS_URL": "rediss://one/0", "BROKER_URL": "amqps://two/x"}
+    monkeypatch.setattr(env.env, "ENVIRON", given)
+    found = runpy.run_path(str(ROOT / "config" / "settings.py"))
+    assert found["REDIS_URL"] == "rediss://one/0?ssl_ca_certs=/ca.pem"
+    assert found["CELERY_BROKER_USE_SSL"]["ca_certs"] == "/ca.pem"

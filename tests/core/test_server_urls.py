@@ -8,7 +8,7 @@ from redis.retry import Retry
 
 from core import broker
 from core.sentinel import SentinelUrl
-from core.server_urls import ServerUrl
+from core.server_urls import ServerUrl, with_authorities
 
 THREE = "one:26379,two:5,three"
 
@@ -101,3 +101,20 @@ def test_password_is_in_no_error() -> None:
     with pytest.raises(ValueError, match=r".+") as raised:
         ServerUrl.parse("amqp://u:s3cret@one:x/", {"amqp": 5672}, ())
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("rediss://:p@one/0", "rediss://:p@one/0?ssl_ca_certs=/own%20ca.pem"),
+        ("sentinels://one/qr?sentinel_password=x", "sentinels://one/qr?sentinel_password=x&ssl_ca_certs=/own%20ca.pem"),
+        ("amqps://u:p@one,two/x", "amqps://u:p@one,two/x?ssl_ca_certs=/own%20ca.pem"),
+        ("amqps://one/x?ssl_ca_certs=/b.pem", "amqps://one/x?ssl_ca_certs=/b.pem"),
+        ("redis://one/0", "redis://one/0"), ("amqp://one/x", "amqp://one/x"), ("", ""), ("x", "x"),
+    ],
+)  # fmt: skip
+def test_authorities_of_ca_bundle_are_those_of_a_url_with_tls_and_none_of_its_own(
+    url: str, expected: str
+) -> None:
+    assert with_authorities(url, "/own ca.pem") == expected
+    assert with_authorities(url, "") == url

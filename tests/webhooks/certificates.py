@@ -2,6 +2,7 @@
 
 import ssl
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -27,13 +28,17 @@ class Authority:
 
     def server(self, name: str, *, days: int = 1) -> ssl.SSLContext:
         """A server's TLS settings with a certificate for one name. With negative days it has expired."""
+        return _settings(self.server_file(name, days=days))
+
+    def server_file(self, name: str, *, days: int = 1) -> Path:
+        """The key and the certificate of a server in PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
             _builder(_name(name), self._name, key, days)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([_host(name)]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        return _settings(self._directory / f"{name}{days}.pem", key, certificate)
+        return _write(self._directory / f"{name}{days}.pem", key, certificate)
 
     def self_signed(self, name: str) -> ssl.SSLContext:
         """A server's TLS settings with a self-signed certificate."""
@@ -43,11 +48,15 @@ class Authority:
             .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
             .sign(key, hashes.SHA256())
         )
-        return _settings(self._directory / f"{name}-self.pem", key, certificate)
+        return _settings(_write(self._directory / f"{name}-self.pem", key, certificate))
 
 
-def _settings(pem: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> ssl.SSLContext:
+def _write(pem: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> Path:
     pem.write_bytes(_private(key) + certificate.public_bytes(serialization.Encoding.PEM))
+    return pem
+
+
+def _settings(pem: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem)
     return context
@@ -55,6 +64,13 @@ def _settings(pem: Path, key: ec.EllipticCurvePrivateKey, certificate: x509.Cert
 
 def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _host(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
 
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
