@@ -8,6 +8,7 @@ If it is off, each call costs a comparison. Attributes are ids of ours, routes, 
 path, a name, an account number or a body.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from core import measurements, request_context
+from core import measurements, request_context, tls
 from core.measurements import Key
 
 SERVICE = "thai-qr-payments"
@@ -40,15 +41,32 @@ def start(process: str) -> None:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+    # The exporters read this variable. An operator may set it for the collector alone.
+    os.environ.setdefault("OTEL_EXPORTER_OTLP_CERTIFICATE", tls.ca_file())
     resource = Resource.create(
         {"service.name": SERVICE, "service.version": settings.VERSION, "process.name": process}
     )
     traces = TracerProvider(resource=resource)
-    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
+    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(session=_session())))
+    metrics = PeriodicExportingMetricReader(OTLPMetricExporter(session=_session()))
+    meters = MeterProvider([metrics], resource=resource)
     measurements.OF_PROCESS.listener = _metric_writer(meters.get_meter(SERVICE))
     _providers[:] = [traces, meters]
     _parents, _tracer = TraceContextTextMapPropagator(), traces.get_tracer(SERVICE)
+
+
+def _session() -> Any:
+    """A session that keeps its authorities. By default those of REQUESTS_CA_BUNDLE take their place."""
+    import requests
+
+    class Session(requests.Session):
+        def merge_environment_settings(
+            self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
+        ) -> Any:
+            chosen = self.verify if verify is None else verify
+            return super().merge_environment_settings(url, proxies, stream, chosen, cert)
+
+    return Session()
 
 
 def stop() -> None:

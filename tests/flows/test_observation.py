@@ -16,6 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import ReceivedRequest, Receiver, running_receiver
+from tests.webhooks.certificates import Authority
 
 pytestmark = pytest.mark.slow
 SECONDS = 60.0
@@ -85,13 +86,17 @@ def body_of(received: ReceivedRequest) -> bytes:
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     with ExitStack() as opened:
-        shop, collector, sentry = (opened.enter_context(running_receiver()) for _ in range(3))
+        authority = Authority(tmp_path_factory.mktemp("authority"))
+        server = authority.server("127.0.0.1")
+        shop = opened.enter_context(running_receiver())
+        collector, sentry = (opened.enter_context(running_receiver(tls=server)) for _ in range(2))
         stack = Stack.on_shared_server(
             tmp_path_factory.mktemp("observed") / "data",
-            OTEL_EXPORTER_OTLP_ENDPOINT=collector.url(""),
+            CA_BUNDLE=str(authority.ca_file),
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.url("", scheme="https"),
             OTEL_BSP_SCHEDULE_DELAY="200",
             OTEL_METRIC_EXPORT_INTERVAL="500",
-            SENTRY_DSN=sentry.url("/1").replace("://", "://public@"),
+            SENTRY_DSN=sentry.url("/1", scheme="https").replace("://", "://public@"),
             REQUEST_LOG_RETENTION_DAYS="30",
         )
         opened.enter_context(stack)
