@@ -56,9 +56,24 @@ def test_compose_file_follows_the_specification() -> None:
 
 def test_compose_file_runs_each_kind_of_process() -> None:
     run = {name: parser().parse_args(SERVICES[name]["command"]) for name in OURS}
-    assert {options.run.__name__ for options in run.values()} == {"web", "worker", "beat", "migrate"}
+    assert {options.run.__name__ for options in run.values()} == {
+        "web",
+        "worker",
+        "beat",
+        "migrate",
+        "manage",
+    }
     served = {run[name].queues for name in OURS if run[name].run.__name__ == "worker"}
     assert served == set(WORKERS.values())
+
+
+def test_sandbox_bank_runs_only_if_its_profile_is_asked_for() -> None:
+    """Test payments need it: it calls the service at BASE_URL, whose name is that of the proxy."""
+    assert {name for name, service in SERVICES.items() if "profiles" in service} == {"sandbox"}
+    assert SERVICES["sandbox"]["command"] == ["manage", "sandbox_bank"]
+    assert SERVICES["sandbox"]["profiles"] == ["sandbox"]
+    assert SERVICES["caddy"]["networks"]["inside"] == {"aliases": ["${SITE:?}"]}
+    assert "inside" in SERVICES["sandbox"]["networks"]
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
