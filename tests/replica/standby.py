@@ -90,9 +90,9 @@ class Pair:
     def resume_replay(self) -> None:
         self.ask("SELECT pg_wal_replay_resume()")
 
-    def reads(self) -> int:
-        """How often the standby looked into the index of payments or read the table."""
-        query = """SELECT coalesce(sum(seq_scan) + sum(idx_scan), 0) FROM pg_stat_user_tables
+    def rows_read(self) -> int:
+        """How many rows of payments the standby has read."""
+        query = """SELECT coalesce(sum(seq_tup_read) + sum(idx_tup_fetch), 0) FROM pg_stat_user_tables
                    WHERE relname = 'payments_payment'"""
         return int(self.ask(query))
 

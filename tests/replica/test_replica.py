@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,10 @@ LIST = "/v1/payments?limit=1"
 SECONDS = 60.0
 # A frozen standby is cut off after one second, and the primary answers.
 SLOWEST = 5.0
+STATISTICS_SECONDS = 2.0
+# A connection without work reports its last reads after ten seconds.
+IDLE_STATISTICS_SECONDS = 12.0
+EXPORTS = "/admin/exports/"
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +59,16 @@ def is_served(pair: Pair, client: ShopClient) -> bool:
     return is_read(pair, lambda: client.get(LIST))
 
 
-def is_read(pair: Pair, read: Callable[[], object]) -> bool:
-    """Whether payments were read from the standby. Its statistics come a moment late."""
-    before = pair.reads()
+def is_read(
+    pair: Pair, read: Callable[[], object], rows: int = 1, seconds: float = STATISTICS_SECONDS
+) -> bool:
+    """Whether so many payments were read from the standby. Its statistics come a moment late."""
+    expected = pair.rows_read() + rows
     read()
-    deadline = time.monotonic() + 2
-    while pair.reads() == before and time.monotonic() < deadline:
+    deadline = time.monotonic() + seconds
+    while pair.rows_read() < expected and time.monotonic() < deadline:
         time.sleep(0.1)
-    return pair.reads() > before
+    return pair.rows_read() >= expected
 
 
 def lists_each_new_code(client: ShopClient, codes: int) -> None:
@@ -101,6 +108,31 @@ def test_standby_answers_lists_and_lacks_no_row(pair: Pair, stack: Stack, client
 def test_standby_answers_lists_of_the_console(pair: Pair, stack: Stack) -> None:
     staff = StaffBrowser(stack.base_url, stack.demo["admin_user"], stack.demo["admin_password"])
     wait_until(lambda: is_read(pair, lambda: staff.read("/admin/payments/payment/")), SECONDS)
+
+
+def test_standby_answers_background_exports(pair: Pair, stack: Stack, client: ShopClient) -> None:
+    """Only lists and exports read there, and no list is open."""
+    codes = [client.qr_code()["payment_id"] for _ in range(5)]
+    staff = StaffBrowser(stack.base_url, stack.demo["admin_user"], stack.demo["admin_password"])
+    files: list[str] = []
+
+    def export() -> None:
+        files.append(exported(staff))
+
+    wait_until(lambda: is_read(pair, export, len(codes), IDLE_STATISTICS_SECONDS), 2 * SECONDS)
+    assert [code for code in codes if code not in files[-1]] == []
+
+
+def exported(staff: StaffBrowser) -> str:
+    """The file that a worker writes of all payments."""
+    known = set(re.findall(f'href="({EXPORTS}[0-9]+/)"', staff.read(EXPORTS)))
+    staff.submit(EXPORTS, {"list": "payments.payment", "query": "", "file_type": "csv"})
+
+    def new() -> set[str]:
+        return set(re.findall(f'href="({EXPORTS}[0-9]+/)"', staff.read(EXPORTS))) - known
+
+    wait_until(lambda: bool(new()), SECONDS)
+    return staff.read(new().pop())
 
 
 def test_primary_answers_while_the_standby_is_behind(pair: Pair, stack: Stack, client: ShopClient) -> None:
