@@ -190,6 +190,21 @@ def test_commands_are_shown_as_runs() -> None:
     assert families()["job_failed"].samples[0].value == 0
 
 
+@pytest.mark.usefixtures("at_noon")
+def test_reconcile_by_command_is_a_run_if_it_compares_what_the_job_does() -> None:
+    MerchantFactory(bank="scb", mode="live", biller_id=BILLER)
+    line = f"2026-11-21,12:00:00,{BILLER},NOBODYKNOWSTHIS00000,,,1500.00,credit,,014"
+    import_file(csv_file(line), bank="scb")
+    call_command("reconcile", "2026-11-20", stdout=io.StringIO())
+    with pytest.raises(CommandError, match="Differences"):
+        call_command("reconcile", "2026-11-21", "--bank", "scb", stdout=io.StringIO())
+    assert not JobRun.objects.exists()
+    with pytest.raises(CommandError, match="Differences"):
+        call_command("reconcile", "2026-11-21", stdout=io.StringIO())
+    run = JobRun.objects.get()
+    assert (run.job, run.day, run.differences, run.error) == (NightlyJob.RECONCILE, None, 1, "")
+
+
 @pytest.mark.parametrize(
     ("text", "hours"),
     [

@@ -1,13 +1,17 @@
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from banks.parsing import YEARS
-from core import money
+from core import clock, money
+from ledger import accounts
+from operations.models import JobRun, NightlyJob
+from operations.nightly import runs
 from reconciliation.statements import reconciliation
 from reconciliation.statements.reconciliation import DayComparison, DayTotals, Difference
 
@@ -29,8 +33,10 @@ class Command(BaseCommand):
         banks = [options["bank"]] if options["bank"] else all_banks
         if unknown := set(banks) - set(all_banks):
             raise CommandError(f"No merchant has the bank {unknown.pop()!r}.")
-        differences = sum(self._compare_bank(bank, day, as_json=as_json) for bank in banks)
-        if differences:
+        with _run_of(day, options["bank"]) as run:
+            found = {bank: self._compare_bank(bank, day, as_json=as_json) for bank in banks}
+            run.differences = sum(count for bank, count in found.items() if bank != accounts.SANDBOX)
+        if differences := sum(found.values()):
             raise CommandError(f"Differences on {day}: {differences}.")
 
     def _compare_bank(self, bank: str, day: date, *, as_json: bool) -> int:
@@ -42,6 +48,14 @@ class Command(BaseCommand):
         if not comparison.has_statement:
             self.stderr.write(f"{bank}: no statement of {day} was imported.", self.style.WARNING)
         return count or int(comparison.theirs != comparison.ours)
+
+
+def _run_of(day: date, bank: str | None) -> AbstractContextManager[JobRun]:
+    """Record a run of the nightly job if this compares what the job does: yesterday, and all banks."""
+    yesterday = clock.now().astimezone(clock.BANGKOK).date() - timedelta(days=1)
+    if bank is None and day == yesterday:
+        return runs.by_command(NightlyJob.RECONCILE)
+    return nullcontext(JobRun())
 
 
 def _day(text: str) -> date:
