@@ -134,7 +134,7 @@ SECTIONS = (
         ("reconciliation.statementline",),
         (Page(_("Monthly report"), "monthly_report", EXPORT), Page(_("Exports"), "exports", EXPORT)),
     ),
-    Section("audit", _("Audit"), ("audit_trail.auditrecord", "operations.dailyclose")),
+    Section("audit", _("Audit"), ("audit_trail.auditrecord", "operations.dailyclose", "operations.jobrun")),
     Section("team", _("Team"), ("auth.user", "auth.group", "console.loginthrottle")),
 )
 NAMED = {label for section in SECTIONS for label in section.lists}

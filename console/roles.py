@@ -256,6 +256,7 @@ AREAS: tuple[Area, ...] = (
             _act(_("Search what staff did"), CONTROL, "audit_trail.view_auditrecord"),
             _act(_("Download lists and monthly reports as files"), CONTROL, "audit_trail.export_lists"),
             _act(_("See and download the closes of days"), CONTROL, "operations.view_dailyclose"),
+            _act(_("See when nightly jobs ran, and what they found"), EVERYBODY, "operations.view_jobrun"),
         ),
     ),
     Area(

@@ -8,16 +8,74 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_exports, staff_acts
+from core import admin_columns, admin_exports, staff_acts
 from core.admin import ReadOnlyAdmin
-from operations.models import DailyClose, Heartbeat
+from operations.models import DailyClose, Heartbeat, JobResult, JobRun
 
 
 @admin.register(Heartbeat)
 class HeartbeatAdmin(ReadOnlyAdmin):
     list_display = ["name", "recorded_at"]
+
+
+class ShownRuns(admin.SimpleListFilter):
+    """Shows the newest run of each job by default."""
+
+    title, parameter_name = _("runs"), "runs"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [("all", gettext("All"))]
+
+    def choices(self, changelist: Any) -> Any:
+        newest, *others = super().choices(changelist)
+        return [newest | {"display": gettext("The newest of each job")}, *others]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        return queryset if self.value() == "all" else queryset.newest_of_each_job()
+
+
+class ResultFilter(admin.SimpleListFilter):
+    title, parameter_name = _("result"), "result"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [(each.value, str(each.label)) for each in JobResult]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        value = self.value()
+        return queryset.with_result(JobResult(value)) if value in JobResult.values else queryset
+
+
+RUN = ["duration", "differences", "error"]
+
+
+@admin.register(JobRun)
+class JobRunAdmin(ReadOnlyAdmin):
+    """When each nightly job ran last, how long it took, and how it ended."""
+
+    list_display = ["job", "result", "started_at", *RUN, "cause"]
+    list_filter = [ShownRuns, "job", ResultFilter]
+    ordering = ["-started_at", "-pk"]
+    fields = ["job", "result", "cause", "attempts", "started_at", "ended_at", *RUN]
+    export_columns = ["id", "job", "day", "started_at", "ended_at", "seconds", "differences", "error"]
+
+    @admin.display(description=_("result"))
+    def result(self, run: JobRun) -> str:
+        result = run.result
+        tone = "failed" if result == JobResult.DIFFERENCES else result.value
+        return admin_columns.badge(tone, result.label)
+
+    @admin.display(description=_("duration"))
+    def duration(self, run: JobRun) -> str | None:
+        if run.seconds is None:
+            return None
+        return gettext("%(seconds)s s") % {"seconds": f"{run.seconds:,.1f}"}
+
+    @admin.display(description=_("started by"))
+    def cause(self, run: JobRun) -> str:
+        return gettext("The clock") if run.day else gettext("A command")
 
 
 @admin.register(DailyClose)

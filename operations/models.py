@@ -1,5 +1,7 @@
 """Heartbeats, reports of processes, nightly jobs, the check of the encryption keys, closes of days."""
 
+from typing import Self
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -63,28 +65,58 @@ class ProcessReport(models.Model):
 class NightlyJob(models.TextChoices):
     """In the order of their hours."""
 
-    DAILY_CLOSE = "daily_close"
-    AUDIT = "audit"
-    IMPORT_STATEMENTS = "import_statements"
-    RECONCILE = "reconcile"
-    ANONYMISE = "anonymise"
+    DAILY_CLOSE = "daily_close", _("Close of the day")
+    AUDIT = "audit", _("Audit of the books")
+    IMPORT_STATEMENTS = "import_statements", _("Import of statements")
+    RECONCILE = "reconcile", _("Comparison with the banks")
+    ANONYMISE = "anonymise", _("Erasure of personal data")
+
+
+class JobResult(models.TextChoices):
+    """How a run ended. Only `completed` needs nobody."""
+
+    COMPLETED = "completed", _("Completed")
+    DIFFERENCES = "differences", _("Differences found")
+    FAILED = "failed", _("Failed")
+    NOT_ENDED = "not_ended", _("Not ended")
+
+
+class JobRunQuerySet(models.QuerySet["JobRun"]):
+    def with_result(self, result: JobResult) -> Self:
+        """The runs that ended in this way."""
+        if result == JobResult.NOT_ENDED:
+            return self.filter(ended_at__isnull=True)
+        ended = self.filter(ended_at__isnull=False)
+        if result == JobResult.FAILED:
+            return ended.exclude(error="")
+        differs = models.Q(differences__gt=0)
+        return ended.filter(differs if result == JobResult.DIFFERENCES else ~differs, error="")
+
+    def newest_of_each_job(self) -> Self:
+        newest = JobRun.objects.order_by("job", "-started_at", "-pk").distinct("job")
+        return self.filter(pk__in=newest.values("pk"))
 
 
 class JobRun(models.Model):
     """A run of a nightly job: of a day in Bangkok, or by a command. See `operations.nightly.runs`."""
 
-    job = models.CharField(max_length=20, choices=NightlyJob.choices)
-    day = models.DateField(null=True, help_text="Null: a command.")
-    attempts = models.SmallIntegerField(default=0)
-    started_at = models.DateTimeField()
+    job = models.CharField(max_length=20, choices=NightlyJob.choices, verbose_name=_("job"))
+    day = models.DateField(null=True, verbose_name=_("day"), help_text="Null: a command.")
+    attempts = models.SmallIntegerField(default=0, verbose_name=_("attempts"))
+    started_at = models.DateTimeField(verbose_name=_("began"))
     lease_until = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
-    seconds = models.FloatField(null=True)
-    differences = models.IntegerField(null=True)
-    error = models.CharField(max_length=60, blank=True, help_text="Why it did not run to its end.")
+    ended_at = models.DateTimeField(null=True, verbose_name=_("ended"))
+    seconds = models.FloatField(null=True, verbose_name=_("duration"))
+    differences = models.IntegerField(null=True, verbose_name=_("differences"))
+    error = models.CharField(
+        max_length=60, blank=True, verbose_name=_("error"), help_text="Why it did not run to its end."
+    )
+
+    objects = JobRunQuerySet.as_manager()
 
     class Meta:
-        default_permissions = ()
+        verbose_name, verbose_name_plural = _("nightly job"), _("nightly jobs")
+        default_permissions = ("view",)
         indexes = [
             models.Index(fields=["job", "-started_at"], name="jobrun_newest_of_job"),
             models.Index(
@@ -98,6 +130,14 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job} {self.day or self.started_at}"
+
+    @property
+    def result(self) -> JobResult:
+        if self.ended_at is None:
+            return JobResult.NOT_ENDED
+        if self.error:
+            return JobResult.FAILED
+        return JobResult.DIFFERENCES if self.differences else JobResult.COMPLETED
 
 
 class EncryptionKeyCheck(models.Model):

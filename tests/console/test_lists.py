@@ -25,7 +25,7 @@ from tests.console.query_plans import unbounded
 SMALL = frozenset({
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
     "webhooks_endpointaction", "webhooks_endpointhealth", "webhooks_deliverycounter", "operations_heartbeat",
-    "operations_dailyclose", "console_loginthrottle", "reconciliation_bankratelimit",
+    "operations_dailyclose", "operations_jobrun", "console_loginthrottle", "reconciliation_bankratelimit",
     "reconciliation_backoff", "reconciliation_scancursor", "reconciliation_statement",
     "reconciliation_reconciliationexception",
     "ledger_account", "counts_listcount", "transfers_circuitbreaker",
