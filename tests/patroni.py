@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import SERVICE_ROLE, make_service_role
 from config.devstack.processes import wait_for_end
 from tests import system_postgres
+from tests.memory import server_folder
 from tests.stack import ROOT, wait_until
 
 SHIPPED = ROOT / "deploy" / "patroni" / "patroni.yml"
@@ -202,14 +202,9 @@ class Cluster:
 
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """A primary and a synchronous standby, in a folder that `nobody` can reach."""
-    folder = Path(tempfile.mkdtemp(prefix="thai-qr-cluster-"))
-    folder.chmod(0o711)
-    try:
-        with Cluster(folder) as running:
-            yield running
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """A primary and a synchronous standby."""
+    with server_folder("thai-qr-cluster-") as folder, Cluster(folder) as running:
+        yield running
 
 
 def _is_healthy(url: str) -> bool:

@@ -3,8 +3,6 @@
 `pytest -rP` prints the times.
 """
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -17,6 +15,7 @@ from core.clock import BANGKOK
 from tests import database_template
 from tests.backups import BackedUpServer
 from tests.flows.staff_browser import StaffBrowser
+from tests.memory import server_folder
 from tests.restores.lost_machine import LostMachine, refused
 from tests.stack import Stack
 
@@ -25,15 +24,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server() -> Iterator[BackedUpServer]:
-    folder = Path(tempfile.mkdtemp(prefix="thai-qr-drill-"))
-    folder.chmod(0o711)
-    try:
+    with server_folder("thai-qr-drill-") as folder:
         made = BackedUpServer(folder)
         made.create()
         yield made
         made.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_machine_is_lost_and_restored_to_a_point_in_time(
