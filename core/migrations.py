@@ -1,8 +1,26 @@
 """Operations for migrations that run while the service answers."""
 
+from pathlib import Path
+
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
+
+from core import clock, partitions
+from core.partitions import Monthly
+
+# A try before this one may have left something behind.
+PROOF = (
+    "-- squawk-ignore ban-drop-constraint\nALTER TABLE {table} DROP CONSTRAINT IF EXISTS {bound}",
+    "ALTER TABLE {table} ADD CONSTRAINT {bound} CHECK ({column} < '{past}') NOT VALID",
+    "ALTER TABLE {table} VALIDATE CONSTRAINT {bound}",
+)
+PRIMARY_KEY = (
+    "DROP INDEX CONCURRENTLY IF EXISTS {key_index}",
+    "CREATE UNIQUE INDEX CONCURRENTLY {key_index} ON {table} ({key})",
+)
+PARTITION = Path(__file__).parent / "sql/partition_by_month.sql"
 
 
 class BuildIndex(AddIndexConcurrently):
@@ -28,3 +46,63 @@ class BuildIndex(AddIndexConcurrently):
         )
         super().database_forwards(app_label, schema_editor, from_state, to_state)
         schema_editor.execute(f"SET lock_timeout = '{limit}'")
+
+
+class PartitionByMonth(Operation):
+    """Partition a table by month while others use it, see `core.partitions`.
+
+    Its rows become the oldest partition. They are read under locks that let others write; then the table is
+    replaced within an instant. No foreign key may refer to it. The migration has `atomic = False`, no other
+    operation, and depends on `operations.0006_partitions`.
+    """
+
+    def __init__(self, model_name: str, key: Monthly) -> None:
+        self.model_name, self.key = model_name, key
+
+    def describe(self) -> str:
+        return f"Partition {self.model_name} by month"
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        """The columns stay as they are."""
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        table = to_state.apps.get_model(app_label, self.model_name)._meta.db_table
+        if not schema_editor.collect_sql and _has_partitions(table, schema_editor):
+            return
+        last = partitions.later(partitions.month_of(clock.now()), 1)
+        next_month = partitions.later(last, 1)
+        names = {
+            "table": table,
+            "column": self.key.column,
+            "key": ", ".join(dict.fromkeys(["id", self.key.column])),
+            "key_index": "" if self.key.column == "id" else f"{table}_key",
+            "bound": f"{table}_bound",
+            "past": self.key.start(next_month),
+            "oldest": f"{table}_{last:%Y_%m}",
+        }
+        statements = PROOF if self.key.column == "id" else PROOF + PRIMARY_KEY
+        for statement in (*statements, PARTITION.read_text()):
+            schema_editor.execute(statement.format(**names), params=None)
+        schema_editor.execute(*partitions.making(table, self.key, next_month))
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        """The release before works with partitions as well, so they stay."""
+
+
+def _has_partitions(table: str, schema_editor: BaseDatabaseSchemaEditor) -> bool:
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute("SELECT relkind = 'p' FROM pg_class WHERE oid = %s::regclass", [table])
+        (found,) = cursor.fetchone()
+    return bool(found)

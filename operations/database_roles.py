@@ -74,6 +74,8 @@ def statements() -> Iterator[str]:
     yield f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {APPLICATION}, {REPORTS}"
     yield f"GRANT USAGE ON SCHEMA public TO {APPLICATION}, {REPORTS}"
     yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {APPLICATION}"
+    for function in owner_functions():
+        yield f"GRANT EXECUTE ON FUNCTION {function} TO {APPLICATION}"
     for table, columns in tables().items():
         yield f'GRANT {", ".join(application_privileges(table))} ON "{table}" TO {APPLICATION}'
         if readable := report_columns(table, columns):
@@ -92,6 +94,17 @@ def tables() -> dict[str, list[str]]:
                GROUP BY relname ORDER BY relname"""
         )
         return dict(cursor.fetchall())
+
+
+def owner_functions() -> list[str]:
+    """The functions that run with the rights of the owner, whoever calls them. See `core.partitions`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT oid::regprocedure::text FROM pg_proc
+               WHERE pronamespace = 'public'::regnamespace AND prosecdef AND proowner = current_user::regrole
+               ORDER BY 1"""
+        )
+        return [name for (name,) in cursor.fetchall()]
 
 
 def grant_if_roles_exist() -> None:

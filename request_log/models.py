@@ -4,6 +4,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from core.columns import PublicId, PublicIdKey
+from core.partitions import Monthly
 
 
 class Idempotency(models.TextChoices):
@@ -13,7 +14,7 @@ class Idempotency(models.TextChoices):
 
 
 class RequestRecord(models.Model):
-    """One request with a valid key, and its answer. Ids sort by time. A task deletes old rows.
+    """One request with a valid key, and its answer. Ids sort by time. Old months are dropped.
 
     Secrets are left out, and names and account numbers are masked (`request_log.redaction`).
     """
@@ -37,6 +38,8 @@ class RequestRecord(models.Model):
     address = models.CharField(_("address"), max_length=64, blank=True)
     request_body = models.TextField(blank=True, editable=False)
     response_body = models.TextField(blank=True, editable=False)
+
+    partitions = Monthly("id", prefix="rlg_")
 
     class Meta:
         verbose_name, verbose_name_plural = _("API request"), _("API requests")

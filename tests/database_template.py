@@ -22,8 +22,11 @@ from config.env import OWNER_URL
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "test_template"
 DUMP_FOLDER = Path(sys.prefix) / "test-template"
-# Besides the migrations: the columns and roles that they import, and Django's own migrations.
-SOURCES = ["*/migrations/*.py", "*/sql/*.sql", "core/columns.py", "console/roles.py", "requirements/dev.lock"]
+# Besides the migrations: what they import, and Django's own migrations.
+SOURCES = [
+    *("*/migrations/*.py", "*/sql/*.sql", "core/columns.py", "core/migrations.py", "core/partitions.py"),
+    *("console/roles.py", "requirements/dev.lock"),
+]
 
 
 def create(server_url: str) -> str:
@@ -41,12 +44,12 @@ def create(server_url: str) -> str:
     return NAME
 
 
-def new_database(name: str) -> str:
+def new_database(name: str, *, template: str | None = None) -> str:
     """Create a database for an instance on the server of the tests; return its URL.
 
     It has tables if there is a template. Commits wait for the disk: else the service does not start.
     """
-    template = os.environ.get("TEST_TEMPLATE", "template1")
+    template = template or os.environ.get("TEST_TEMPLATE", "template1")
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = on")

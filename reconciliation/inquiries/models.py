@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from core import triggers
 from core.columns import PublicId
+from core.partitions import Monthly
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.matching.models import BankTransaction
@@ -95,7 +96,7 @@ class Backoff(models.Model):
 class InquiryAnswer(models.Model):
     """What a bank answered about a payment. The same answer again adds to the row, see decision 85.
 
-    The raw answer is stored as a BankNotification.
+    The raw answer is stored as a BankNotification. A setting drops old months of payments.
     """
 
     payment = models.ForeignKey(
@@ -118,6 +119,8 @@ class InquiryAnswer(models.Model):
         db_default="",
         help_text="The task or request that made the latest inquiry.",
     )
+
+    partitions = Monthly("payment_id", prefix="pay_")
 
     class Meta:
         triggers = [

@@ -27,8 +27,8 @@ WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'payme
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    """The URL of a database in which the last migration of payments is missing."""
-    url = database_template.new_database(f"migrate_{os.getpid()}")
+    """The URL of a database in which the last migration of payments is missing, and all that need it."""
+    url = database_template.new_database(f"migrate_{os.getpid()}", template="template0")
     assert migrate(url, *BEFORE).wait(DEADLINE_SECONDS) == 0
     yield url
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
@@ -51,9 +51,7 @@ def is_applied(observer: psycopg.Connection[tuple[int]]) -> bool:
 def test_migration_gives_way_to_requests_and_tries_again(database: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with psycopg.connect(database) as user, psycopg.connect(database, autocommit=True) as observer:
-        user.execute(
-            "SELECT id FROM payments_payment LIMIT 1"
-        )  # its lock stays until the end of the transaction
+        user.execute(IN_USE)
         process = migrate(database, log=log)
         wait_until(lambda: observer.execute(WAITING).fetchone() == (1,), DEADLINE_SECONDS)
         # A request that comes now waits behind the migration, but not longer than the limit.

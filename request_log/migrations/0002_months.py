@@ -1,0 +1,17 @@
+from django.db import migrations
+
+from core.migrations import PartitionByMonth
+from core.partitions import Monthly
+
+
+class Migration(migrations.Migration):
+
+    atomic = False
+    dependencies = [
+        ('request_log', '0001_initial'),
+        ('operations', '0006_partitions'),
+    ]
+
+    operations = [
+        PartitionByMonth('requestrecord', Monthly('id', prefix='rlg_')),
+    ]

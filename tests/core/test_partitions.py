@@ -1,0 +1,266 @@
+"""Tables with a partition for each month: none is missing, old ones go, and a full table becomes one."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import date, datetime, timedelta
+from io import StringIO
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.db import connection, models, transaction
+from django.db.migrations.state import ModelState, ProjectState
+
+from core import clock, partitions
+from core.migrations import PartitionByMonth
+from core.partitions import Monthly
+from core.postgres.roles import APPLICATION, REPORTS
+from request_log.models import RequestRecord
+from tests.conftest import Shop, open_shop
+from tests.months import end_oldest, instant, month_in, months, sql
+from tests.request_log.builders import make_records
+from tests.sqlstates import FOREIGN_KEY_VIOLATION, NOT_ALLOWED, sqlstate
+from tests.stack import wait_until
+
+pytestmark = pytest.mark.django_db
+TABLE = RequestRecord._meta.db_table
+SECONDS = 60
+
+
+@pytest.fixture(autouse=True)
+def roles(db: None) -> None:
+    call_command("database_roles", stdout=StringIO())
+
+
+def rows_in(partition: str, table: str = TABLE) -> int:
+    ((count,),) = sql(f"SELECT count(*) FROM {table}_{partition}")
+    return int(count)
+
+
+@contextmanager
+def acting_as(role: str) -> Iterator[None]:
+    with transaction.atomic():
+        sql(f"SET LOCAL ROLE {role}")
+        yield
+
+
+@pytest.mark.parametrize(
+    ("month", "count", "expected"),
+    [
+        (date(2026, 11, 1), 0, date(2026, 11, 1)),
+        (date(2026, 11, 1), 1, date(2026, 12, 1)),
+        (date(2026, 11, 1), 2, date(2027, 1, 1)),
+        (date(2026, 12, 1), 25, date(2029, 1, 1)),
+    ],
+)
+def test_months_are_counted_over_the_end_of_a_year(month: date, count: int, expected: date) -> None:
+    assert partitions.later(month, count) == expected
+
+
+def test_month_begins_at_midnight_in_utc() -> None:
+    before = datetime(2026, 12, 1, 6, 59, tzinfo=clock.BANGKOK)
+    assert partitions.month_of(before) == date(2026, 11, 1)
+    assert partitions.month_of(before + timedelta(minutes=1)) == date(2026, 12, 1)
+
+
+def test_three_months_are_made_ahead_and_only_once() -> None:
+    now = clock.now()
+    partitions.make_ahead(RequestRecord, now)
+    assert partitions.make_ahead(RequestRecord, now) == []
+    with time_machine.travel(instant(month_in(2)), tick=False):
+        made = partitions.make_ahead(RequestRecord, clock.now())
+    assert made == [f"{TABLE}_{month_in(count):%Y_%m}" for count in (4, 5)]
+
+
+def test_row_of_a_month_without_partition_is_kept_and_moves_into_it(shop: Shop) -> None:
+    far = instant(month_in(7))
+    make_records(shop, 3, created_at=far)
+    assert rows_in("default") == 3
+    partitions.make_ahead(RequestRecord, far)
+    assert (rows_in("default"), rows_in(f"{far:%Y_%m}")) == (0, 3)
+    assert RequestRecord.objects.count() == 3
+
+
+def test_only_whole_months_are_dropped(shop: Shop) -> None:
+    old, limit = instant(month_in(-1)) - timedelta(seconds=1), instant(month_in(-1))
+    end_oldest(RequestRecord, partitions.month_of(old))
+    make_records(shop, 2, created_at=old)
+    (kept,) = make_records(shop, 1, created_at=limit)
+    assert partitions.drop_old(RequestRecord, limit - timedelta(seconds=1)) == []
+    assert partitions.drop_old(RequestRecord, limit + timedelta(days=20)) == [f"{TABLE}_{old:%Y_%m}"]
+    assert [each.pk for each in RequestRecord.objects.all()] == [kept]
+
+
+def test_old_row_outside_of_all_months_is_deleted_too(shop: Shop) -> None:
+    old = instant(month_in(-3))
+    end_oldest(RequestRecord, partitions.month_of(old))
+    partitions.drop_old(RequestRecord, instant(month_in(-2)))
+    make_records(shop, 1, created_at=old)
+    assert rows_in("default") == 1
+    partitions.drop_old(RequestRecord, instant(month_in(-2)))
+    assert rows_in("default") == 0
+
+
+def test_month_that_has_not_ended_is_never_dropped() -> None:
+    assert dropping(TABLE, month_in(1)) == NOT_ALLOWED
+
+
+def dropping(table: str, month: date) -> str | None:
+    """With which SQLSTATE it is refused to drop the months before."""
+    return sqlstate("SELECT operations_drop_partitions(%s, %s, 'rlg_')", table, month)
+
+
+def test_application_may_only_make_and_drop_months() -> None:
+    with acting_as(APPLICATION):
+        assert len(partitions.make_ahead(RequestRecord, instant(month_in(9)))) == 4
+        partitions.drop_old(RequestRecord, clock.now())
+    (first, *_) = months(TABLE)
+    for statement in (
+        f"DROP TABLE {TABLE}_{first}",
+        f"SELECT * FROM {TABLE}_{first}",
+        f"ALTER TABLE {TABLE} ADD x int",
+    ):
+        with acting_as(APPLICATION):
+            assert sqlstate(statement) == NOT_ALLOWED
+
+
+@pytest.mark.parametrize("table", ["payments_payment", "pg_catalog.pg_class"])
+def test_other_tables_are_refused(table: str) -> None:
+    with acting_as(APPLICATION):
+        assert dropping(table, month_in(-5)) == NOT_ALLOWED
+
+
+def test_reports_may_neither_make_nor_drop() -> None:
+    with acting_as(REPORTS):
+        assert dropping(TABLE, month_in(-5)) == NOT_ALLOWED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_locked_table_is_tried_again() -> None:
+    month = instant(month_in(20))
+
+    def make() -> list[str]:
+        with closing(connection):
+            return partitions.make_ahead(RequestRecord, month)
+
+    try:
+        with ThreadPoolExecutor(1) as executor:
+            with transaction.atomic():
+                sql(f"LOCK TABLE {TABLE} IN SHARE UPDATE EXCLUSIVE MODE")
+                making = executor.submit(make)
+                for _ in range(2):
+                    wait_until(is_anyone_waiting, SECONDS)
+                    wait_until(lambda: not is_anyone_waiting(), SECONDS)
+            assert len(making.result()) == 4
+    finally:
+        for name in months(TABLE)[-4:]:
+            sql(f"DROP TABLE {TABLE}_{name}")
+
+
+def is_anyone_waiting() -> bool:
+    return bool(sql("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass", TABLE))
+
+
+SCRATCH = "core_scratch"
+CREATE = f"""
+CREATE TABLE {SCRATCH} (
+    id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    merchant_id text COLLATE "C" NOT NULL REFERENCES merchants_merchant DEFERRABLE INITIALLY DEFERRED,
+    made_at timestamptz NOT NULL,
+    amount integer NOT NULL DEFAULT 7 CONSTRAINT scratch_positive CHECK (amount > 0)
+);
+CREATE INDEX scratch_of_merchant ON {SCRATCH} (merchant_id, made_at DESC) WHERE amount > 1;
+CREATE FUNCTION scratch_grows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'insufficient_privilege'; END $$;
+CREATE TRIGGER scratch_grows BEFORE UPDATE ON {SCRATCH}
+    FOR EACH ROW WHEN (NEW.amount < OLD.amount) EXECUTE FUNCTION scratch_grows();
+COMMENT ON TRIGGER scratch_grows ON {SCRATCH} IS 'a hash';
+CREATE TRIGGER scratch_stays BEFORE DELETE ON {SCRATCH} FOR EACH STATEMENT EXECUTE FUNCTION scratch_grows();
+GRANT SELECT, INSERT, UPDATE ON {SCRATCH} TO {APPLICATION};
+GRANT SELECT (id, amount) ON {SCRATCH} TO {REPORTS};
+"""
+# What a table promises, without the columns of the primary key.
+PROMISES = f"""
+SELECT 'constraint', conname, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = '{SCRATCH}'::regclass AND contype <> 'p'
+UNION ALL SELECT 'index', indexname, replace(indexdef, 'ON ONLY', 'ON') FROM pg_indexes
+WHERE tablename = '{SCRATCH}' AND indexname NOT LIKE '%_pkey'
+UNION ALL SELECT tgname, pg_get_triggerdef(oid), obj_description(oid) FROM pg_trigger
+WHERE tgrelid = '{SCRATCH}'::regclass AND NOT tgisinternal
+UNION ALL SELECT 'privileges', relacl::text, relowner::text FROM pg_class WHERE relname = '{SCRATCH}'
+UNION ALL SELECT attname, attnotnull::text || attidentity::text, attacl::text FROM pg_attribute
+WHERE attrelid = '{SCRATCH}'::regclass AND attnum > 0
+UNION ALL SELECT 'default', column_name, column_default FROM information_schema.columns
+WHERE table_name = '{SCRATCH}'
+ORDER BY 1, 2, 3
+"""
+
+
+@pytest.fixture
+def scratch(transactional_db: None) -> Iterator[Shop]:
+    """A table with rows of two years, and what else a table of ours has."""
+    shop = open_shop("Scratch")
+    sql(CREATE)
+    for days in (700, 40, 0):
+        add_scratch(shop, clock.now() - timedelta(days=days))
+    yield shop
+    sql(f"DROP TABLE {SCRATCH}; DROP FUNCTION scratch_grows")
+
+
+def add_scratch(shop: Shop, at: datetime) -> int:
+    insert = f"INSERT INTO {SCRATCH} (merchant_id, made_at) VALUES (%s, %s) RETURNING id"
+    ((number,),) = sql(insert, shop.merchant.id, at)
+    return int(number)
+
+
+class Scratch(models.Model):
+    made_at = models.DateTimeField()
+
+    class Meta:
+        app_label = "core"
+        managed = False
+        db_table = SCRATCH
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+def partition() -> None:
+    state = ProjectState()
+    state.add_model(ModelState.from_model(Scratch))
+    operation = PartitionByMonth("scratch", Monthly("made_at"))
+    with connection.schema_editor(atomic=False) as editor:
+        operation.database_forwards("core", editor, state, state)
+
+
+@pytest.mark.parametrize("broken_off", [False, True])
+def test_table_with_rows_becomes_partitioned_and_keeps_all_promises(
+    scratch: Shop, *, broken_off: bool
+) -> None:
+    before, rows = sql(PROMISES), sql(f"SELECT * FROM {SCRATCH} ORDER BY id")
+    if broken_off:
+        sql(f"ALTER TABLE {SCRATCH} ADD CONSTRAINT {SCRATCH}_bound CHECK (id > 0)")
+        sql(f"CREATE UNIQUE INDEX {SCRATCH}_key ON {SCRATCH} (id)")
+    partition()
+    partition()  # as after a step back to the release before
+    assert sql(PROMISES) == before
+    assert sql(f"SELECT * FROM {SCRATCH} ORDER BY id") == rows
+    assert months(SCRATCH) == [f"{month_in(1):%Y_%m}", f"{month_in(2):%Y_%m}"]
+    assert rows_in(f"{month_in(1):%Y_%m}", SCRATCH) == 3
+    assert add_scratch(scratch, instant(month_in(2))) > max(row[0] for row in rows)
+    assert rows_in(f"{month_in(2):%Y_%m}", SCRATCH) == 1
+    assert sqlstate(f"UPDATE {SCRATCH} SET amount = 3") == NOT_ALLOWED
+    assert sqlstate(f"DELETE FROM {SCRATCH}") == NOT_ALLOWED
+    assert (
+        sqlstate(f"INSERT INTO {SCRATCH} (merchant_id, made_at) VALUES ('mch_x', now())")
+        == FOREIGN_KEY_VIOLATION
+    )
+
+
+def test_oldest_partition_uses_the_indexes_that_the_table_had(scratch: Shop) -> None:
+    """None is built while the table is locked."""
+    files = "SELECT pg_relation_filenode(indexrelid) FROM pg_index WHERE indrelid = %s::regclass ORDER BY 1"
+    ((_,), (of_merchant,)) = sql(files, SCRATCH)
+    partition()
+    assert (of_merchant,) in sql(files, f"{SCRATCH}_{month_in(1):%Y_%m}")
