@@ -47,9 +47,6 @@ BEAT_SCHEDULE = [
     ("write exports", "console.run_exports", 15.0, "default"),
     ("delete old exports", "console.delete_old_exports", 3600.0, "default"),
     ("delete expired idempotency keys", "idempotency.delete_expired", 600.0, "default"),
-    ("delete old requests", "request_log.delete_old", 600.0, "default"),
-    # Not in the queue "webhooks", where it would delay notifications.
-    ("delete old delivery attempts", "webhooks.delete_old_attempts", 600.0, "default"),
 ]
 app.conf.beat_schedule = {
     name: {"task": task, "schedule": every, "options": {"queue": queue, "expires": max(every, 1.0)}}

@@ -31,9 +31,9 @@ MAX_WAITING_HOURS = 720
 MAX_TOLERANCE_SECONDS = 3600
 INTERNAL_URL = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
 MAX_EXPORT_ROWS = 200_000
-MAX_ATTEMPT_DAYS = 3653
+MAX_KEPT_DAYS = 3653
 # A refund goes to the account that paid.
-MIN_PERSONAL_DAYS = 30
+MIN_KEPT_DAYS = 30
 MAX_PROXY_HOPS = 10
 MAX_CARD_CONCURRENCY = 64
 MAX_IDLE_MINUTES = 480
@@ -143,13 +143,19 @@ SETTING_RULES = [
         f"30 by default; 1 to {MAX_IDLE_MINUTES}, after which each session ends in any case."),
     SettingRule(24, "EXPORT_MAX_ROWS", lambda n: 1 <= n <= MAX_EXPORT_ROWS, "is out of range",
         f"50,000 by default; 1 to {MAX_EXPORT_ROWS:,}, because the web server holds the file in memory."),
-    SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
+    SettingRule(21, "WEBHOOK_ATTEMPT_RETENTION_DAYS", lambda n: 1 <= n <= MAX_KEPT_DAYS, "is out of range",
         "90 by default; at least 1, ten years at most."),
-    SettingRule(25, "REQUEST_LOG_RETENTION_DAYS", lambda n: 0 <= n <= MAX_ATTEMPT_DAYS, "is out of range",
+    SettingRule(25, "REQUEST_LOG_RETENTION_DAYS", lambda n: 0 <= n <= MAX_KEPT_DAYS, "is out of range",
         "30 by default; 0 records no requests; ten years at most."),
+    SettingRule(45, "WEBHOOK_DELIVERY_RETENTION_DAYS",
+        lambda n: n == 0 or MIN_KEPT_DAYS <= n <= MAX_KEPT_DAYS, "is out of range",
+        f"0 by default, which keeps deliveries; else {MIN_KEPT_DAYS} days to ten years."),
+    SettingRule(46, "INQUIRY_ANSWER_RETENTION_DAYS",
+        lambda n: n == 0 or MIN_KEPT_DAYS <= n <= MAX_KEPT_DAYS, "is out of range",
+        f"0 by default, which keeps answers of banks; else {MIN_KEPT_DAYS} days to ten years."),
     SettingRule(44, "PERSONAL_DATA_RETENTION_DAYS",
-        lambda n: n == 0 or MIN_PERSONAL_DAYS <= n <= MAX_ATTEMPT_DAYS, "is out of range",
-        f"0 by default, which keeps personal data; else {MIN_PERSONAL_DAYS} days to ten years."),
+        lambda n: n == 0 or MIN_KEPT_DAYS <= n <= MAX_KEPT_DAYS, "is out of range",
+        f"0 by default, which keeps personal data; else {MIN_KEPT_DAYS} days to ten years."),
     SettingRule(22, "PROXY_HOPS", lambda n: 0 <= n <= MAX_PROXY_HOPS, "is out of range",
         f"The number of your own proxies in front of web, up to {MAX_PROXY_HOPS}; 0 where none does."),
     SettingRule(40, "APPROVAL_ITEM_LIMIT", lambda n: 0 <= n < money.MAX_AMOUNT, "is out of range",

@@ -117,7 +117,7 @@ def log_stream(name: str, default: str) -> str:
     return stream
 
 
-NIGHTLY_JOBS = ("daily_close", "audit", "import_statements", "reconcile", "anonymise")
+NIGHTLY_JOBS = ("daily_close", "audit", "retention", "import_statements", "reconcile", "anonymise")
 
 
 def hours_of_jobs(name: str, default: dict[str, time]) -> dict[str, time]:

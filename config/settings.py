@@ -77,9 +77,11 @@ APPROVAL_ITEM_LIMIT = read_variable("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
 APPROVAL_DAILY_LIMIT = read_variable("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)
 # Hours before money may go to a new payout account.
 PAYOUT_ACCOUNT_WAITING_HOURS = read_variable("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)
-# Days after which recorded requests and delivery attempts are deleted.
+# Days for which rows are kept at least. Requests, attempts and answers of banks go by whole months.
 REQUEST_LOG_RETENTION_DAYS = read_variable("REQUEST_LOG_RETENTION_DAYS", env.int, 30)  # 0: no log
 WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable("WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90)
+WEBHOOK_DELIVERY_RETENTION_DAYS = read_variable("WEBHOOK_DELIVERY_RETENTION_DAYS", env.int, 0)  # 0: for ever
+INQUIRY_ANSWER_RETENTION_DAYS = read_variable("INQUIRY_ANSWER_RETENTION_DAYS", env.int, 0)  # 0: for ever
 # Days after which names, accounts and messages of payers are erased; 0: never. Amounts and ids stay.
 PERSONAL_DATA_RETENTION_DAYS = read_variable("PERSONAL_DATA_RETENTION_DAYS", env.int, 0)
 # A list of the console with more rows is not downloaded at once.
@@ -103,6 +105,7 @@ NIGHTLY_JOBS = read_variable(
     {
         "daily_close": time(0, 15),
         "audit": time(2, 30),
+        "retention": time(3, 30),
         "import_statements": time(6, 30),
         "reconcile": time(7, 0),
         "anonymise": time(7, 30),

@@ -67,6 +67,7 @@ class NightlyJob(models.TextChoices):
 
     DAILY_CLOSE = "daily_close", _("Close of the day")
     AUDIT = "audit", _("Audit of the books")
+    RETENTION = "retention", _("Deletion of old rows")
     IMPORT_STATEMENTS = "import_statements", _("Import of statements")
     RECONCILE = "reconcile", _("Comparison with the banks")
     ANONYMISE = "anonymise", _("Erasure of personal data")

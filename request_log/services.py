@@ -1,34 +1,22 @@
-"""Read and delete the request log."""
+"""Read the request log."""
 
 import re
-import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 
-from core import ids, rows
 from core.paging import NEWEST_FIRST, Cursor
 from counts.lists import BEGINNING, END
 from merchants.models import Merchant
 from request_log.errors import RequestNotFound
 from request_log.models import RequestRecord
-from request_log.recorder import PREFIX
 
 # Rows that a page with filters looks at. The next page goes on where it ended.
 SCANNED = 10_000
 INDEXED = frozenset(["payment_id", "request_id"])
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-DELETE_BATCH = 1_000
-# The rest waits for the next run, so that this run does not delay other tasks.
-DELETE_SECONDS = 10.0
-DELETE = """
-DELETE FROM request_log_requestrecord WHERE id = ANY(ARRAY(
-    SELECT id FROM request_log_requestrecord WHERE id < %s ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
-))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +70,3 @@ def find(*, merchant: Merchant, request_id: str) -> RequestRecord:
     if record is None:
         raise RequestNotFound()
     return record
-
-
-def delete_old(*, now: datetime, batch: int = DELETE_BATCH, seconds: float = DELETE_SECONDS) -> int:
-    """Delete records older than REQUEST_LOG_RETENTION_DAYS, the oldest first. Returns how many.
-
-    Deletes at least one batch, and more until `seconds` have passed. Several runs may work at once.
-    """
-    before = ids.first(PREFIX, now - timedelta(days=settings.REQUEST_LOG_RETENTION_DAYS))
-    until, total = time.monotonic() + seconds, 0
-    while deleted := rows.run(DELETE, [before, batch]).rowcount:
-        total += deleted
-        if time.monotonic() >= until:
-            break
-    return total

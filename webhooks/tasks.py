@@ -2,7 +2,7 @@ from celery import shared_task
 
 from core import clock
 from webhooks import endpoints, feed
-from webhooks.delivery import attempt_log, dispatcher, queue
+from webhooks.delivery import dispatcher, queue
 
 
 @shared_task(name="webhooks.drain")
@@ -18,11 +18,6 @@ def run_due() -> None:
     if queue.reclaim_expired(now=clock.now()):
         dispatcher.drain()
     endpoints.sweep_inactive(now=clock.now())
-
-
-@shared_task(name="webhooks.delete_old_attempts")
-def delete_old_attempts() -> None:
-    attempt_log.delete_old_attempts(now=clock.now())
 
 
 @shared_task(name="webhooks.number_events")

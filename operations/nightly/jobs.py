@@ -10,7 +10,7 @@ from django.conf import settings
 from audit_trail.chain import Verification
 from core import clock
 from ledger import accounts
-from operations import anonymisation
+from operations import anonymisation, retention
 from operations.audit import findings, runner
 from operations.daily_close import closing
 from operations.models import NightlyJob
@@ -66,6 +66,12 @@ def _audit(now: datetime) -> Iterator[str]:
     log.info("audit: the newest link of the audit trail: %d:%s", chain.number, chain.hash)
 
 
+def _retention(now: datetime) -> Iterator[str]:
+    for change in retention.apply(now):
+        log.info("retention: %s", change)
+    yield from ()
+
+
 def _reconcile(now: datetime) -> Iterator[str]:
     """Yesterday in Bangkok. The sandbox bank, whose money is not real, has no statements."""
     yesterday = now.astimezone(clock.BANGKOK).date() - timedelta(days=1)
@@ -94,6 +100,7 @@ def _anonymise(now: datetime) -> Iterator[str]:
 _JOBS: dict[NightlyJob, Callable[[datetime], Iterator[str]]] = {
     NightlyJob.DAILY_CLOSE: _daily_close,
     NightlyJob.AUDIT: _audit,
+    NightlyJob.RETENTION: _retention,
     NightlyJob.IMPORT_STATEMENTS: lambda now: dropped_files.import_all(),
     NightlyJob.RECONCILE: _reconcile,
     NightlyJob.ANONYMISE: _anonymise,

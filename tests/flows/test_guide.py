@@ -149,7 +149,7 @@ def test_documented_webhook_limits_equal_the_code() -> None:
         ),
         f"After **{days} days** and at least {breaker.MAX_CONSECUTIVE_FAILURES} attempts",
         f"2xx within {settings.WEBHOOK_TIMEOUT_SECONDS:.0f} seconds",
-        f"kept for {settings.WEBHOOK_ATTEMPT_RETENTION_DAYS} days",
+        f"kept for at least {settings.WEBHOOK_ATTEMPT_RETENTION_DAYS} days",
         f"For {endpoints.SECRET_OVERLAP / timedelta(hours=1):.0f} hours after a renewal",
         f"waits {probes.TIMEOUTS.total:.0f} seconds",
     ]

@@ -159,7 +159,8 @@ def run_sql(observed: Observed, sql: str) -> None:
 @pytest.fixture(scope="module")
 def reported(observed: Observed) -> list[dict[str, Any]]:
     """The reports after a request and a task that met a missing table."""
-    run_sql(observed, "ALTER TABLE request_log_requestrecord RENAME TO gone")
+    for table in TABLES:
+        run_sql(observed, f"ALTER TABLE {table} RENAME TO {table}_gone")
     try:
         response = requests.get(
             f"{observed.stack.base_url}/v1/requests?note={PAYER}",
@@ -170,11 +171,14 @@ def reported(observed: Observed) -> list[dict[str, Any]]:
         observed.stack.manage("shell", "-c", SEND_TASK)
         wait_until(lambda: len(errors_by_logger(observed)) >= 2, SECONDS)
     finally:
-        run_sql(observed, "ALTER TABLE gone RENAME TO request_log_requestrecord")
+        for table in TABLES:
+            run_sql(observed, f"ALTER TABLE {table}_gone RENAME TO {table}")
     return observed.error_reports()
 
 
-SEND_TASK = "from config.celery import app; app.send_task('request_log.delete_old', queue='default')"
+# What the request and the task read.
+TABLES = ("request_log_requestrecord", "idempotency_idempotencykey")
+SEND_TASK = "from config.celery import app; app.send_task('idempotency.delete_expired', queue='default')"
 
 
 def errors_by_logger(observed: Observed) -> set[str]:

@@ -277,14 +277,6 @@ def test_page_with_filters_looks_at_a_bounded_number_of_rows(
     assert pages >= 3
 
 
-def test_old_requests_are_deleted(shop: Shop, recorder: Recorder) -> None:
-    now = clock.now()
-    make_records(shop, 5, created_at=now - timedelta(days=31))
-    (kept,) = make_records(shop, 1, created_at=now - timedelta(days=29))
-    assert services.delete_old(now=now, batch=2) == 5
-    assert [each.pk for each in RequestRecord.objects.all()] == [kept]
-
-
 def test_log_that_is_switched_off_records_nothing(shop: Shop, recorder: Recorder, settings: Settings) -> None:
     settings.REQUEST_LOG_RETENTION_DAYS = 0
     shop.get("/v1/payments")

@@ -1,13 +1,11 @@
-"""Record each attempt, the new state of its delivery and the health of its endpoint. Delete old attempts."""
+"""Record each attempt, the new state of its delivery and the health of its endpoint."""
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError, transaction
 
 from core import rows
@@ -175,31 +173,3 @@ def _apply_to_health(health: EndpointHealth, result: DeliveryResult) -> None:
     if action_type is not None:
         reason = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
         EndpointAction.record(result.endpoint_id, action_type, now=result.ended_at, detail=reason)
-
-
-DELETE_BATCH = 1000
-# The rest waits for the next run, so that this run does not delay other tasks.
-DELETE_SECONDS = 10.0
-
-
-def delete_old_attempts(*, now: datetime, batch: int = DELETE_BATCH, seconds: float = DELETE_SECONDS) -> int:
-    """Delete attempts older than WEBHOOK_ATTEMPT_RETENTION_DAYS, the oldest first. Return how many.
-
-    Deletes at least one batch, and more until `seconds` have passed. Several runs may work at once.
-    """
-    before, until = now - timedelta(days=settings.WEBHOOK_ATTEMPT_RETENTION_DAYS), time.monotonic() + seconds
-    deleted_count = 0
-    while deleted := _delete_batch(before, batch):
-        deleted_count += deleted
-        if time.monotonic() >= until:
-            break
-    return deleted_count
-
-
-@transaction.atomic
-def _delete_batch(before: datetime, batch: int) -> int:
-    """Delete one batch in a short commit. Skip rows that another run has locked."""
-    old = DeliveryAttempt.objects.filter(started_at__lt=before).order_by("started_at")
-    pks = list(old.select_for_update(skip_locked=True).values_list("pk", flat=True)[:batch])
-    deleted, _ = DeliveryAttempt.objects.filter(pk__in=pks).delete()
-    return deleted
