@@ -5,6 +5,7 @@ from typing import Self
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from core.columns import PublicId, PublicIdKey
 from core.triggers import append_only
 
 
@@ -157,6 +158,35 @@ class EncryptionKeyCheck(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class ErasureCursor(models.Model):
+    """Where the nightly erasure of personal data goes on: one row."""
+
+    ONLY = 1
+
+    id = models.SmallIntegerField(primary_key=True, default=ONLY)
+    last_id = PublicId(help_text="The bank transaction that was looked at last.")
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="erasurecursor_single_row")]
+
+    def __str__(self) -> str:
+        return str(self.last_id)
+
+
+class WaitingErasure(models.Model):
+    """A bank transaction whose payer is still needed. The nightly job looks at it again."""
+
+    # Without a foreign key: the books must not need this row.
+    movement_id = PublicIdKey()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.movement_id)
 
 
 class DailyClose(models.Model):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from approvals.models import Approval
@@ -17,7 +18,7 @@ from core import clock
 from ledger.models import Entry
 from operations import erasure
 from operations.erasure import Payer
-from operations.models import NightlyJob
+from operations.models import ErasureCursor, NightlyJob, WaitingErasure
 from operations.nightly import jobs
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, StatementLine
@@ -25,6 +26,7 @@ from refunds.models import Refund
 from request_log.models import RequestRecord
 from tests.audit import differences
 from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import decide
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, sqlstate
@@ -234,8 +236,28 @@ def test_payer_of_an_open_exception_keeps_the_data_and_the_others_do_not(
     settings.PERSONAL_DATA_RETENTION_DAYS = 365
     bank.notify(paid, payer_name="Nobody Known")
     assert anonymise(366) == 0
-    left = list(BankTransaction.objects.exclude(payer_name="").values_list("payer_name", flat=True))
-    assert left == ["Nobody Known"]
+    assert payers() == ["Nobody Known"]
+    assert anonymise(367) == 0 and payers() == ["Nobody Known"]
+    decide("merge", BankTransaction.objects.exclude(payer_name="").get())
+    assert anonymise(368) == 0 and payers() == []
+    assert not WaitingErasure.objects.exists()
+
+
+def payers() -> list[str]:
+    return list(BankTransaction.objects.exclude(payer_name="").values_list("payer_name", flat=True))
+
+
+def test_next_run_reads_nothing_that_a_run_before_has_erased(
+    paid: dict[str, Any], shop: Shop, bank: SandboxBankClient, settings: Settings
+) -> None:
+    settings.PERSONAL_DATA_RETENTION_DAYS = 365
+    anonymise(366)
+    newest = BankTransaction.objects.order_by("pk").last()
+    assert newest is not None and ErasureCursor.objects.get().last_id == newest.pk
+    with CaptureQueriesContext(connection) as queries:
+        anonymise(367)
+    (read,) = [each["sql"] for each in queries if 'FROM "reconciliation_banktransaction"' in each["sql"]]
+    assert newest.pk in read
 
 
 def test_anonymisation_is_off_by_default(settings: Settings) -> None:
