@@ -117,6 +117,14 @@ def log_stream(name: str, default: str) -> str:
     return stream
 
 
+def prepared_statements(name: str, default: str) -> str:
+    """`1`, `0`, or `pooler`: a pooler follows them."""
+    found: str = env.str(name, default)
+    if found not in ("0", "1", "pooler"):
+        raise ValueError(found)
+    return found
+
+
 NIGHTLY_JOBS = ("daily_close", "audit", "retention", "import_statements", "reconcile", "anonymise")
 
 

@@ -16,6 +16,7 @@ from config.env import (
     log_stream,
     networks,
     ports,
+    prepared_statements,
     read_variable,
     replica_url,
 )
@@ -131,25 +132,23 @@ SESSION_PARAMETERS = {
 }
 # Each commit waits for a standby, so a standby that takes over has all orders (`transfers.safe_mode`).
 SYNCHRONOUS_STANDBY = read_variable("SYNCHRONOUS_STANDBY", env.bool, False)
-DATABASE_PREPARE = read_variable("DATABASE_PREPARE", env.bool, True)  # 0 behind a pooler such as PgBouncer
+# 0: behind a pooler such as PgBouncer; pooler: behind one that follows prepared statements.
+DATABASE_PREPARE = read_variable("DATABASE_PREPARE", prepared_statements, "1")
 SESSION_OPTIONS = " ".join(f"-c {name}={value}" for name, value in SESSION_PARAMETERS.items())
 
 
 def connected(address: dict[str, Any], connect_seconds: int) -> dict[str, Any]:
     """A database by its address. Its query has options of its own, such as sslmode."""
     given: dict[str, Any] = address.get("OPTIONS", {})
-    # Prepared statements save planning on hot paths. They need a session of their own.
-    prepared = {
-        "server_side_binding": True,
-        "prepare_threshold": 2,
-        "options": f"{SESSION_OPTIONS} {given.get('options', '')}".strip(),
-    }
+    # Prepared statements save planning on hot paths. They need a session of their own, or a pooler's help.
+    prepared = {"server_side_binding": True, "prepare_threshold": 2}
+    limits = {"options": f"{SESSION_OPTIONS} {given.get('options', '')}".strip()}
     return {
         **address,
         "ENGINE": "core.postgres",
         "CONN_MAX_AGE": read_variable("DATABASE_MAX_AGE", env.int, 600),
         "CONN_HEALTH_CHECKS": read_variable("DATABASE_HEALTH_CHECKS", env.bool, True),
-        "DISABLE_SERVER_SIDE_CURSORS": not DATABASE_PREPARE,
+        "DISABLE_SERVER_SIDE_CURSORS": DATABASE_PREPARE != "1",
         "OPTIONS": {
             **given,
             "connect_timeout": connect_seconds,
@@ -158,7 +157,8 @@ def connected(address: dict[str, Any], connect_seconds: int) -> dict[str, Any]:
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 30_000,
-            **(prepared if DATABASE_PREPARE else {}),
+            **(prepared if DATABASE_PREPARE != "0" else {}),
+            **(limits if DATABASE_PREPARE == "1" else {}),
         },
     }
 

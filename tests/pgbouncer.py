@@ -1,6 +1,7 @@
 """A real PgBouncer in front of a database."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -25,6 +26,13 @@ def program() -> str:
     if found is None:
         pytest.skip(MISSING)
     return found
+
+
+def follows_statements() -> bool:
+    """Whether this version prepares statements in each of its sessions, and forgets them after a rollback."""
+    shown = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout
+    major, minor = re.findall(r"PgBouncer (\d+)\.(\d+)", shown)[0]
+    return (int(major), int(minor)) >= (1, 22)
 
 
 @contextmanager

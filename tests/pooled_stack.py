@@ -1,4 +1,7 @@
-"""An instance whose web, workers and beat reach the database by a real PgBouncer in transaction mode."""
+"""An instance whose web, workers and beat reach the database by a real PgBouncer in transaction mode.
+
+A version that follows prepared statements does.
+"""
 
 import os
 import subprocess
@@ -22,10 +25,11 @@ class PooledStack(Stack):
         Path(folder).chmod(0o711)  # PgBouncer does not run as root
         direct = self.environ["DATABASE_URL"]
         self._set_role_limits(direct)
+        follows = {"max_prepared_statements": "200"} if pgbouncer.follows_statements() else {}
         url = self.pooler.enter_context(
-            pgbouncer.in_front_of(direct, Path(folder) / "pgbouncer", default_pool_size="10")
+            pgbouncer.in_front_of(direct, Path(folder) / "pgbouncer", default_pool_size="10", **follows)
         )
-        self.environ |= {"DATABASE_URL": url, "DATABASE_PREPARE": "0"}
+        self.environ |= {"DATABASE_URL": url, "DATABASE_PREPARE": "pooler" if follows else "0"}
         super().start()
 
     def stop(self, number: Signals = SIGINT) -> float:

@@ -49,7 +49,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.ensure_connection()
         if self._owner is not self.connection:
             self._raw_cursor = self.make_cursor(cast(Any, NumberingCursor(self.connection)))
-            self._prepared = PreparedStatements(self.connection) if settings.DATABASE_PREPARE else None
+            prepares = settings.DATABASE_PREPARE != "0"
+            self._prepared = PreparedStatements(self.connection) if prepares else None
             self._owner = self.connection
         prepared = self._prepared
         if prepared is None or prepared.is_full or self.in_atomic_block or self.execute_wrappers:

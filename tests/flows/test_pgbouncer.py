@@ -56,13 +56,13 @@ def refusal(stack: Stack, database_url: str, **settings: str) -> str:
 
 
 @contextmanager
-def web(stack: Stack, database_url: str) -> Iterator[str]:
+def web(stack: Stack, database_url: str, prepare: str) -> Iterator[str]:
     """Run another web server of the instance with this database URL."""
     port = str(ports.pick())
     server = subprocess.Popen(
         [sys.executable, "-m", "config.server"],
         cwd=ROOT,
-        env=environ(stack, database_url, DATABASE_PREPARE="0", PORT=port),
+        env=environ(stack, database_url, DATABASE_PREPARE=prepare, PORT=port),
     )
     base_url = f"http://127.0.0.1:{port}"
     try:
@@ -95,6 +95,15 @@ def test_pgbouncer_is_refused_with_prepared_statements(stack: Stack, folder: Pat
     assert "Set DATABASE_PREPARE=0" in shown
 
 
+def test_pgbouncer_that_does_not_follow_prepared_statements_is_refused(stack: Stack, folder: Path) -> None:
+    off = {"max_prepared_statements": "0"} if pgbouncer.follows_statements() else {}
+    stack.manage("set_role_limits")
+    with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder, **off) as url:
+        shown = refusal(stack, url, DATABASE_PREPARE="pooler")
+    assert "The pooler does not follow prepared statements." in shown
+    assert "Set max_prepared_statements in PgBouncer 1.22 or newer" in shown
+
+
 def test_pgbouncer_without_session_timeouts_is_refused(stack: Stack, folder: Path) -> None:
     with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(f"ALTER ROLE CURRENT_USER IN DATABASE {connection.info.dbname} RESET ALL")
@@ -104,13 +113,20 @@ def test_pgbouncer_without_session_timeouts_is_refused(stack: Stack, folder: Pat
     assert "set_role_limits" in shown
 
 
-def test_payments_and_statement_timeouts_work_behind_pgbouncer(stack: Stack, folder: Path) -> None:
+@pytest.mark.parametrize("prepare", ["0", "pooler"])
+def test_payments_and_statement_timeouts_work_behind_pgbouncer(
+    stack: Stack, folder: Path, prepare: str
+) -> None:
+    follows = pgbouncer.follows_statements()
+    if prepare == "pooler" and not follows:
+        pytest.skip("This version of PgBouncer does not follow prepared statements.")
     stack.manage("set_role_limits")
-    with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder) as url:
+    settings = {"max_prepared_statements": "200"} if follows else {}
+    with pgbouncer.in_front_of(stack.env["DATABASE_URL"], folder, **settings) as url:
         with psycopg.connect(url) as pooled:
             values = [pooled.execute(f"SHOW {name}").fetchone() for name in LIMITS]
         assert values == [("5s",), ("30s",), ("15s",)]
-        with web(stack, url) as base_url:
+        with web(stack, url, prepare) as base_url:
             client = ShopClient(base_url, stack.secret_key)
             with ThreadPoolExecutor(8) as clients:
                 codes = list(clients.map(lambda _: client.qr_code(), range(40)))
@@ -122,6 +138,9 @@ def test_payments_and_statement_timeouts_work_behind_pgbouncer(stack: Stack, fol
             client.wait_for_status(codes[0], "succeeded")
             listed = client.get("/v1/transactions")["transactions"]
             assert codes[0]["payment_id"] in {one["payment_id"] for one in listed}
+        with psycopg.connect(url, autocommit=True) as session:
+            statements = session.execute("SELECT statement FROM pg_prepared_statements").fetchall()
+        assert any("payments_payment" in text for (text,) in statements) == (prepare == "pooler")
 
 
 def test_whole_life_of_a_payment_works_with_all_processes_behind_pgbouncer(
