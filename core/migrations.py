@@ -1,5 +1,7 @@
 """Operations for migrations that run while the service answers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from django.contrib.postgres.operations import AddIndexConcurrently
@@ -10,24 +12,24 @@ from django.db.migrations.state import ProjectState
 from core import clock, partitions
 from core.partitions import Monthly
 
-# A try before this one may have left something behind.
-PROOF = (
-    "-- squawk-ignore ban-drop-constraint\nALTER TABLE {table} DROP CONSTRAINT IF EXISTS {bound}",
-    "ALTER TABLE {table} ADD CONSTRAINT {bound} CHECK ({column} < '{past}') NOT VALID",
-    "ALTER TABLE {table} VALIDATE CONSTRAINT {bound}",
-)
-PRIMARY_KEY = (
-    "DROP INDEX CONCURRENTLY IF EXISTS {key_index}",
-    "CREATE UNIQUE INDEX CONCURRENTLY {key_index} ON {table} ({key})",
-)
 PARTITION = Path(__file__).parent / "sql/partition_by_month.sql"
+
+
+@contextmanager
+def _unlimited_locks(schema_editor: BaseDatabaseSchemaEditor) -> Iterator[None]:
+    """CREATE INDEX CONCURRENTLY waits for older transactions, and nobody waits behind it."""
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout')")
+        (limit,) = cursor.fetchone()
+    schema_editor.execute("SET lock_timeout = 0")
+    yield
+    schema_editor.execute(f"SET lock_timeout = '{limit}'")
 
 
 class BuildIndex(AddIndexConcurrently):
     """Build an index while others write. The migration has `atomic = False`, and no other operation.
 
-    PostgreSQL leaves an invalid index behind if the build breaks off, so the next try first drops it. The
-    build waits for older transactions without a limit, because nobody waits for the build.
+    PostgreSQL leaves an invalid index behind if the build breaks off, so the next try first drops it.
     """
 
     def database_forwards(
@@ -37,23 +39,23 @@ class BuildIndex(AddIndexConcurrently):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
-        with schema_editor.connection.cursor() as cursor:
-            cursor.execute("SELECT current_setting('lock_timeout')")
-            (limit,) = cursor.fetchone()
-        schema_editor.execute("SET lock_timeout = 0")
-        schema_editor.execute(
-            f"DROP INDEX CONCURRENTLY IF EXISTS {schema_editor.quote_name(self.index.name)}"
-        )
-        super().database_forwards(app_label, schema_editor, from_state, to_state)
-        schema_editor.execute(f"SET lock_timeout = '{limit}'")
+        with _unlimited_locks(schema_editor):
+            schema_editor.execute(
+                f"DROP INDEX CONCURRENTLY IF EXISTS {schema_editor.quote_name(self.index.name)}"
+            )
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 class PartitionByMonth(Operation):
     """Partition a table by month while others use it, see `core.partitions`.
 
-    Its rows become the oldest partition. They are read under locks that let others write; then the table is
-    replaced within an instant. No foreign key may refer to it. The migration has `atomic = False`, no other
-    operation, and depends on `operations.0006_partitions`.
+    Its rows become the oldest partition, with this month and the next. A check proves first, beside those
+    who write, that no row is later. Then the table and those to which it refers are locked, and the table is
+    replaced within an instant. If that breaks off, run it again before the next month ends: until then the
+    check refuses no row.
+
+    No foreign key may refer to the table, and it has no storage parameters. The migration has
+    `atomic = False`, no other operation, and depends on `operations.0006_partitions`.
     """
 
     def __init__(self, model_name: str, key: Monthly) -> None:
@@ -83,13 +85,27 @@ class PartitionByMonth(Operation):
             "key": ", ".join(dict.fromkeys(["id", self.key.column])),
             "key_index": "" if self.key.column == "id" else f"{table}_key",
             "bound": f"{table}_bound",
-            "past": self.key.start(next_month),
+            "until": self.key.start(next_month),
             "oldest": f"{table}_{last:%Y_%m}",
         }
-        statements = PROOF if self.key.column == "id" else PROOF + PRIMARY_KEY
-        for statement in (*statements, PARTITION.read_text()):
+        self._prepare(schema_editor, names)
+        schema_editor.execute(PARTITION.read_text().format(**names), params=None)
+        schema_editor.execute(*partitions.make_statement(table, next_month))
+
+    def _prepare(self, schema_editor: BaseDatabaseSchemaEditor, names: dict[str, str]) -> None:
+        """Prove that no row is later, and build the index of the new primary key."""
+
+        def run(statement: str) -> None:
             schema_editor.execute(statement.format(**names), params=None)
-        schema_editor.execute(*partitions.making(table, self.key, next_month))
+
+        # A try before this one may have left something behind.
+        run("-- squawk-ignore ban-drop-constraint\nALTER TABLE {table} DROP CONSTRAINT IF EXISTS {bound}")
+        run("ALTER TABLE {table} ADD CONSTRAINT {bound} CHECK ({column} < '{until}') NOT VALID")
+        run("ALTER TABLE {table} VALIDATE CONSTRAINT {bound}")
+        if names["key_index"]:
+            with _unlimited_locks(schema_editor):
+                run("DROP INDEX CONCURRENTLY IF EXISTS {key_index}")
+                run("CREATE UNIQUE INDEX CONCURRENTLY {key_index} ON {table} ({key})")
 
     def database_backwards(
         self,

@@ -2,7 +2,7 @@
 
 A model says by which column: `partitions = Monthly("started_at")`. `core.migrations.PartitionByMonth` does
 it in a migration. A month begins at midnight in UTC. Rows of a month without a partition go to the default
-partition, so no row is ever refused.
+partition, so no row is ever refused. They stay there until they are old.
 
 The application has no right to change tables. It makes and drops partitions by functions of the owner, see
 `operations/sql/partitions.sql`.
@@ -11,17 +11,18 @@ The application has no right to change tables. It makes and drops partitions by 
 import time
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, cast
 
 from django.db import OperationalError, connection
 from django.db.models import Model
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from core import ids
 
-# Three months in which nobody notices that the task fails.
+# If the job fails for three months, no month is missing yet.
 MONTHS_AHEAD = 3
 LOCK_TRIES, LOCK_PAUSE = 10, 1.0
+GIVES_WAY = (LockNotAvailable, DeadlockDetected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,38 +51,36 @@ def later(month: date, count: int) -> date:
 def make_ahead(model: type[Model], now: datetime) -> list[str]:
     """Make the partitions of this month and of the next ones. Return those that were missing."""
     months = [later(month_of(now), count) for count in range(MONTHS_AHEAD + 1)]
-    return [name for month in months if (name := _call(making(model._meta.db_table, _key(model), month)))]
+    made = [_call(*make_statement(model._meta.db_table, month))[0] for month in months]
+    return [name for name in made if name is not None]
 
 
 def drop_old(model: type[Model], before: datetime) -> list[str]:
     """Drop the months that ended before then. Return the partitions that are gone.
 
-    Rows of these months in the default partition are deleted.
+    Rows of these months in the default partition are deleted, too.
     """
-    month = month_of(before)
-    values = (model._meta.db_table, month, _key(model).start(month))
-    return list(_call(("SELECT operations_drop_partitions(%s, %s, %s)", values)))
+    statement = "SELECT dropped, deleted FROM operations_drop_partitions(%s, %s)"
+    dropped, deleted = _call(statement, (model._meta.db_table, month_of(before)))
+    while deleted:
+        _, deleted = _call(statement, (model._meta.db_table, month_of(before)))
+    return list(dropped)
 
 
-def making(table: str, key: Monthly, month: date) -> tuple[str, tuple[Any, ...]]:
+def make_statement(table: str, month: date) -> tuple[str, tuple[str, date]]:
     """The statement that makes one partition, and its values."""
-    values = (table, month, key.start(month), key.start(later(month, 1)))
-    return "SELECT operations_make_partition(%s, %s, %s, %s)", values
+    return "SELECT operations_make_partition(%s, %s)", (table, month)
 
 
-def _key(model: type[Model]) -> Monthly:
-    return model.partitions  # type: ignore[attr-defined,no-any-return]
-
-
-def _call(statement: tuple[str, tuple[Any, ...]]) -> Any:
-    """The result of a function that waits for a lock for a second at most, because others wait behind it."""
+def _call(statement: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The row of a function that gives way if others use the table, and is tried again."""
     for tries_left in reversed(range(LOCK_TRIES)):
         try:
             with connection.cursor() as cursor:
-                cursor.execute(*statement)
-                return cursor.fetchone()[0]
+                cursor.execute(statement, values)
+                return cast(tuple[Any, ...], cursor.fetchone())
         except OperationalError as error:
-            if not tries_left or not isinstance(error.__cause__, LockNotAvailable):
+            if not tries_left or not isinstance(error.__cause__, GIVES_WAY):
                 raise
         time.sleep(LOCK_PAUSE)
     raise AssertionError("not reached")

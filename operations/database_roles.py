@@ -97,11 +97,12 @@ def tables() -> dict[str, list[str]]:
 
 
 def owner_functions() -> list[str]:
-    """The functions that run with the rights of the owner, whoever calls them. See `core.partitions`."""
+    """Our functions that run with the rights of the owner, whoever calls them. See `core.partitions`."""
     with connection.cursor() as cursor:
         cursor.execute(
             """SELECT oid::regprocedure::text FROM pg_proc
-               WHERE pronamespace = 'public'::regnamespace AND prosecdef AND proowner = current_user::regrole
+               WHERE pronamespace = 'public'::regnamespace AND prosecdef
+                   AND proname IN ('operations_make_partition', 'operations_drop_partitions')
                ORDER BY 1"""
         )
         return [name for (name,) in cursor.fetchall()]

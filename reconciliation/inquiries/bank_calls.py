@@ -45,7 +45,8 @@ def record_response(payment_id: str, response: InquiryResponse, now: datetime) -
         "request_id": request_context.current().request_id,
     }
     before = InquiryAnswer.objects.filter(payment_id=payment_id).order_by("-pk").values("pk")[:1]
-    is_repeated = InquiryAnswer.objects.filter(pk=Subquery(before), **said).update(
+    # With the payment, PostgreSQL looks at one month only.
+    is_repeated = InquiryAnswer.objects.filter(payment_id=payment_id, pk=Subquery(before), **said).update(
         answer_count=F("answer_count") + 1,
         first_answered_at=Coalesce("first_answered_at", "answered_at"),
         **latest,

@@ -5,17 +5,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import date, datetime, timedelta
 from io import StringIO
+from typing import Any
 
+import psycopg
 import pytest
 import time_machine
 from django.core.management import call_command
-from django.db import connection, models, transaction
+from django.db import OperationalError, connection, models, transaction
 from django.db.migrations.state import ModelState, ProjectState
+from psycopg.errors import LockNotAvailable
 
 from core import clock, partitions
 from core.migrations import PartitionByMonth
 from core.partitions import Monthly
 from core.postgres.roles import APPLICATION, REPORTS
+from operations import retention
 from request_log.models import RequestRecord
 from tests.conftest import Shop, open_shop
 from tests.months import end_oldest, instant, month_in, months, sql
@@ -64,6 +68,17 @@ def test_month_begins_at_midnight_in_utc() -> None:
     assert partitions.month_of(before + timedelta(minutes=1)) == date(2026, 12, 1)
 
 
+@pytest.mark.parametrize("model", list(retention.days_kept()))
+def test_database_knows_where_a_month_begins(model: Any) -> None:
+    for month in (date(2023, 12, 1), date(2026, 11, 1), date(2027, 1, 1), date(2051, 12, 1)):
+        ((found,),) = sql("SELECT operations_month_start(%s, %s)", model._meta.db_table, month)
+        expected = model.partitions.start(month)
+        is_time = not model.partitions.prefix
+        assert (datetime.fromisoformat(found) if is_time else found) == (
+            datetime.fromisoformat(expected) if is_time else expected
+        )
+
+
 def test_three_months_are_made_ahead_and_only_once() -> None:
     now = clock.now()
     partitions.make_ahead(RequestRecord, now)
@@ -73,13 +88,13 @@ def test_three_months_are_made_ahead_and_only_once() -> None:
     assert made == [f"{TABLE}_{month_in(count):%Y_%m}" for count in (4, 5)]
 
 
-def test_row_of_a_month_without_partition_is_kept_and_moves_into_it(shop: Shop) -> None:
+def test_row_of_a_month_without_partition_is_kept_where_it_is(shop: Shop) -> None:
     far = instant(month_in(7))
     make_records(shop, 3, created_at=far)
     assert rows_in("default") == 3
-    partitions.make_ahead(RequestRecord, far)
-    assert (rows_in("default"), rows_in(f"{far:%Y_%m}")) == (0, 3)
-    assert RequestRecord.objects.count() == 3
+    made = partitions.make_ahead(RequestRecord, far)
+    assert made == [f"{TABLE}_{month_in(count):%Y_%m}" for count in (8, 9, 10)]
+    assert (rows_in("default"), RequestRecord.objects.count()) == (3, 3)
 
 
 def test_only_whole_months_are_dropped(shop: Shop) -> None:
@@ -108,7 +123,7 @@ def test_month_that_has_not_ended_is_never_dropped() -> None:
 
 def dropping(table: str, month: date) -> str | None:
     """With which SQLSTATE it is refused to drop the months before."""
-    return sqlstate("SELECT operations_drop_partitions(%s, %s, 'rlg_')", table, month)
+    return sqlstate("SELECT operations_drop_partitions(%s, %s)", table, month)
 
 
 def test_application_may_only_make_and_drop_months() -> None:
@@ -256,6 +271,32 @@ def test_table_with_rows_becomes_partitioned_and_keeps_all_promises(
         sqlstate(f"INSERT INTO {SCRATCH} (merchant_id, made_at) VALUES ('mch_x', now())")
         == FOREIGN_KEY_VIOLATION
     )
+
+
+def test_step_to_partitions_gives_way_to_the_service(scratch: Shop) -> None:
+    """A service that writes a row and then one that refers to it, and a reader with an old snapshot."""
+    with psycopg.connect(**connection.get_connection_params()) as service:
+        merchant = (scratch.merchant.id,)
+        service.execute("UPDATE merchants_merchant SET name = name WHERE id = %s", merchant)
+        with ThreadPoolExecutor(1) as executor:
+            stepping = executor.submit(refused_step)
+            wait_until(is_step_waiting, SECONDS)
+            service.execute(f"INSERT INTO {SCRATCH} (merchant_id, made_at) VALUES (%s, now())", merchant)
+            assert stepping.result() is LockNotAvailable
+        service.commit()
+    partition()
+    assert rows_in(f"{month_in(1):%Y_%m}", SCRATCH) == 4
+
+
+def refused_step() -> type[Any]:
+    """What stops the step."""
+    with closing(connection), pytest.raises(OperationalError) as error:
+        partition()
+    return type(error.value.__cause__)
+
+
+def is_step_waiting() -> bool:
+    return bool(sql("SELECT 1 FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"))
 
 
 def test_oldest_partition_uses_the_indexes_that_the_table_had(scratch: Shop) -> None:

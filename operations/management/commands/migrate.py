@@ -15,8 +15,8 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
-from psycopg.errors import LockNotAvailable
 
+from core.partitions import GIVES_WAY
 from operations import database_roles
 
 LOCK_SECONDS = 2
@@ -43,7 +43,7 @@ class Command(migrate.Command):
                         database_roles.grant_if_roles_exist()
                     return shown
             except OperationalError as error:
-                if not isinstance(error.__cause__, LockNotAvailable):
+                if not isinstance(error.__cause__, GIVES_WAY):
                     raise
                 self.stderr.write(f"Somebody uses a table that changes. Try {number} of {TRIES} ended.")
                 time.sleep(PAUSE_SECONDS)
