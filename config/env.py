@@ -125,18 +125,19 @@ def prepared_statements(name: str, default: str) -> str:
     return found
 
 
+RETENTION_HOUR = time(3, 30)
 NIGHTLY_JOBS = ("daily_close", "audit", "retention", "import_statements", "reconcile", "anonymise")
 
 
 def hours_of_jobs(name: str, default: dict[str, time]) -> dict[str, time]:
-    """`audit=02:30,reconcile=07:00`. A job without an hour does not run."""
+    """`audit=02:30,reconcile=07:00`. A job without an hour does not run, but `retention` always does."""
     text: str | None = env.str(name, None)
     if text is None:
         return default
-    hours = {}
+    hours: dict[str, time] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         job, _, hour = part.partition("=")
         if job not in NIGHTLY_JOBS or job in hours:
             raise ValueError(part)
         hours[job] = time.fromisoformat(hour)
-    return hours
+    return {"retention": RETENTION_HOUR} | hours

@@ -8,6 +8,7 @@ from kombu import Exchange, Queue
 
 from config.env import (
     NO_DATABASE,
+    RETENTION_HOUR,
     Network,
     database_url,
     env,
@@ -106,7 +107,7 @@ NIGHTLY_JOBS = read_variable(
     {
         "daily_close": time(0, 15),
         "audit": time(2, 30),
-        "retention": time(3, 30),
+        "retention": RETENTION_HOUR,
         "import_statements": time(6, 30),
         "reconcile": time(7, 0),
         "anonymise": time(7, 30),

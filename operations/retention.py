@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.db.models import Model
 
 from core import partitions
@@ -27,12 +28,28 @@ def days_kept() -> dict[type[Model], int | None]:
 
 
 def apply(now: datetime) -> Iterator[str]:
-    """Make partitions ahead, drop old ones, delete old deliveries. Yields a line about each change."""
+    """Make partitions ahead, drop old ones, delete old deliveries. Yields a line about each change.
+
+    Raises DatabaseError at the end if a table could not be changed.
+    """
+    errors: list[Exception] = []
     for model, days in days_kept().items():
-        for name in partitions.make_ahead(model, now):
-            yield f"made {name}"
-        if days is not None:
-            for name in partitions.drop_old(model, now - timedelta(days=days)):
-                yield f"dropped {name}"
+        try:
+            yield from _change_months(model, days, now)
+        # The other tables need theirs.
+        except DatabaseError as error:
+            errors.append(error)
     if days := settings.WEBHOOK_DELIVERY_RETENTION_DAYS:
+        # Younger ones still have attempts.
+        days = max(days, settings.WEBHOOK_ATTEMPT_RETENTION_DAYS)
         yield f"deleted {old_deliveries.delete(now - timedelta(days=days))} deliveries"
+    if errors:
+        raise errors[0]
+
+
+def _change_months(model: type[Model], days: int | None, now: datetime) -> Iterator[str]:
+    for name in partitions.make_ahead(model, now):
+        yield f"made {name}"
+    if days is not None:
+        for name in partitions.drop_old(model, now - timedelta(days=days)):
+            yield f"dropped {name}"

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
@@ -68,9 +69,12 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     """Send all events since `since` that the endpoint missed, each with a new retry schedule.
 
     Missed are failed and held deliveries, and events of its types without a delivery. One call sends the
-    oldest 10,000. Raises WebhookNotFound, WebhookNotReplayable.
+    oldest 10,000. It begins where deliveries may be deleted, because nothing says whether earlier events were
+    accepted. Raises WebhookNotFound, WebhookNotReplayable.
     """
     endpoint = _active(merchant, webhook_id, WebhookNotReplayable)
+    if days := settings.WEBHOOK_DELIVERY_RETENTION_DAYS:
+        since = max(since, now - timedelta(days=days))
     missed = list(_missed(endpoint, since)[: MAX_REPLAYED + 1])
     chosen = dict(missed[:MAX_REPLAYED])
     known = Delivery.objects.filter(endpoint=endpoint, manual_number=0, event_id__in=chosen)

@@ -210,13 +210,14 @@ def test_reconcile_by_command_is_a_run_if_it_compares_what_the_job_does() -> Non
     [
         ("audit=02:30, reconcile=07:00", {"audit": TimeOfDay(2, 30), "reconcile": TimeOfDay(7)}),
         ("", {}),
+        ("retention=04:00", {"retention": TimeOfDay(4)}),
     ],
 )
 def test_hours_of_jobs_are_read(
     monkeypatch: pytest.MonkeyPatch, text: str, hours: dict[str, TimeOfDay]
 ) -> None:
     monkeypatch.setenv("NIGHTLY_JOBS", text)
-    assert hours_of_jobs("NIGHTLY_JOBS", {}) == hours
+    assert hours_of_jobs("NIGHTLY_JOBS", {}) == {"retention": TimeOfDay(3, 30)} | hours
 
 
 @pytest.mark.parametrize("text", ["audit", "audit=25:00", "sleep=01:00", "audit=1:00,audit=2:00"])

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver, Reply
@@ -98,3 +99,15 @@ def test_replay_since_is_a_date_or_an_instant(shop: Shop, since: Any) -> None:
 
 def test_replay_without_since_is_refused(shop: Shop) -> None:
     assert error_code(shop.post(webhook_path(make_endpoint(shop), "replay"), {})) == (400, "invalid_since")
+
+
+def test_replay_begins_with_the_deliveries_that_are_kept(shop: Shop, settings: Settings) -> None:
+    """An event whose delivery was deleted may have been accepted."""
+    settings.WEBHOOK_DELIVERY_RETENTION_DAYS = 30
+    endpoint = make_endpoint(shop)
+    for days in (31, 29):
+        publish(shop, at=NOW - timedelta(days=days))
+    Delivery.objects.all().delete()
+    answer = replay(shop, endpoint, NOW - timedelta(days=90))
+    assert answer.json() == {"replayed": 1, "has_more": False}
+    assert only_delivery().event.created_at == NOW - timedelta(days=29)
