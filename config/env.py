@@ -131,11 +131,11 @@ NIGHTLY_JOBS = ("daily_close", "audit", "retention", "import_statements", "recon
 
 def hours_of_jobs(name: str, default: dict[str, time]) -> dict[str, time]:
     """`audit=02:30,reconcile=07:00`. A job without an hour does not run, but `retention` always does."""
-    text: str | None = env.str(name, None)
-    if text is None:
+    text: str | None = env.str(name, None)  # None for an empty variable as well
+    if name not in env.ENVIRON:
         return default
     hours: dict[str, time] = {}
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in filter(None, map(str.strip, (text or "").split(","))):
         job, _, hour = part.partition("=")
         if job not in NIGHTLY_JOBS or job in hours:
             raise ValueError(part)
