@@ -206,7 +206,7 @@ def test_database_with_fsync_off_and_without_tables_is_reported(
     assert done.returncode == 1
     assert one(found, "PostgreSQL fsync").found == "off: a crash of the machine loses payments"
     assert "migrations are missing" in one(found, "tables").found
-    assert "17 allowed, 115 needed at most" in one(found, "PostgreSQL connections").found
+    assert "17 allowed, 113 needed at most" in one(found, "PostgreSQL connections").found
 
 
 @pytest.mark.slow

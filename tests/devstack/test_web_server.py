@@ -206,7 +206,7 @@ def test_workers_share_connections() -> None:
         connections = [stack.enter_context(opened(web.port, b"")) for _ in range(40)]
         workers = Counter(map(_worker_of, connections))
         # A worker that the system delays for a millisecond gets its share later.
-        assert min(workers.values()) > 15
+        assert min(workers.values()) > 10
 
 
 def _adds_second(seen: set[int | None], port: int) -> bool:

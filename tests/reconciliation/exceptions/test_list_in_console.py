@@ -282,7 +282,7 @@ def test_exception_pages_of_reversal_and_credit_have_mutual_links(seller: Seller
     assert f'{exception_url(credit.id)}">1,500.00 THB, applied</a>' in get_page(
         viewer, exception_url(reversal.id)
     )
-    assert f'{exception_url(reversal.id)}">1,500.01 THB, unmatched</a>' in get_page(
+    assert f'{exception_url(reversal.id)}">1,500.01 THB, unknown reference</a>' in get_page(
         viewer, exception_url(credit.id)
     )
 
