@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
 from django.contrib.postgres.operations import AddIndexConcurrently
@@ -10,7 +11,6 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
 from core import clock, partitions
-from core.partitions import Monthly
 
 PARTITION = Path(__file__).parent / "sql/partition_by_month.sql"
 
@@ -58,8 +58,8 @@ class PartitionByMonth(Operation):
     `atomic = False`, no other operation, and depends on `operations.0006_partitions`.
     """
 
-    def __init__(self, model_name: str, key: Monthly) -> None:
-        self.model_name, self.key = model_name, key
+    def __init__(self, model_name: str, column: str) -> None:
+        self.model_name, self.column = model_name, column
 
     def describe(self) -> str:
         return f"Partition {self.model_name} by month"
@@ -81,11 +81,11 @@ class PartitionByMonth(Operation):
         next_month = partitions.later(last, 1)
         names = {
             "table": table,
-            "column": self.key.column,
-            "key": ", ".join(dict.fromkeys(["id", self.key.column])),
-            "key_index": "" if self.key.column == "id" else f"{table}_key",
+            "column": self.column,
+            "key": ", ".join(dict.fromkeys(["id", self.column])),
+            "key_index": "" if self.column == "id" else f"{table}_key",
             "bound": f"{table}_bound",
-            "until": self.key.start(next_month),
+            "until": _start(table, next_month, schema_editor),
             "oldest": f"{table}_{last:%Y_%m}",
         }
         self._prepare(schema_editor, names)
@@ -115,6 +115,14 @@ class PartitionByMonth(Operation):
         to_state: ProjectState,
     ) -> None:
         """The release before works with partitions as well, so they stay."""
+
+
+def _start(table: str, month: date, schema_editor: BaseDatabaseSchemaEditor) -> str:
+    """The smallest value of the column in the month, of which the database knows how ids sort by time."""
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute("SELECT operations_month_start(%s, %s)", [table, month])
+        (found,) = cursor.fetchone()
+    return str(found)
 
 
 def _has_partitions(table: str, schema_editor: BaseDatabaseSchemaEditor) -> bool:

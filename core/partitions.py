@@ -1,15 +1,14 @@
 """Tables that PostgreSQL keeps in one partition for each month, so that an old month goes at once.
 
-A model says by which column: `partitions = Monthly("started_at")`. `core.migrations.PartitionByMonth` does
-it in a migration. A month begins at midnight in UTC. Rows of a month without a partition go to the default
-partition, so no row is ever refused. They stay there until they are old.
+`core.migrations.PartitionByMonth` does it in a migration. A month begins at midnight in UTC. Rows of a
+month without a partition go to the default partition, so no row is ever refused. They stay there until
+they are old.
 
 The application has no right to change tables. It makes and drops partitions by functions of the owner, see
 `operations/sql/partitions.sql`.
 """
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, cast
 
@@ -17,25 +16,10 @@ from django.db import OperationalError, connection
 from django.db.models import Model
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 
-from core import ids
-
 # If the job fails for three months, no month is missing yet.
 MONTHS_AHEAD = 3
 LOCK_TRIES, LOCK_PAUSE = 10, 1.0
 GIVES_WAY = (LockNotAvailable, DeadlockDetected)
-
-
-@dataclass(frozen=True, slots=True)
-class Monthly:
-    """The column that tells the month: a time, or a public id with this prefix."""
-
-    column: str
-    prefix: str = ""
-
-    def start(self, month: date) -> str:
-        """The smallest value of the column in the month."""
-        at = datetime(month.year, month.month, 1, tzinfo=UTC)
-        return ids.first(self.prefix, at) if self.prefix else at.isoformat()
 
 
 def month_of(at: datetime) -> date:

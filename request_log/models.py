@@ -4,7 +4,6 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from core.columns import PublicId, PublicIdKey
-from core.partitions import Monthly
 
 
 class Idempotency(models.TextChoices):
@@ -38,8 +37,6 @@ class RequestRecord(models.Model):
     address = models.CharField(_("address"), max_length=64, blank=True)
     request_body = models.TextField(blank=True, editable=False)
     response_body = models.TextField(blank=True, editable=False)
-
-    partitions = Monthly("id", prefix="rlg_")
 
     class Meta:
         verbose_name, verbose_name_plural = _("API request"), _("API requests")

@@ -35,11 +35,10 @@ def months(table: str) -> list[str]:
 
 def end_oldest(model: type[Model], last: date) -> None:
     """Let the oldest partition end with this month, as if the service had been installed then."""
-    table, key = model._meta.db_table, model.partitions  # type: ignore[attr-defined]
+    table = model._meta.db_table
     oldest, renamed, after = f"{table}_{months(table)[0]}", f"{table}_{last:%Y_%m}", partitions.later(last, 1)
     sql(f"ALTER TABLE {table} DETACH PARTITION {oldest}")
     sql(f"ALTER TABLE {oldest} RENAME TO {renamed}")
-    sql(
-        f"ALTER TABLE {table} ATTACH PARTITION {renamed} FOR VALUES FROM (MINVALUE) TO ('{key.start(after)}')"
-    )
+    ((until,),) = sql("SELECT operations_month_start(%s, %s)", table, after)
+    sql(f"ALTER TABLE {table} ATTACH PARTITION {renamed} FOR VALUES FROM (MINVALUE) TO ('{until}')")
     partitions.make_ahead(model, instant(after))

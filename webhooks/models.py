@@ -9,7 +9,6 @@ from django.db.models import Case, F, Q, Value, When
 
 from core import request_context, triggers, vault
 from core.columns import CausedRow, PublicId, PublicIdKey
-from core.partitions import Monthly
 from merchants.models import Merchant
 
 
@@ -392,8 +391,6 @@ class DeliveryAttempt(models.Model):
     request_id = models.CharField(
         max_length=64, blank=True, default="", db_default="", help_text="Id of the task that posted it."
     )
-
-    partitions = Monthly("started_at")
 
     def __str__(self) -> str:
         return f"{self.delivery_id} #{self.number}"

@@ -24,7 +24,7 @@ BEGIN
 END $$;
 
 
--- The smallest value of this column in a month, as core.partitions.Monthly.start has it. Ids are those of core.ids.
+-- The smallest value of this column in a month. Ids are those of core.ids.
 CREATE OR REPLACE FUNCTION operations_month_start(parent regclass, month date) RETURNS text
     LANGUAGE plpgsql STABLE
     SET search_path = public, pg_temp

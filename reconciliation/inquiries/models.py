@@ -5,7 +5,6 @@ from django.db.models import Q
 
 from core import triggers
 from core.columns import PublicId
-from core.partitions import Monthly
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.matching.models import BankTransaction
@@ -119,8 +118,6 @@ class InquiryAnswer(models.Model):
         db_default="",
         help_text="The task or request that made the latest inquiry.",
     )
-
-    partitions = Monthly("payment_id", prefix="pay_")
 
     class Meta:
         triggers = [

@@ -1,7 +1,6 @@
 from django.db import migrations
 
 from core.migrations import PartitionByMonth
-from core.partitions import Monthly
 
 
 class Migration(migrations.Migration):
@@ -13,5 +12,5 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        PartitionByMonth('requestrecord', Monthly('id', prefix='rlg_')),
+        PartitionByMonth('requestrecord', 'id'),
     ]
