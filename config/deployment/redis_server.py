@@ -42,12 +42,11 @@ def sentinel_findings(url: str) -> list[Finding]:
     if not is_sentinel(url):
         return []
     found = SentinelUrl.parse(url)
-    known = [_known(sentinel, found.name) for sentinel in found.sentinels(SECONDS).sentinels]
-    states = [state for state in known if state]
+    known = [_state(sentinel, found.name) for sentinel in found.sentinels(SECONDS).sentinels]
+    states = [state for state in known if isinstance(state, dict)]
     if not states:
-        return [
-            problem("Sentinel", f"none knows the primary {found.name}", "Check that they run and the name.")
-        ]
+        reason = f"none tells the primary {found.name}: {known[0]}"
+        return [problem("Sentinel", reason, "Check that they run, their TLS and password, and the name.")]
     shown = f"{len(states)} of {len(known)} answer"
     if len(states) < len(known) or len(known) < FEWEST_SENTINELS:
         advice = "Run three on three machines: two must agree on a fail-over."
@@ -57,12 +56,12 @@ def sentinel_findings(url: str) -> list[Finding]:
     return [ok("Sentinel", shown)]
 
 
-def _known(sentinel: Redis, name: str) -> dict[str, Any] | None:
-    """What it knows of the primary; None if it does not answer or does not know it."""
+def _state(sentinel: Redis, name: str) -> dict[str, Any] | str:
+    """What it knows of the primary, or why it does not tell."""
     try:
         state: Any = sentinel.sentinel_master(name)
-    except (RedisError, OSError):
-        return None
+    except (RedisError, OSError) as error:
+        return str(error) or type(error).__name__
     finally:
         sentinel.close()
     return dict(state)

@@ -306,6 +306,7 @@ def test_rabbitmq_that_does_not_answer_is_reported(settings: Settings) -> None:
 def test_sentinels_that_do_not_answer_are_reported() -> None:
     (found,) = redis_server.sentinel_findings("sentinel://:p4ssw0rd@127.0.0.1:1/qr")
     assert found.level == Level.PROBLEM
+    assert "Connection refused" in found.found
     assert "p4ssw0rd" not in found.found + found.advice
 
 

@@ -6,6 +6,7 @@ import pytest
 from redis.exceptions import ConnectionError
 from redis.sentinel import MasterNotFoundError
 
+from config.deployment import redis_server
 from core import broker, redis
 from core.sentinel import SentinelUrl
 from core.server_urls import with_authorities
@@ -56,6 +57,8 @@ def test_sentinel_of_a_strange_authority_or_under_another_name_is_refused(server
         (sentinel,) = SentinelUrl.parse(refused).sentinels(SECONDS).sentinels
         with pytest.raises(ConnectionError, match=REFUSED):
             sentinel.ping()
+        (finding,) = redis_server.sentinel_findings(refused)
+        assert REFUSED in finding.found
 
 
 def test_redis_of_a_strange_authority_behind_a_trusted_sentinel_is_refused(servers: TlsServers) -> None:
