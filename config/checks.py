@@ -29,7 +29,7 @@ from transfers import safe_mode
 MAX_TTL_HOURS = 8784
 MAX_WAITING_HOURS = 720
 MAX_TOLERANCE_SECONDS = 3600
-INTERNAL_URL = r"http://[0-9A-Za-z.-]+:[0-9]{1,5}"
+INTERNAL_URL = r"http://(?:[0-9A-Za-z.-]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}"
 MAX_EXPORT_ROWS = 200_000
 MAX_KEPT_DAYS = 3653
 # A refund goes to the account that paid.
@@ -134,7 +134,7 @@ SETTING_RULES = [
         f"8 by default; 1 to {MAX_CARD_CONCURRENCY} card payments that wait for their acquirer at once."),
     SettingRule(19, "SANDBOX_ACQUIRER_URL", lambda url: not url or re.fullmatch(INTERNAL_URL, url),
         "is malformed",
-        "A host and a port that the sandbox bank may listen on, such as http://127.0.0.1:8100, or none."),
+        "The host and port of the sandbox bank, such as http://127.0.0.1:8100, or none."),
     SettingRule(20, "OMISE_API_URL", lambda url: re.fullmatch(r"https://[^/\s?#@]+", url), "is malformed",
         "https://api.omise.co, or leave it out."),
     SettingRule(92, "CLOSE_SIGNING_KEY", lambda key: not key or vault.is_key(key), "is malformed",

@@ -50,7 +50,7 @@ DEBUG = read_variable("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 RATE_LIMIT = read_variable("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
 RATE_LIMIT_BURST = read_variable("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
-# The web server: where it listens, its processes, and the threads of each.
+# The web server: where it listens (and the sandbox bank), its processes, and the threads of each.
 HOST = env.str("HOST", "127.0.0.1")
 PORT = read_variable("PORT", env.int, 8000)
 WEB_WORKERS = read_variable("WEB_WORKERS", env.int, 2)

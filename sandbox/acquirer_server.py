@@ -5,6 +5,7 @@ enough payments at once would leave no thread for the acquirer.
 """
 
 import hmac
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,15 +31,15 @@ Reply = tuple[int, Json]
 
 
 class AcquirerServer(ThreadingHTTPServer):
-    """Listens at SANDBOX_ACQUIRER_URL."""
+    """Listens on HOST, as web does, at the port of SANDBOX_ACQUIRER_URL, by which web and workers find it."""
 
     daemon_threads = True
     allow_reuse_port = True  # several sandbox banks may run at once
     request_queue_size = 128
 
     def __init__(self) -> None:
-        parts = urlsplit(settings.SANDBOX_ACQUIRER_URL)
-        super().__init__((parts.hostname or "", parts.port or 80), AcquirerHandler)
+        self.address_family = socket.AF_INET6 if ":" in settings.HOST else socket.AF_INET
+        super().__init__((settings.HOST, urlsplit(settings.SANDBOX_ACQUIRER_URL).port or 80), AcquirerHandler)
         self.closing = threading.Event()
 
 

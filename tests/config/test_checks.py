@@ -47,6 +47,8 @@ def found_errors() -> list[CheckMessage]:
         ("REQUEST_LOG_RETENTION_DAYS", 10**9, "ten years"),
         ("WEBHOOK_ATTEMPT_RETENTION_DAYS", 10**9, "ten years"),
         ("SANDBOX_BANK_SECRET", "short", "24"),
+        ("SANDBOX_ACQUIRER_URL", "https://127.0.0.1:8100", "sandbox bank"),
+        ("SANDBOX_ACQUIRER_URL", "http://127.0.0.1", "sandbox bank"),
         ("CA_BUNDLE", "/missing.pem", "in PEM"),
         ("CA_BUNDLE", __file__, "in PEM"),
         ("CARD_CONCURRENCY", 0, "1 to 64"),

@@ -76,6 +76,11 @@ def test_sandbox_bank_runs_only_if_its_profile_is_asked_for() -> None:
     assert "inside" in SERVICES["sandbox"]["networks"]
 
 
+def test_service_finds_the_sandbox_bank_for_test_cards_in_its_container() -> None:
+    assert {SERVICES[name]["environment"]["SANDBOX_ACQUIRER_URL"] for name in OURS} == {"http://sandbox:8100"}
+    assert SERVICES["sandbox"]["environment"]["HOST"] == "0.0.0.0"
+
+
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_containers_of_the_service_cannot_write_and_have_no_capability(name: str) -> None:
     service = SERVICES[name]

@@ -211,6 +211,27 @@ def test_sandbox_bank_reaches_the_service_by_its_ingress() -> None:
     assert judge(done.stdout).returncode == 0
 
 
+def test_pods_reach_the_sandbox_bank_for_test_cards() -> None:
+    done = helm.render(SMALL, more=("sandboxBank.enabled=true",))
+    found = {
+        (each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(done.stdout) if each
+    }
+    pods = [each["spec"]["template"] for each in found.values() if each["kind"] in ("Deployment", "Job")]
+    assert {helm.variables(pod["spec"]["containers"][0])["SANDBOX_ACQUIRER_URL"] for pod in pods} == {
+        "http://pay-sandbox:8100"
+    }
+    service, policy = found["Service", "pay-sandbox"]["spec"], found["NetworkPolicy", "pay-sandbox"]["spec"]
+    (sandbox,) = [pod for pod in pods if service["selector"].items() <= pod["metadata"]["labels"].items()]
+    assert helm.variables(sandbox["spec"]["containers"][0])["HOST"] == "0.0.0.0"
+    assert policy["podSelector"]["matchLabels"] == service["selector"]
+    (entry,) = policy["ingress"]
+    (way,) = [rule for rule in egress(done.stdout) if "podSelector" in rule["to"][0]]
+    assert way["to"][0]["podSelector"]["matchLabels"] == service["selector"]
+    assert [each["port"] for each in (*service["ports"], *entry["ports"], *way["ports"])] == [8100] * 3
+    callers = entry["from"][0]["podSelector"]["matchLabels"].items()
+    assert all(callers <= pod["metadata"]["labels"].items() for pod in pods)
+
+
 def ports_by_namespace(manifests: str) -> dict[str, set[int]]:
     """To where all pods may connect in the cluster; an empty name stands for all namespaces."""
     found: dict[str, set[int]] = {}

@@ -1,5 +1,6 @@
 """The sandbox bank as an acquirer: its server, test cards and refunds."""
 
+import socket
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -34,6 +35,15 @@ def acquirer(url: str) -> SandboxAcquirer:
 
 def order(amount: int, order_id: str = "ref_1", charge_id: str | None = None) -> TransferOrder:
     return TransferOrder(order_id, "refund", amount, "", "", "", charge_id or SandboxCharge.objects.get().id)
+
+
+@pytest.mark.parametrize(("host", "name"), [("127.0.0.2", "127.0.0.2"), ("::1", "[::1]")])
+def test_server_listens_where_web_listens(settings: Settings, host: str, name: str) -> None:
+    settings.HOST, port = host, ports.pick()
+    settings.SANDBOX_ACQUIRER_URL = f"http://{name}:{port}"
+    with run_acquirer_server(), socket.create_connection((host, port), timeout=5):
+        found = SandboxAcquirer(configured.SANDBOX_BANK_SECRET, settings.SANDBOX_ACQUIRER_URL)
+        assert found.find("pay_1", charge_id="", starts_at=clock.now()).outcome == "missing"
 
 
 def test_charge_is_idempotent_by_order_id(acquirer: SandboxAcquirer) -> None:

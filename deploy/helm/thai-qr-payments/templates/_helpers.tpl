@@ -52,6 +52,10 @@ capabilities: {drop: [ALL]}
 - name: {{ $name }}
   value: {{ include "thaiqr.text" $value | quote }}
 {{- end }}
+{{- if .root.Values.sandboxBank.enabled }}
+- name: SANDBOX_ACQUIRER_URL
+  value: http://{{ .root.Release.Name }}-sandbox:{{ include "thaiqr.acquirerPort" . }}
+{{- end }}
 {{- range $name := .root.Values.secret.keys }}
 - name: {{ $name }}_FILE
   value: /run/secrets/thaiqr/{{ $name }}
@@ -61,6 +65,9 @@ capabilities: {drop: [ALL]}
   value: {{ $value | toString | quote }}
 {{- end }}
 {{- end }}
+
+{{- /* Where the sandbox bank takes charges of test cards. */ -}}
+{{- define "thaiqr.acquirerPort" -}}8100{{- end }}
 
 {{- define "thaiqr.mounts" -}}
 - {name: tmp, mountPath: /tmp}
