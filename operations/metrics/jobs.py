@@ -8,11 +8,14 @@ from operations.metrics.families import gauges
 from operations.models import JobRun, NightlyJob
 from operations.nightly import jobs
 
+# Not `job`: Prometheus gives each series a label of this name, with the name of the scrape.
+LABEL = "nightly_job"
+
 
 def read() -> Iterator[Metric]:
     """A job that never ran has only its first value."""
     enabled = {job.value: float(jobs.is_enabled(job)) for job in NightlyJob}
-    yield gauges("job_enabled", "Whether beat runs the nightly job.", "job", enabled)
+    yield gauges("job_enabled", "Whether beat runs the nightly job.", LABEL, enabled)
     ended = {job: run for job in NightlyJob if (run := _newest(job)) is not None}
     done = {job: run for job in NightlyJob if (run := _newest(job, error="")) is not None}
     for name, help_text, values in [
@@ -37,7 +40,7 @@ def read() -> Iterator[Metric]:
             {job.value: run.seconds or 0.0 for job, run in ended.items()},
         ),
     ]:
-        yield gauges(name, help_text, "job", values)
+        yield gauges(name, help_text, LABEL, values)
 
 
 def _newest(job: NightlyJob, **conditions: str) -> JobRun | None:

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from core import broker, redis
 from counts import counting
 from operations.metrics.families import PREFIX
+from operations.metrics.view import REGISTRY
 from payments import cards
 from payments.models import CardCharge, ChargeState
 from reconciliation.models import Inquiry
@@ -143,6 +144,12 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
     }
     assert all(family.documentation.endswith(".") for family in shown.values())
     assert all(family.name.startswith(PREFIX) for family in shown.values())
+
+
+def test_no_metric_has_a_label_that_prometheus_sets() -> None:
+    """It would rename ours to `exported_job`, and no alert would find them."""
+    for family in REGISTRY.collect():
+        assert not {"job", "instance"} & set(vars(family)["_labelnames"]), family.name
 
 
 def documented_metrics() -> set[str]:

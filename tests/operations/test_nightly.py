@@ -75,7 +75,7 @@ def test_job_without_its_setting_does_not_run(settings: Settings) -> None:
     settings.CLOSE_SIGNING_KEY = ""
     settings.NIGHTLY_JOBS = {"daily_close": TimeOfDay(0, 15), "import_statements": TimeOfDay(0, 15)}
     assert run_at("2026-11-22 12:00") == []
-    assert value("job_enabled", job="daily_close") == value("job_enabled", job="audit") == 0
+    assert value("job_enabled", nightly_job="daily_close") == value("job_enabled", nightly_job="audit") == 0
 
 
 @pytest.mark.usefixtures("at_noon")
@@ -83,12 +83,12 @@ def test_metrics_show_what_a_job_found(shop: Shop) -> None:
     shop.qr_code()
     damage("UPDATE payments_payment SET status = 'succeeded', completed_at = created_at")
     runs.run_due()
-    found = value("job_differences", job="audit")
+    found = value("job_differences", nightly_job="audit")
     assert found > 0
     assert found == len(printed_findings())
-    assert value("job_last_success_timestamp_seconds", job="audit") == NOON.timestamp()
-    assert value("job_failed", job="audit") == 0
-    assert value("job_differences", job="daily_close") == 0
+    assert value("job_last_success_timestamp_seconds", nightly_job="audit") == NOON.timestamp()
+    assert value("job_failed", nightly_job="audit") == 0
+    assert value("job_differences", nightly_job="daily_close") == 0
 
 
 def printed_findings() -> list[str]:
@@ -104,8 +104,8 @@ def test_failed_job_does_not_stop_the_others(settings: Settings, caplog: pytest.
     settings.NIGHTLY_JOBS = {"import_statements": TimeOfDay(1), "reconcile": TimeOfDay(2)}
     settings.STATEMENTS_DIR = "/nowhere"
     runs.run_due()
-    assert value("job_failed", job="import_statements") == 1
-    assert value("job_failed", job="reconcile") == 0
+    assert value("job_failed", nightly_job="import_statements") == 1
+    assert value("job_failed", nightly_job="reconcile") == 0
     assert JobRun.objects.get(job="import_statements").error == "NotADirectoryError"
     assert "import_statements failed" in caplog.text
 
@@ -186,7 +186,7 @@ def test_reconcile_counts_the_differences_of_yesterday(settings: Settings) -> No
 def test_commands_are_shown_as_runs() -> None:
     call_command("audit")
     assert JobRun.objects.get().day is None
-    assert value("job_last_success_timestamp_seconds", job="audit") == NOON.timestamp()
+    assert value("job_last_success_timestamp_seconds", nightly_job="audit") == NOON.timestamp()
     assert families()["job_failed"].samples[0].value == 0
 
 
