@@ -232,6 +232,40 @@ def test_pods_reach_the_sandbox_bank_for_test_cards() -> None:
     assert all(callers <= pod["metadata"]["labels"].items() for pod in pods)
 
 
+LISTS = ("ingressNamespaces", "internetPorts", "backends", "collectors")
+
+
+@pytest.mark.parametrize("emptied", [*((name,) for name in LISTS), LISTS, ()], ids=",".join)
+@pytest.mark.parametrize("nothing", ["[]", "null"])
+def test_empty_list_of_a_policy_opens_nothing(emptied: tuple[str, ...], nothing: str) -> None:
+    """A rule without peers or ports would be for all addresses or all ports."""
+    more = [f"networkPolicy.{name}={nothing}" for name in emptied]
+    done = helm.render(SMALL, more=(*more, "sandboxBank.enabled=true"))
+    assert done.returncode == 0, done.stderr
+    for policy in policies_in(done.stdout):
+        for direction, peers in (("ingress", "from"), ("egress", "to")):
+            for rule in policy.get(direction, []):
+                assert rule[peers], (policy["podSelector"], rule)
+                assert all(each != {} for each in rule[peers])
+                assert rule["ports"], (policy["podSelector"], rule)
+
+
+def test_nobody_reaches_web_without_namespaces_that_may() -> None:
+    done = helm.render(SMALL, more=("networkPolicy.ingressNamespaces=[]",))
+    (web,) = [
+        each
+        for each in policies_in(done.stdout)
+        if each["podSelector"]["matchLabels"].get("app.kubernetes.io/component") == "web"
+    ]
+    assert (web["policyTypes"], web["ingress"]) == (["Ingress"], [])
+    assert judge(done.stdout).returncode == 0
+
+
+def policies_in(manifests: str) -> list[Any]:
+    objects = [each for each in yaml.safe_load_all(manifests) if each]
+    return [each["spec"] for each in objects if each["kind"] == "NetworkPolicy"]
+
+
 def ports_by_namespace(manifests: str) -> dict[str, set[int]]:
     """To where all pods may connect in the cluster; an empty name stands for all namespaces."""
     found: dict[str, set[int]] = {}
