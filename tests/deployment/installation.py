@@ -4,7 +4,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +20,46 @@ UV = Path(sys.executable).with_name("uv")
 START_SECONDS = 180.0
 
 
-def build(folder: Path) -> None:
-    """Build wheel and sdist from the tracked files, with changes that are not committed yet."""
-    stash = ["git", "-c", "user.name=tests", "-c", "user.email=tests@example.test", "stash", "create"]
-    changed = subprocess.run(stash, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    make = ["make", "package", f"REVISION={changed or 'HEAD'}", f"DIST={folder}"]
+def build(folder: Path, changes: Mapping[str, tuple[str, str]] | None = None) -> None:
+    """Build wheel and sdist from the tracked files, with changes that are not committed yet.
+
+    `changes` are of the test: the path of a file, a text in it, and what stands there instead.
+    """
+    revision = (
+        _git("-c", "user.name=tests", "-c", "user.email=tests@example.test", "stash", "create") or "HEAD"
+    )
+    if changes:
+        revision = _changed_tree(revision, changes, folder / "index")
+    make = ["make", "package", f"REVISION={revision}", f"DIST={folder}"]
     subprocess.run(make, cwd=ROOT, capture_output=True, check=True)
+
+
+def _changed_tree(revision: str, changes: Mapping[str, tuple[str, str]], index: Path) -> str:
+    """A tree of files that differs from a revision; the checkout stays as it is."""
+    environ = {"GIT_INDEX_FILE": str(index)}
+    _git("read-tree", revision, **environ)
+    for path, (old, new) in changes.items():
+        text = _git("show", f"{revision}:{path}") + "\n"
+        assert old in text, (path, old)
+        blob = _git("hash-object", "-w", "--stdin", given=text.replace(old, new))
+        mode = _git("ls-files", "--format=%(objectmode)", path, **environ)
+        _git("update-index", "--cacheinfo", f"{mode},{blob},{path}", **environ)
+    tree = _git("write-tree", **environ)
+    index.unlink()
+    return tree
+
+
+def _git(*arguments: str, given: str = "", **environ: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=ROOT,
+        env=os.environ | environ,
+        input=given,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
 
 
 def install(wheel: Path, environment: Path) -> None:

@@ -18,6 +18,7 @@ from django.core.management import get_commands, load_command_class
 
 from apidocs.guide.pages import PAGES
 from config.command_line import parser
+from config.version import VERSION
 from tests.flows.guide_reader import COMMANDS, Block, blocks
 from tests.stack import ROOT
 
@@ -39,8 +40,8 @@ OPTION = re.compile(r"(?<=\s)--[a-z0-9-]+")
 COMMAND = re.compile(r"(?:^|[|&;{]|\$\()[ \t]*([a-z/][^ \n;)]*)", re.M)
 # Of Debian itself, and of the packages that the guide installs.
 PROGRAMS = {
-    "apt-get", "cd", "chmod", "chown", "cp", "echo", "install", "ln", "mkdir", "printf", "rm", "runuser",
-    "systemctl", "tar", "useradd",
+    "apt-get", "cd", "chmod", "chown", "cp", "diff", "echo", "install", "ln", "mkdir", "printf", "rm",
+    "runuser", "systemctl", "tar", "true", "useradd",
     "certbot", "docker", "nginx", "openssl", "patronictl", "python3", "update-ca-certificates",
     "thaiqr-admin", "thaiqr-server", "/opt/thai-qr-payments/$VERSION/bin/pip",
 }  # fmt: skip
@@ -134,3 +135,9 @@ def test_containers_that_the_guide_enters_are_services_of_the_compose_file() -> 
     entered = re.findall(r"exec (\w+) thaiqr-server", commands_of(PAGE_FILES["operations"]))
     assert entered
     assert set(entered) <= services.keys()
+
+
+def test_guide_installs_the_version_of_the_project_and_then_another_one() -> None:
+    versions = re.findall(r"^ *VERSION=(\S+)", PAGE_FILES["operations"].read_text(), re.M)
+    built, installed, released, earlier = versions
+    assert built == installed == earlier == VERSION != released

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from apidocs.guide.pages import PAGES
+from config.version import VERSION
 from tests.deployment import installation
 from tests.deployment.debian_root import PROGRAMS, DebianRoot
 from tests.flows.guide_reader import BLOCK, COMMANDS
@@ -24,6 +25,13 @@ BOOT_SECONDS = 1800
 DRILL = Path(__file__).with_name("drill")
 BUILT_ELSEWHERE, NEEDS_AN_ENGINE = "make package", "docker compose"
 STAFF = " --noinput --username somsri --email somsri@example.com"
+NEW_DESCRIPTION, NEW_LINE = "Web of the new release", "# A line of the new release"
+NEW_RELEASE = {
+    "pyproject.toml": (f'version = "{VERSION}"', 'version = "1.0.0"'),
+    "deploy/systemd/thaiqr-web.service": ("Thai QR Payments: web", NEW_DESCRIPTION),
+    "deploy/thaiqr-admin": ("#!/bin/sh\n", f"#!/bin/sh\n{NEW_LINE}\n"),
+    "deploy/nginx/thaiqr.conf": ("upstream thaiqr {\n", f"upstream thaiqr {{\n{NEW_LINE}\n"),
+}
 POINT = "2026-11-21 14:05:00+07"
 
 
@@ -74,6 +82,7 @@ def test_guide_leads_from_an_empty_debian_to_a_payment_a_restore_and_an_upgrade(
     root.folder.parent.mkdir(parents=True)
     root.create()
     installation.build(tmp_path)
+    installation.build(tmp_path, NEW_RELEASE)
     for file in tmp_path.iterdir():
         shutil.copy(file, root.folder / "root")
     root.write("/usr/local/sbin/certbot", (DRILL / "certbot").read_text(), 0o755)
@@ -82,9 +91,13 @@ def test_guide_leads_from_an_empty_debian_to_a_payment_a_restore_and_an_upgrade(
 
     install = list(steps("operations", "Install"))
     packages, service, *rest = install
-    prepared = root.run(packages.timed + service.timed + another_release(service) + packages_of_backups())
-    printed = root.boot(first_payment(rest) + upgrade() + restore(), BOOT_SECONDS)
+    files, *release = steps("operations", "A new release")
+    prepared = root.run(packages.timed + service.timed + files.timed + packages_of_backups())
+    printed = root.boot(
+        unpack(service) + first_payment(rest) + unpack(files) + upgrade(release) + restore(), BOOT_SECONDS
+    )
 
+    assert f"> {NEW_LINE}\n" in printed, "the guide shows what is new in the file of the proxy"
     times = [
         f"{float(end) - float(start):6.1f} s  {title}"
         for title, end, start in re.findall(r"^drill: (.+): ([\d.]+) ([\d.]+)$", prepared + printed, re.M)
@@ -93,12 +106,9 @@ def test_guide_leads_from_an_empty_debian_to_a_payment_a_restore_and_an_upgrade(
     request.node.add_report_section("call", "the drill", "\n".join([*times, *found]))
 
 
-def another_release(service: Step) -> str:
-    """Step 2 of the installation with a new VERSION, up to the `ln`, as the guide says."""
-    code = service.code.partition("ln -sfn")[0]
-    code = re.sub(r"^(cd|useradd) .*\n", "", code, flags=re.M)
-    assert "VERSION=1.0.0\n" in code
-    return Step("The files of a new release", code.replace("VERSION=1.0.0", "VERSION=1.0.1")).timed
+def unpack(files: Step) -> str:
+    """The version and the folder, again for the shell of the booted machine."""
+    return files.code.partition("useradd")[0].partition("python3 -m venv")[0]
 
 
 def packages_of_backups() -> str:
@@ -110,7 +120,7 @@ def packages_of_backups() -> str:
 
 def first_payment(rest: list[Step]) -> str:
     """Steps 3 to 9. The same payment is made again later."""
-    script = "cd /root/thai_qr_payments-*/\nexport DJANGO_SUPERUSER_PASSWORD=$(openssl rand -hex 12)\n"
+    script = "export DJANGO_SUPERUSER_PASSWORD=$(openssl rand -hex 12)\n"
     for step in rest:
         code = step.code.replace("manage createsuperuser", f"manage createsuperuser{STAFF}")
         if "thaiqr-admin check" in code:
@@ -122,15 +132,18 @@ def first_payment(rest: list[Step]) -> str:
     return script
 
 
-def upgrade() -> str:
-    """The new release under load: no request may fail."""
-    change, restart = steps("operations", "A new release")
+def upgrade(release: list[Step]) -> str:
+    """The new release and the way back under load: no request may fail."""
+    *forward, back = release
     return f"""\
-/opt/thai-qr-payments/1.0.0/bin/python /root/load.py "$KEY" > /root/load.log & LOAD=$!
-VERSION=1.0.1
-{Step("A new release: the database", change.code).timed}
-{Step("A new release: the processes", restart.code).timed}
-wait_until_ready
+/opt/thai-qr-payments/current/bin/python /root/load.py "$KEY" > /root/load.log & LOAD=$!
+{"".join(step.timed for step in forward)}
+wait_until_release_runs "$VERSION"
+test "$(systemctl show --property=Description --value thaiqr-web)" = "{NEW_DESCRIPTION}"
+grep -q "{NEW_LINE}" /usr/local/bin/thaiqr-admin
+{back.timed}
+wait_until_release_runs "$VERSION"
+test "$(systemctl show --property=Description --value thaiqr-web)" != "{NEW_DESCRIPTION}"
 kill -TERM $LOAD && wait $LOAD
 echo "found: under load during the release: $(cat /root/load.log)"
 echo "found: check: $(thaiqr-admin check | tail -1)"

@@ -14,6 +14,20 @@ wait_until_ready() {
   service /readyz
 }
 
+# All processes are ready, and all are of this release.
+wait_until_release_runs() {
+  for _ in $(seq 240); do
+    if service /readyz > /dev/null && test "$(releases)" = "$1"; then return; fi
+    sleep 0.5
+  done
+  service /readyz
+  test "$(releases)" = "$1"
+}
+
+releases() {
+  service /metrics | sed -n 's/^thaiqr_processes{version="\(.*\)"} .*/\1/p'
+}
+
 # The payments that succeeded, as the database has them.
 payments() {
   runuser -u postgres -- psql -At thaiqr -c "SELECT count(*) FROM payments_payment WHERE status = 'succeeded'"
