@@ -82,8 +82,9 @@ BEGIN
         RAISE WARNING 'The default partition of % has rows of % already.', parent, to_char(month, 'YYYY-MM');
         RETURN NULL;
     END IF;
-    -- Other than CREATE TABLE ... PARTITION OF, ATTACH stops nobody who reads or writes this table. If it has a foreign
-    -- key, it stops writes to the other table for an instant.
+    -- Other than CREATE TABLE ... PARTITION OF, ATTACH does not lock this table against those who read or write. It locks
+    -- the default partition while it reads it, which is empty as long as months are made ahead: for this instant queries
+    -- of all months wait. If this table has a foreign key, writes to the other table wait, too.
     EXECUTE format('CREATE TABLE %I (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)', name, parent);
     EXECUTE format(
         'ALTER TABLE %s ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, name, lower_bound, upper_bound
