@@ -61,6 +61,7 @@ _READ = f"""
 _WRITE_MARK = """
     INSERT INTO transfers_databasemark (id, installation) VALUES (1, gen_random_uuid())
     ON CONFLICT (id) DO UPDATE SET installation = excluded.installation
+    RETURNING installation
 """
 _WRITE_IDENTITY = f"""
     INSERT INTO transfers_databaseidentity (id, mark_xmin, system_identifier, database_oid, timeline)
@@ -122,17 +123,20 @@ def check(*, now: datetime) -> bool:
     if state.is_open:
         return True
     if state.is_new:
-        _accept()
+        sent_orders.complete(_accept())
         return False
-    missing = sent_orders.missing_here(str(state.installation))
+    installation = str(state.installation)
+    missing = sent_orders.missing_here(installation)
     cause = state.cause
-    if cause == SafeModeCause.NEW_TIMELINE and settings.SYNCHRONOUS_STANDBY and missing == []:
+    is_promotion = cause == SafeModeCause.NEW_TIMELINE and settings.SYNCHRONOUS_STANDBY
+    if is_promotion and missing == [] and sent_orders.was_complete(installation):
         log.warning("a standby took over and has every sent order: money is sent as before")
-        _accept()
+        sent_orders.complete(_accept())
         return False
     if cause is None and missing:
         cause = SafeModeCause.LOST_ORDERS
     if cause is None:
+        sent_orders.complete(installation)
         return False
     _begin(cause, missing or [], now=now)
     return True
@@ -202,8 +206,10 @@ def _begin(cause: SafeModeCause, lost_orders: list[str], *, now: datetime) -> No
 
 
 @transaction.atomic
-def _accept() -> None:
-    """Make this database the one that sends orders."""
+def _accept() -> str:
+    """Make this database the one that sends orders. Returns the new id of the installation."""
     with connection.cursor() as cursor:
         cursor.execute(_WRITE_MARK)
+        (installation,) = cursor.fetchone()
         cursor.execute(_WRITE_IDENTITY)
+    return str(installation)

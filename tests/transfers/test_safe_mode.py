@@ -2,8 +2,10 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from io import StringIO
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -117,6 +119,56 @@ def test_standby_does_not_take_over_if_redis_lost_its_data(
     assert cause() == SafeModeCause.NEW_TIMELINE
 
 
+def test_standby_does_not_take_over_if_nobody_compared_the_list_for_minutes(
+    handler: FakeHandler, served_by: Serving, settings: Settings
+) -> None:
+    """Redis did not answer while the newest order was sent, and came back with the list of before."""
+    settings.SYNCHRONOUS_STANDBY = True
+    served_by(sends=[FOUND])
+    safe_mode.check(now=clock.now())
+    without_redis(settings, partial(send_new_order, handler))
+    redis.try_call(lambda client: client.delete(sent_orders._complete_key(installation())))
+    lose(Transfer.objects.get())
+    rewrite("UPDATE transfers_databaseidentity SET timeline = -1")
+    assert sent_orders.missing_here(installation()) == []
+    assert cause() == SafeModeCause.NEW_TIMELINE
+
+
+def test_list_counts_as_complete_for_minutes() -> None:
+    safe_mode.check(now=clock.now())
+    assert sent_orders.was_complete(installation())
+    left: Any = redis.try_call(lambda client: client.ttl(sent_orders._complete_key(installation())))
+    assert 0 < left <= sent_orders.COMPLETE_SECONDS
+
+
+def test_order_that_redis_missed_is_added_to_the_list(
+    handler: FakeHandler, served_by: Serving, settings: Settings
+) -> None:
+    served_by(sends=[FOUND])
+    safe_mode.check(now=clock.now())
+    without_redis(settings, partial(send_new_order, handler))
+    assert not safe_mode.check(now=clock.now())
+    transfer = Transfer.objects.get()
+    lose(transfer)
+    assert sent_orders.missing_here(installation()) == [transfer.id]
+
+
+def send_new_order(handler: FakeHandler) -> None:
+    queued()
+    send_due(handler)
+
+
+def without_redis(settings: Settings, run: Callable[[], None]) -> None:
+    url, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    run()
+    settings.REDIS_URL = url
+    redis._breaker = redis.RedisBreaker()
+
+
+def installation() -> str:
+    return str(safe_mode._read().installation)
+
+
 def lose(transfer: Transfer) -> None:
     """Forget that an order was sent, as a disk that was put back does."""
     rewrite(
@@ -155,8 +207,7 @@ def test_list_of_sent_orders_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None
     safe_mode.check(now=clock.now())
     for number in range(5):
         sent_orders.note(f"wd_{number}")
-    installation = str(safe_mode._read().installation)
-    assert sent_orders.missing_here(installation) == ["wd_2", "wd_3", "wd_4"]
+    assert sent_orders.missing_here(installation()) == ["wd_2", "wd_3", "wd_4"]
 
 
 @pytest.mark.slow
