@@ -10,10 +10,11 @@ from random import Random
 
 import psycopg
 
+from config.workers import WORKERS
 from tests.patroni import Cluster
 from tests.stack import Stack
 
-PARTS = ("web", "worker", "bank")
+PARTS = ("web", *WORKERS, "beat", "bank")
 FREEZE_SECONDS = 3.0
 # How long a server of PostgreSQL is away: the other one takes over after about 20 s.
 NODE_SECONDS = 30.0

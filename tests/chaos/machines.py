@@ -1,4 +1,4 @@
-"""Machines with one database and one Valkey: on each a web server, a worker with beat and a sandbox bank."""
+"""Machines with one database and one Valkey: on each a web server, three workers, beat and a sandbox bank."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,6 +18,7 @@ SHARED = (
 SETTINGS = {
     "RATE_LIMIT": "0",
     "WEB_WORKERS": "1",
+    "SEPARATE_WORKERS": "1",
     "WEBHOOK_TIMEOUT_SECONDS": "10",
     "SPEEDUP": "10",
     "SYNCHRONOUS_STANDBY": "1",
