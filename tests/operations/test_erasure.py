@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -78,6 +79,40 @@ def personal_texts() -> list[str]:
     approvals = [f"{each.account_name} {each.account_last4}" for each in Approval.objects.all()]
     notes = [str(refund.note) for refund in Refund.objects.all()]
     return [*payments, *bodies, *movements, *lines, *orders, *approvals, *notes]
+
+
+# Why a sealed column has nothing of a payer that stays.
+NOT_OF_PAYERS = {
+    "approvals.PayoutAccount.account_sealed": "an account of the merchant",
+    "console.SecondFactor.secret_sealed": "of staff",
+    "idempotency.IdempotencyKey.body_sealed": "deleted after a day",
+    "merchants.BankConnection.credentials_sealed": "of the merchant",
+    "operations.EncryptionKeyCheck.text_sealed": "a fixed text",
+    "reconciliation.StatementPart.content_sealed": "deleted when the import ends",
+    "refunds.ClaimLink.token_sealed": "a secret of a page",
+    "sandbox.SandboxOrder.account_sealed": "no real person",
+    "webhooks.Endpoint.previous_secret_sealed": "of the merchant",
+    "webhooks.Endpoint.secret_sealed": "of the merchant",
+    "withdrawals.Withdrawal.account_sealed": "an account of the merchant",
+}
+
+
+def test_each_sealed_column_is_erased_or_has_nothing_of_payers(selection: erasure.Selection) -> None:
+    """A new column must be decided: erase it, or write the reason above."""
+    sealed = {
+        f"{field.model._meta.label}.{field.name}"
+        for model in apps.get_models()
+        for field in model._meta.concrete_fields
+        if field.name.endswith("_sealed")
+    }
+    erased = {
+        f"{each.rows.model._meta.label}.{name}"
+        for each in erasure._erasures(selection)
+        for name in (*each.cleared, each.sealed)
+        if name.endswith("_sealed")
+    }
+    assert sealed == erased | NOT_OF_PAYERS.keys()
+    assert not erased & NOT_OF_PAYERS.keys()
 
 
 def test_nothing_of_an_erased_payer_is_left(paid: dict[str, Any]) -> None:
