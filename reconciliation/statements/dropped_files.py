@@ -1,7 +1,8 @@
 """Import the statement files that somebody, or a program, put into the folder STATEMENTS_DIR.
 
 A file is in the folder of its bank, such as `scb/2026-11-25.csv`. Afterwards it is in `scb/imported`, or in
-`scb/failed` if it has errors. To import a file again does no harm.
+`scb/failed` if it has errors. To import a file again does no harm: one that cannot be moved is imported
+every night, and reported each time.
 """
 
 import logging
@@ -26,23 +27,36 @@ ACTOR = "command:import_statement"
 
 
 def import_all() -> Iterator[str]:
-    """Import all files. Yields a text for each one with errors. Raises NotADirectoryError."""
+    """Import all files. Yields a text for each problem. Raises NotADirectoryError."""
     root = Path(settings.STATEMENTS_DIR)
     if not root.is_dir():
         raise NotADirectoryError(f"STATEMENTS_DIR {root} is no folder")
     request_context.begin(actor=ACTOR, request_id=request_context.current().request_id)
     for bank in sorted(banks.configured_banks()):
-        for path in _waiting_files(root / bank):
-            problem = _import_file(path, bank)
+        yield from _import_folder(root / bank, bank)
+
+
+def _import_folder(folder: Path, bank: str) -> Iterator[str]:
+    try:
+        waiting = _waiting_files(folder)
+    except OSError as error:
+        yield f"{bank}: the folder cannot be read: {error.strerror}"
+        return
+    for path in waiting:
+        problem = _import_file(path, bank)
+        if problem:
+            yield f"{bank} {path.name}: {problem}"
+        try:
             _move(path, FAILED if problem else IMPORTED)
-            if problem:
-                yield f"{bank} {path.name}: {problem}"
+        except OSError as error:
+            yield f"{bank} {path.name}: the file cannot be moved: {error.strerror}"
 
 
 def _waiting_files(folder: Path) -> list[Path]:
     """The files that are complete, by name. A bank without a folder has none."""
     before = time.time() - QUIET_SECONDS
-    found = [path for path in folder.glob("*") if path.is_file() and not path.name.startswith(".")]
+    listed = folder.iterdir() if folder.exists() else ()
+    found = [path for path in listed if path.is_file() and not path.name.startswith(".")]
     return sorted(path for path in found if path.stat().st_mtime <= before)
 
 

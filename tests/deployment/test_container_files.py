@@ -91,6 +91,14 @@ def test_containers_of_the_service_cannot_write_and_have_no_capability(name: str
     assert not service.get("ports")
 
 
+def test_only_the_worker_of_nightly_jobs_may_write_where_statements_are_put() -> None:
+    folder = SERVICES["default"]["environment"]["STATEMENTS_DIR"]
+    assert {name for name in OURS if "volumes" in SERVICES[name]} == {"default"}
+    assert SERVICES["default"]["volumes"] == [f"statements:{folder}"]
+    assert "statements" in COMPOSE["volumes"]
+    assert f"install -d -o thaiqr -g thaiqr {folder}" in IMAGE["RUN"]
+
+
 def test_only_the_proxy_is_open_to_the_world() -> None:
     assert {name for name, service in SERVICES.items() if service.get("ports")} == {"caddy"}
     assert COMPOSE["networks"]["inside"]["internal"]

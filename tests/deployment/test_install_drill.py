@@ -32,6 +32,7 @@ NEW_RELEASE = {
     "deploy/thaiqr-admin": ("#!/bin/sh\n", f"#!/bin/sh\n{NEW_LINE}\n"),
     "deploy/nginx/thaiqr.conf": ("upstream thaiqr {\n", f"upstream thaiqr {{\n{NEW_LINE}\n"),
 }
+STATEMENTS = "/var/lib/thai-qr-payments/statements"
 POINT = "2026-11-21 14:05:00+07"
 
 
@@ -123,6 +124,8 @@ def first_payment(rest: list[Step]) -> str:
     script = "export DJANGO_SUPERUSER_PASSWORD=$(openssl rand -hex 12)\n"
     for step in rest:
         code = step.code.replace("manage createsuperuser", f"manage createsuperuser{STAFF}")
+        if "thaiqr-worker@default" in code:
+            script += statement_of_a_bank()
         if "thaiqr-admin check" in code:
             script += ". /root/functions.sh\nwait_until_ready\n"
         if "create_merchant" in code:
@@ -132,10 +135,22 @@ def first_payment(rest: list[Step]) -> str:
     return script
 
 
+def statement_of_a_bank() -> str:
+    """A file for the nightly import, which runs at once. It has errors, so it must end in `failed`."""
+    (folder,) = steps("operations", "Nightly jobs")
+    return f"""\
+echo "NIGHTLY_JOBS=import_statements=00:00" >> /etc/thai-qr-payments/settings.env
+{folder.code}
+echo "no statement" > {STATEMENTS}/scb/day.csv
+touch --date="1 hour ago" {STATEMENTS}/scb/day.csv
+"""
+
+
 def upgrade(release: list[Step]) -> str:
     """The new release and the way back under load: no request may fail."""
     *forward, back = release
     return f"""\
+wait_until_file {STATEMENTS}/scb/failed/day.csv
 /opt/thai-qr-payments/current/bin/python /root/load.py "$KEY" > /root/load.log & LOAD=$!
 {"".join(step.timed for step in forward)}
 wait_until_release_runs "$VERSION"

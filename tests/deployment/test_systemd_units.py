@@ -1,5 +1,6 @@
 """The units are valid, hardened, and start what the command line has."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -47,7 +48,8 @@ def analyze(root: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.slow
 def test_systemd_accepts_the_units(root: Path) -> None:
-    done = analyze(root, "verify", "--man=no", "thaiqr-web.socket", *map(instance, NAMES))
+    workers = [f"thaiqr-worker@{name}.service" for name in WORKERS]
+    done = analyze(root, "verify", "--man=no", "thaiqr-web.socket", *map(instance, NAMES), *workers)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -69,6 +71,20 @@ def test_command_of_each_service_exists(name: str) -> None:
 def test_unit_of_workers_names_each_kind_of_worker() -> None:
     text = (UNITS / "thaiqr-worker@.service").read_text()
     assert all(f"thaiqr-worker@{name}" in text for name in WORKERS)
+
+
+def test_only_the_worker_of_nightly_jobs_may_write_where_the_guide_puts_statements() -> None:
+    """`make drill-install` writes there as the worker does."""
+    guide = (ROOT / "docs" / "operations.md").read_text()
+    folders = set(re.findall(r'"STATEMENTS_DIR=/var/lib/([^"]+)"', guide))
+    assert len(folders) == 1
+    written = {
+        path.parent.name: line.partition("=")[2]
+        for path in UNITS.rglob("*.conf")
+        for line in path.read_text().splitlines()
+        if line.startswith(("StateDirectory=", "ReadWritePaths="))
+    }
+    assert written == {"thaiqr-worker@default.service.d": folders.pop()}
 
 
 def test_only_migrate_reads_the_file_with_the_address_for_the_owner() -> None:

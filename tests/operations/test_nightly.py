@@ -20,7 +20,7 @@ from config.env import hours_of_jobs
 from core import rows
 from operations.models import DailyClose, JobRun, NightlyJob
 from operations.nightly import jobs, runs
-from reconciliation.models import Statement
+from reconciliation.models import BankTransaction, Statement
 from reconciliation.statements import dropped_files
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
@@ -172,6 +172,36 @@ def test_dropped_statements_are_imported_and_moved(tmp_path: Path, settings: Set
     assert list(dropped_files.import_all()) == []
     assert len(list((folder / "imported").iterdir())) == 2
     assert value("statement_age_seconds", bank="sandbox") < 60
+
+
+def test_statement_that_cannot_be_moved_stops_no_other_file_and_is_reported_every_night(
+    tmp_path: Path, settings: Settings
+) -> None:
+    open_shop_with_biller("Somtam House")
+    MerchantFactory(bank="scb", mode="live", biller_id=BILLER)
+    settings.STATEMENTS_DIR = str(tmp_path)
+    line = f"2026-11-21,12:00:00,{BILLER},NOBODYKNOWSTHIS00000,,,1500.00,credit,,014"
+    drop(tmp_path / "sandbox", "day.txt", bot_file(detail()))
+    drop(tmp_path / "sandbox", "next.txt", bot_file(detail(ref1="ANOTHER0000000000000")))
+    drop(tmp_path / "scb", "day.csv", csv_file(line))
+    (tmp_path / "sandbox" / "imported").touch()
+    for _ in range(2):
+        assert list(dropped_files.import_all()) == [
+            "sandbox day.txt: the file cannot be moved: File exists",
+            "sandbox next.txt: the file cannot be moved: File exists",
+        ]
+        assert (tmp_path / "scb" / "imported" / "day.csv").exists()
+        assert BankTransaction.objects.count() == 3
+    (tmp_path / "sandbox" / "imported").unlink()
+    assert jobs.run(NightlyJob.IMPORT_STATEMENTS, NOON) == 0
+    assert len(list((tmp_path / "sandbox" / "imported").iterdir())) == 2
+
+
+def test_folder_of_a_bank_that_cannot_be_read_is_reported(tmp_path: Path, settings: Settings) -> None:
+    open_shop_with_biller("Somtam House")
+    settings.STATEMENTS_DIR = str(tmp_path)
+    (tmp_path / "sandbox").touch()
+    assert list(dropped_files.import_all()) == ["sandbox: the folder cannot be read: Not a directory"]
 
 
 @pytest.mark.usefixtures("at_noon")

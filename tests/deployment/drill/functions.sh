@@ -28,6 +28,14 @@ releases() {
   service /metrics | sed -n 's/^thaiqr_processes{version="\(.*\)"} .*/\1/p'
 }
 
+wait_until_file() {
+  for _ in $(seq 240); do
+    if test -e "$1"; then return; fi
+    sleep 0.5
+  done
+  test -e "$1"
+}
+
 # The payments that succeeded, as the database has them.
 payments() {
   runuser -u postgres -- psql -At thaiqr -c "SELECT count(*) FROM payments_payment WHERE status = 'succeeded'"
