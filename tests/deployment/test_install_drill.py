@@ -168,8 +168,8 @@ echo "found: check: $(thaiqr-admin check | tail -1)"
 def restore() -> str:
     """A backup, a payment, a point in time, a payment that is lost, and the way back."""
     (setup,) = steps("restore", "Set up backups")
-    stop, database, start, *_ = steps("restore", "Restore")
-    assert POINT in database.code
+    stop, to_the_end, to_a_point, start, *_ = steps("restore", "Restore")
+    assert POINT in to_a_point.code
     before = f"""\
 {setup.timed}
 {Step("A full backup", "systemctl start backup-thaiqr@full").timed}
@@ -192,5 +192,26 @@ thaiqr-admin manage resume_transfers --reason "The drill"
 service /metrics | grep "^thaiqr_safe_mode 0"
 {Step("A payment after the restore", "first_payment > /dev/null").timed}
 """
-    code = Step("Restore to a point in time", database.code.replace(POINT, "$POINT")).timed
-    return before + stop.code + code + after
+    code = Step(to_a_point.title, to_a_point.code.replace(POINT, "$POINT")).timed
+    return before + stop.code + code + after + on_a_new_machine(stop, to_the_end, start)
+
+
+def on_a_new_machine(stop: Step, to_the_end: Step, start: Step) -> str:
+    """Debian made an empty cluster, Redis is empty, and the configuration of the backups is there."""
+    return f"""\
+KEPT=$(payments)
+archive
+{stop.code}
+systemctl stop postgresql@15-main
+pg_dropcluster 15 main && pg_createcluster 15 main
+cp deploy/pgbackrest/postgresql.conf /etc/postgresql/15/main/conf.d/thaiqr-backup.conf
+systemctl start postgresql@15-main
+redis-cli flushall
+{to_the_end.timed}
+wait_until_writable
+test "$(payments)" = "$KEPT"
+{start.code}
+wait_until_ready
+service /metrics | grep "^thaiqr_safe_mode 1"
+thaiqr-admin manage audit
+"""
