@@ -23,7 +23,7 @@ from core.broker import RABBITMQ_PORTS
 from core.postgres import replica, sessions
 from core.sentinel import SentinelUrl, is_sentinel
 from core.server_urls import TLS_OPTIONS, ServerUrl
-from operations import resealing
+from operations import database_roles, resealing
 from transfers import safe_mode
 
 MAX_TTL_HOURS = 8784
@@ -302,6 +302,18 @@ def database_sessions(app_configs: Any, databases: Any = None, **kwargs: Any) ->
     except DatabaseError:  # `durable_database` reports it
         return []
     return [] if problem is None else [_error(70, *problem)]
+
+
+@register(Tags.database)
+def database_rights(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Without the rights of the application every request would fail."""
+    if databases is None:
+        return []
+    try:
+        problem = database_roles.find_problem()
+    except DatabaseError:  # `durable_database` reports it
+        return []
+    return [] if problem is None else [_error(74, *problem)]
 
 
 @register(Tags.database)

@@ -30,6 +30,9 @@ HIDDEN_TABLES = {
 }
 
 
+HOW_TO_CREATE = f"CREATE ROLE {APPLICATION} NOLOGIN; CREATE ROLE {REPORTS} NOLOGIN;"
+
+
 class RolesMissing(Exception):
     """The roles do not exist, and this user may not create roles."""
 
@@ -108,10 +111,26 @@ def owner_functions() -> list[str]:
         return [name for (name,) in cursor.fetchall()]
 
 
-def grant_if_roles_exist() -> None:
-    """What `migrate` does for new tables."""
-    if _existing() == {APPLICATION, REPORTS}:
-        grant()
+def exist() -> bool:
+    return _existing() == {APPLICATION, REPORTS}
+
+
+def find_problem() -> tuple[str, str] | None:
+    """Which rights of the application this session lacks, and what to do. None before there are tables."""
+    ours = tables().keys() & {*_models(), "django_migrations"}
+    needed = [(table, right) for table in ours for right in application_privileges(table)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT current_user, array_agg(name || ': ' || a_right ORDER BY name, a_right)
+               FROM unnest(%s::text[], %s::text[]) needed (name, a_right)
+               WHERE NOT has_table_privilege(format('public.%%I', name), a_right)""",
+            [[table for table, _ in needed], [right for _, right in needed]],
+        )
+        user, missing = cursor.fetchone()
+    if not missing:
+        return None
+    advice = f"As a superuser: GRANT {APPLICATION} TO {user}; then run `thaiqr-server migrate` again."
+    return f"{user} lacks {len(missing)} rights to tables, such as {missing[0]}", advice
 
 
 def _existing() -> set[str]:

@@ -34,6 +34,7 @@ def create(server_url: str) -> str:
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {NAME}")
     url = server_url.rpartition("/")[0] + "/" + NAME
+    service_url(url)  # the tables of the dump have grants to its groups
     dump = DUMP_FOLDER / f"{_digest()}.sql"
     if not dump.exists():
         _migrate(url)

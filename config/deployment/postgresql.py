@@ -6,7 +6,6 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from psycopg.errors import InsufficientPrivilege
 
 from config.checks import is_local
 from config.deployment import clocks
@@ -15,16 +14,12 @@ from config.env import NO_DATABASE
 from core import clock
 from core.postgres import replica, sessions
 from core.postgres.roles import APPLICATION
-from operations import health, heartbeats, resealing
+from operations import database_roles, health, heartbeats, resealing
 
 OLDEST_MAJOR = 15
 UNLIMITED = -1
 MOST_LAG_BYTES = 16_000_000
 CONNECT_ADVICE = "Check DATABASE_URL, that the server runs, and that pg_hba.conf lets this machine in."
-MEMBER_ADVICE = (
-    f"Let the role of DATABASE_URL be a member of {APPLICATION}, then run `thaiqr-server manage "
-    "database_roles`."
-)
 _SERVER_SQL = """
 SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version'),
        current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'),
@@ -74,9 +69,7 @@ def findings(connections_needed: int) -> list[Finding]:
             *_of_database(),
         ]
     except DatabaseError as error:
-        is_refused = isinstance(error.__cause__, InsufficientPrivilege)
-        advice = MEMBER_ADVICE if is_refused else CONNECT_ADVICE
-        return [problem("PostgreSQL", str(error).strip().partition("\n")[0], advice)]
+        return [problem("PostgreSQL", str(error).strip().partition("\n")[0], CONNECT_ADVICE)]
 
 
 def of_server(server: Server, connections_needed: int) -> list[Finding]:
@@ -170,8 +163,11 @@ def encryption(server: Server, host: str) -> Finding:
 
 
 def _of_database() -> list[Finding]:
-    """Sessions, tables, and then what needs tables: the keys, and who works."""
-    found = [_sessions(), *migrations(MigrationExecutor(connection))]
+    """Sessions, rights, tables, and then what needs tables: the keys, and who works."""
+    rights = _rights()
+    if rights.level == Level.PROBLEM:
+        return [_sessions(), rights]
+    found = [_sessions(), rights, *migrations(MigrationExecutor(connection))]
     if found[-1].level == Level.PROBLEM:
         return found
     return [*found, _keys(), heartbeats_of(heartbeats.silent(now=clock.now()))]
@@ -182,6 +178,13 @@ def _sessions() -> Finding:
     if found:
         return problem("PostgreSQL sessions", *found)
     return ok("PostgreSQL sessions", "time-outs are set, the time zone is UTC")
+
+
+def _rights() -> Finding:
+    found = database_roles.find_problem()
+    if found:
+        return problem("PostgreSQL rights", *found)
+    return ok("PostgreSQL rights", "to all tables, as the service needs them")
 
 
 def _keys() -> Finding:

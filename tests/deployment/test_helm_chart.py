@@ -151,8 +151,9 @@ def test_missing_address_is_refused() -> None:
     assert "settings.ALLOWED_HOSTS is missing" in done.stderr or "settings.BASE_URL is missing" in done.stderr
 
 
-def test_only_the_migration_gets_the_owner_of_the_tables() -> None:
-    for name, pod in helm.pods(NATIONAL).items():
+@each_values
+def test_only_the_migration_gets_the_owner_of_the_tables(values: Path) -> None:
+    for name, pod in helm.pods(values).items():
         secrets = {each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each}
         assert ("thaiqr-owner" in secrets) == (name == "migrate")
 

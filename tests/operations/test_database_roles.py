@@ -127,6 +127,16 @@ def test_grants_are_the_same_when_they_are_repeated() -> None:
     assert grants() == before
 
 
+def test_member_lacks_nothing_and_another_role_is_named_with_what_it_lacks() -> None:
+    with acting_as(APPLICATION):
+        assert database_roles.find_problem() is None
+    with acting_as(REPORTS):
+        found = database_roles.find_problem()
+    assert found is not None
+    assert found[0].startswith(f"{REPORTS} lacks ")
+    assert f"GRANT {APPLICATION} TO {REPORTS}" in found[1]
+
+
 def test_printed_sql_is_what_the_command_runs() -> None:
     printed = call_command("database_roles", "--print", stdout=StringIO())
     assert f'GRANT SELECT, INSERT ON "ledger_entry" TO {APPLICATION}' in printed

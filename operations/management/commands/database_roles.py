@@ -22,8 +22,7 @@ class Command(BaseCommand):
             database_roles.create()
         except database_roles.RolesMissing:
             raise CommandError(
-                "This user may not create roles. As a superuser: "
-                f"CREATE ROLE {APPLICATION} NOLOGIN; CREATE ROLE {REPORTS} NOLOGIN;"
+                f"This user may not create roles. As a superuser: {database_roles.HOW_TO_CREATE}"
             ) from None
         database_roles.grant()
         count = len(database_roles.tables())

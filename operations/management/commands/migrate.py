@@ -3,7 +3,8 @@
 - It waits for a lock for two seconds only: what comes after it in the queue of the lock waits as long. Then
   it gives up its place, and tries again after a pause.
 - Two that run at once take turns.
-- New tables get their grants.
+- New tables get their grants. With an owner (MIGRATION_DATABASE_URL) the service works as another role, so
+  without roles to grant to nothing is migrated.
 - Its statements have no time limit, because an index of a large table takes minutes.
 """
 
@@ -12,11 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 
 from core.partitions import GIVES_WAY
+from core.postgres.roles import APPLICATION, REPORTS
 from operations import database_roles
 
 LOCK_SECONDS = 2
@@ -38,9 +41,12 @@ class Command(migrate.Command):
         for number in range(1, TRIES + 1):
             try:
                 with self._alone(connection):
+                    if options["plan"] or options["check_unapplied"]:
+                        return super().handle(*args, **options)
+                    self._prepare_roles()
                     shown = super().handle(*args, **options)
-                    if not (options["plan"] or options["check_unapplied"]):
-                        database_roles.grant_if_roles_exist()
+                    if database_roles.exist():
+                        database_roles.grant()
                     return shown
             except OperationalError as error:
                 if not isinstance(error.__cause__, GIVES_WAY):
@@ -48,6 +54,24 @@ class Command(migrate.Command):
                 self.stderr.write(f"Somebody uses a table that changes. Try {number} of {TRIES} ended.")
                 time.sleep(PAUSE_SECONDS)
         raise CommandError("A table was used all the time. Run migrate again when less is going on.")
+
+    def _prepare_roles(self) -> None:
+        if database_roles.exist():
+            return
+        if not settings.MIGRATION_DATABASE_URL:
+            self.stderr.write(
+                f"No rights are granted, because the roles {APPLICATION} and {REPORTS} do not exist. "
+                "Only the owner of the tables can work. `thaiqr-server manage database_roles` makes them."
+            )
+            return
+        try:
+            database_roles.create()
+        except database_roles.RolesMissing:
+            raise CommandError(
+                "Nothing is changed. The service would have no rights: the roles "
+                f"{APPLICATION} and {REPORTS} do not exist. As a superuser: {database_roles.HOW_TO_CREATE} "
+                f"GRANT {APPLICATION} TO (the login of DATABASE_URL); then run migrate again."
+            ) from None
 
     @contextmanager
     def _alone(self, connection: Any) -> Iterator[None]:
