@@ -80,9 +80,9 @@ migrations: $(VENV)/.dev ## Make the migrations that models ask for
 	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --skip-checks
 
 lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
-	$(UV) pip compile $(COMPILE) pyproject.toml --group run -o requirements/run.lock
-	$(UV) pip compile $(COMPILE) pyproject.toml -c requirements/run.lock -o requirements/production.lock
-	$(UV) pip compile $(COMPILE) pyproject.toml --group dev -c requirements/run.lock -o requirements/dev.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group run -o requirements/run.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras -c requirements/run.lock -o requirements/production.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group dev -c requirements/run.lock -o requirements/dev.lock
 	echo hatchling | $(UV) pip compile $(COMPILE) - -c requirements/dev.lock -o requirements/build.lock
 	echo uv | $(UV) pip compile $(COMPILE) - -o requirements/uv.lock
 

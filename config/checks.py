@@ -108,8 +108,8 @@ class SettingRule:
 
 
 OPTIONAL_PACKAGES = [
-    (93, "OTEL_EXPORTER_OTLP_ENDPOINT", "opentelemetry", "'thai-qr-payments[otel]'"),
-    (94, "SENTRY_DSN", "sentry_sdk", "'thai-qr-payments[sentry]'"),
+    (93, "OTEL_EXPORTER_OTLP_ENDPOINT", "opentelemetry", "opentelemetry-exporter-otlp-proto-http"),
+    (94, "SENTRY_DSN", "sentry_sdk", "sentry-sdk"),
 ]
 SETTING_RULES = [
     SettingRule(6, "RATE_LIMIT", lambda n: n >= 0, "is negative",
@@ -207,8 +207,9 @@ def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 @register(SETTINGS_TAG)
 def optional_packages(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """The packages of an extra that a setting needs."""
+    hint = "Install the packages of requirements/production.lock."
     return [
-        _error(number, f"{name} needs a package that is not installed.", f"pip install {package}")
+        _error(number, f"{name} needs {package}, which is not installed.", hint)
         for number, name, module, package in OPTIONAL_PACKAGES
         if getattr(settings, name) and find_spec(module) is None
     ]

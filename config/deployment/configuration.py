@@ -11,6 +11,7 @@ def findings() -> list[Finding]:
     errors = [
         *checks.required_settings(None),
         *checks.valid_settings(None),
+        *checks.optional_packages(None),
         *checks.encrypted_backends(None),
     ]
     found = [_problem(error) for error in errors] or [ok("settings", "complete and valid")]

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 from packaging.markers import Marker
@@ -27,7 +28,8 @@ def pinned(lock: str) -> dict[str, str]:
 
 def test_production_lock_has_every_dependency_in_a_version_that_pyproject_allows() -> None:
     locked = pinned("production")
-    for text in PROJECT["project"]["dependencies"]:
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    for text in chain(PROJECT["project"]["dependencies"], *extras):
         wanted = Requirement(text)
         assert wanted.specifier.contains(locked[canonicalize_name(wanted.name)]), text
 

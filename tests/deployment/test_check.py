@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -104,6 +105,32 @@ def test_debug_open_metrics_and_short_secrets_are_reported(settings: Settings) -
     assert one(found, "DEBUG").level == Level.PROBLEM
     assert one(found, "MONITORING_TOKEN").level == Level.WARNING
     assert "IDEMPOTENCY_KEYS" in one(found, "settings").found
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "module", "package"),
+    [
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "http://127.0.0.1:4318",
+            "opentelemetry",
+            "opentelemetry-exporter-otlp",
+        ),
+        ("SENTRY_DSN", "http://key@127.0.0.1:9000/1", "sentry_sdk", "sentry-sdk"),
+    ],
+)
+def test_package_that_a_setting_needs_is_named_if_it_is_missing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, value: str, module: str, package: str
+) -> None:
+    setattr(settings, name, value)
+    assert one(configuration.findings(), "settings").level == Level.OK
+    monkeypatch.setitem(sys.modules, module, None)
+    found = one(configuration.findings(), "settings")
+    assert found.level == Level.PROBLEM
+    assert f"{name} needs {package}" in found.found
+    assert "production.lock" in found.advice
+    setattr(settings, name, "")
+    assert one(configuration.findings(), "settings").level == Level.OK
 
 
 # --- PostgreSQL ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import requests
 
 from tests.deployment.installation import Installation
 from tests.stack import ROOT
+from tests.webhook_receiver import Receiver, running_receiver
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,12 @@ def test_wheel_built_from_the_sdist_has_the_same_files(dist: Path, wheel: Path, 
 def test_installed_service_takes_payments_and_shows_its_pages(installed: Installation) -> None:
     created = installed.run("manage", "create_merchant", "--name", "Somtam House", "--mode", "test", "--json")
     key = {"Authorization": f"Bearer {json.loads(created.stdout)['secret_key']}"}
-    with installed.running("web"), installed.running("worker"), installed.running("beat"):
+    with (
+        running_receiver() as collector,
+        installed.running("web", **reporting_to(collector)),
+        installed.running("worker", **reporting_to(collector)),
+        installed.running("beat"),
+    ):
         installed.wait_for("/readyz")  # the database has its tables, and a worker serves each queue
         body = {"amount": 150_000, "currency": "THB"}
         code = requests.post(f"{installed.base_url}/v1/qr-codes", json=body, headers=key, timeout=60).json()
@@ -79,7 +85,14 @@ def test_installed_service_takes_payments_and_shows_its_pages(installed: Install
             assert response.status_code == 200, path
             assert response.headers["Content-Type"].startswith(content), path
             assert expected in response.text, path
+        collector.wait_for(lambda found: any(each.path == "/v1/traces" for each in found))
     assert list(installed.home.iterdir()) == []  # no process writes into its folder
+
+
+def reporting_to(collector: Receiver) -> dict[str, str]:
+    """Traces and error reports. The lock file has the packages that they need."""
+    sentry = f"http://key@127.0.0.1:{collector.port}/1"
+    return {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url(""), "SENTRY_DSN": sentry}
 
 
 def test_help_names_each_command_and_its_program(installed: Installation) -> None:
