@@ -38,12 +38,12 @@ def findings() -> list[Finding]:
 
 
 def sentinel_findings(url: str) -> list[Finding]:
-    """How many Sentinels answer, and whether the primary has a replica. None without Sentinel."""
+    """How many Sentinels answer, and whether a replica can take over. None without Sentinel."""
     if not is_sentinel(url):
         return []
     found = SentinelUrl.parse(url)
-    known = [_state(sentinel, found.name) for sentinel in found.sentinels(SECONDS).sentinels]
-    states = [state for state in known if isinstance(state, dict)]
+    known = [_replicas(sentinel, found.name) for sentinel in found.sentinels(SECONDS).sentinels]
+    states = [replicas for replicas in known if isinstance(replicas, list)]
     if not states:
         reason = f"none tells the primary {found.name}: {known[0]}"
         return [problem("Sentinel", reason, "Check that they run, their TLS and password, and the name.")]
@@ -51,20 +51,26 @@ def sentinel_findings(url: str) -> list[Finding]:
     if len(states) < len(known) or len(known) < FEWEST_SENTINELS:
         advice = "Run three on three machines: two must agree on a fail-over."
         return [warning("Sentinel", shown, advice)]
-    if not states[0]["num-slaves"]:
-        return [warning("Sentinel", "the primary has no replica", "Nothing can take over: start a replica.")]
+    if not any(_is_ready(replica) for replicas in states for replica in replicas):
+        advice = "Nothing can take over: start a replica, and look whether it follows the primary."
+        return [warning("Sentinel", "no replica of the primary is up", advice)]
     return [ok("Sentinel", shown)]
 
 
-def _state(sentinel: Redis, name: str) -> dict[str, Any] | str:
-    """What it knows of the primary, or why it does not tell."""
+def _replicas(sentinel: Redis, name: str) -> list[dict[str, Any]] | str:
+    """What it knows of the primary's replicas, also of dead ones, or why it does not tell."""
     try:
-        state: Any = sentinel.sentinel_master(name)
+        replicas: Any = sentinel.sentinel_slaves(name)
     except (RedisError, OSError) as error:
         return str(error) or type(error).__name__
     finally:
         sentinel.close()
-    return dict(state)
+    return list(replicas)
+
+
+def _is_ready(replica: dict[str, Any]) -> bool:
+    is_down = replica["is_sdown"] or replica["is_odown"] or replica["is_disconnected"]
+    return not is_down and replica["master-link-status"] == "ok"
 
 
 def version(info: dict[str, Any]) -> Finding:

@@ -59,9 +59,18 @@ def test_service_goes_on_by_itself_when_the_primary_is_killed(
     lives.wait_until_all_are_told()
 
 
+def test_check_does_not_count_a_dead_replica(stack: Stack, valkeys: Sentinels) -> None:
+    primary = valkeys.primary()
+    (replica,) = {valkeys.first, valkeys.second} - {primary}
+    valkeys.kill(replica)
+    wait_until(lambda: sentinel_level(valkeys) == Level.WARNING, PATIENCE)
+    (found,) = redis_server.sentinel_findings(valkeys.url)
+    assert found.found == "no replica of the primary is up"
+    valkeys.start_server(replica, f"replicaof 127.0.0.1 {primary}\n")
+    wait_until(lambda: sentinel_level(valkeys) == Level.OK, PATIENCE)
+
+
 def test_check_says_how_many_sentinels_answer(stack: Stack, valkeys: Sentinels) -> None:
-    # The former primary comes back as the replica.
-    valkeys.start_server(valkeys.first, f"replicaof 127.0.0.1 {valkeys.second}\n")
     wait_until(lambda: sentinel_level(valkeys) == Level.OK, PATIENCE)
     valkeys.kill(valkeys.sentinels[0])
     (found,) = redis_server.sentinel_findings(valkeys.url)
