@@ -6,14 +6,18 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
 
 from config.devstack import ports
 from tests.stack import ROOT, STOP_SECONDS, wait_until
 
 SITE = "localhost"
+# The only address that may read the metrics.
+PROMETHEUS = "127.0.0.2"
 NGINX_FRAME = """\
 daemon off;
 pid {folder}/nginx.pid;
@@ -40,6 +44,13 @@ def program(name: str) -> str:
     return found
 
 
+class FromPrometheus(HTTPAdapter):
+    """Sends requests from the address of Prometheus."""
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options, source_address=(PROMETHEUS, 0))
+
+
 def certificate(folder: Path) -> None:
     """Write `fullchain.pem` and `privkey.pem` of localhost."""
     files = ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]
@@ -63,6 +74,7 @@ def nginx(folder: Path, web_port: int) -> Iterator[str]:
         "/etc/letsencrypt/live/pay.example.com": str(folder),
         "pay.example.com": SITE,
         "allow 127.0.0.1;": "",
+        "allow 192.0.2.10;": f"allow {PROMETHEUS};",
     }.items():
         assert sample in text, sample
         text = text.replace(sample, ours)
@@ -87,6 +99,7 @@ def caddy(folder: Path, web_port: int) -> Iterator[str]:
     )
     environ = {
         "HOME": str(folder), "SITE": SITE, "WEB": f"127.0.0.1:{web_port}", "STAFF_NETWORKS": "192.0.2.0/24",
+        "PROMETHEUS_NETWORKS": f"{PROMETHEUS}/32",
     }  # fmt: skip
     command = [found, "run", "--config", f"{folder}/Caddyfile", "--adapter", "caddyfile"]
     with _running(command, folder, https, **environ) as url:

@@ -41,7 +41,7 @@ COMMAND = re.compile(r"(?:^|[|&;{]|\$\()[ \t]*([a-z/][^ \n;)]*)", re.M)
 # Of Debian itself, and of the packages that the guide installs.
 PROGRAMS = {
     "apt-get", "cd", "chmod", "chown", "cp", "diff", "echo", "install", "ln", "mkdir", "printf", "rm",
-    "runuser", "systemctl", "tar", "true", "useradd",
+    "runuser", "sed", "systemctl", "tar", "true", "useradd",
     "certbot", "docker", "nginx", "openssl", "patronictl", "python3", "update-ca-certificates",
     "thaiqr-admin", "thaiqr-server", "/opt/thai-qr-payments/$VERSION/bin/pip",
 }  # fmt: skip

@@ -150,5 +150,9 @@ def test_console_and_metrics_are_closed_to_strangers_and_web_sees_their_address(
         assert {path: status(path) for path in closed} == dict.fromkeys(closed, 403)
         assert status("/v1/balance") == 200
         assert status("/docs") == 200
+        with requests.Session() as prometheus:
+            prometheus.mount(url, proxies.FromPrometheus())
+            metrics = prometheus.get(f"{url}/metrics", verify=str(tmp_path / "fullchain.pem"), timeout=60)
+            assert "thaiqr_database_up 1" in metrics.text
     lines = [json.loads(line) for line in installed.log.read_text().splitlines() if '"access"' in line]
-    assert lines[-1]["address"] == "127.0.0.1"
+    assert [line["address"] for line in lines[-2:]] == ["127.0.0.1", proxies.PROMETHEUS]

@@ -43,6 +43,12 @@ def test_promtool_accepts_the_rules() -> None:
 
 
 @needs_promtool
+def test_promtool_accepts_the_configuration() -> None:
+    """Without --syntax-only it looks for the file of the token."""
+    assert "is valid" in promtool("check", "config", "--syntax-only", "prometheus.yml")
+
+
+@needs_promtool
 @pytest.mark.slow
 def test_each_alert_fires_on_its_series_and_not_before() -> None:
     tested = [case["alertname"] for each in cases() for case in each["alert_rule_test"]]
