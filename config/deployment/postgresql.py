@@ -1,4 +1,4 @@
-"""PostgreSQL: durability, version, rights, TLS, sessions, connections, tables and keys."""
+"""PostgreSQL: durability, archive, version, rights, TLS, sessions, connections, tables and keys."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,15 @@ from config.deployment.findings import Finding, Level, ok, problem, warning
 from config.env import NO_DATABASE
 from core import clock
 from core.postgres import replica, sessions
+from core.postgres.archiver import Archiver
 from core.postgres.roles import APPLICATION
 from operations import database_roles, health, heartbeats, resealing
 
 OLDEST_MAJOR = 15
 UNLIMITED = -1
 MOST_LAG_BYTES = 16_000_000
+# Providers archive at least every five minutes, and our configuration each minute.
+MOST_ARCHIVE_AGE_SECONDS = 900
 CONNECT_ADVICE = "Check DATABASE_URL, that the server runs, and that pg_hba.conf lets this machine in."
 _SERVER_SQL = """
 SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version'),
@@ -65,6 +68,7 @@ def findings(connections_needed: int) -> list[Finding]:
             *of_server(server, connections_needed),
             encryption(server, connection.settings_dict["HOST"]),
             clocks.compare("clock of PostgreSQL", health.clock_difference()),
+            archive(Archiver.read()),
             *_replica(),
             *_of_database(),
         ]
@@ -113,6 +117,23 @@ def _standby(server: Server) -> list[Finding]:
         advice = "Start a standby (`patronictl list`), or remove SYNCHRONOUS_STANDBY."
         return [problem(name, "commits wait for no standby: a fail-over loses the last payments", advice)]
     return [ok(name, f"commits wait for {names}")]
+
+
+def archive(archiver: Archiver) -> Finding:
+    """Whether a backup can be restored to a point in time."""
+    name, minutes = "PostgreSQL archive", f"{archiver.age_seconds / 60:.0f} minutes"
+    if not archiver.is_on:
+        advice = "Set up backups (docs/restore.md). A provider may archive in a way of its own: ask it."
+        return warning(name, "off: no restore to a point in time", advice)
+    if archiver.is_failing:
+        advice = (
+            "Read the log of PostgreSQL, then run `pgbackrest --stanza=thaiqr check`, or ask the provider."
+        )
+        return problem(name, f"fails; nothing archived for {minutes}", advice)
+    if archiver.age_seconds > MOST_ARCHIVE_AGE_SECONDS:
+        advice = "Set archive_timeout = 60s. If it is set, archive_command hangs: read the log of PostgreSQL."
+        return problem(name, f"nothing archived for {minutes}", advice)
+    return ok(name, f"archived {minutes} ago")
 
 
 def _replica() -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Metrics of the service itself: clocks, connections, processes, audit trail, request log."""
+"""Metrics of the service itself: clocks, connections, archive, processes, audit trail, request log."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 from audit_trail.models import AuditRecord, UnchainedRecord
 from core import admin_lists, rows
 from core.postgres import replica
+from core.postgres.archiver import Archiver
 from operations import health, heartbeats
 from operations.metrics.families import (
     Labels,
@@ -44,6 +45,7 @@ def read(now: datetime) -> Iterator[Metric]:
     yield gauge("safe_mode", "1 while no money is sent, such as after a restore.", float(safe_mode.is_on()))
     yield from _connections()
     yield from _replica()
+    yield _archive()
     yield from _processes()
     yield _silent_parts(now)
     yield from _unchained_records(now)
@@ -69,6 +71,13 @@ def _replica() -> Iterator[Metric]:
     yield labelled_gauges(
         "replica_lag_bytes", "Log of the primary that the replica has not replayed.", (), lag
     )
+
+
+def _archive() -> Metric:
+    """No value if the server does not archive by `archive_mode`."""
+    archiver = Archiver.read()
+    ages: dict[Labels, float] = {(): archiver.age_seconds} if archiver.is_on else {}
+    return labelled_gauges("wal_archive_age_seconds", "Time since PostgreSQL last archived WAL.", (), ages)
 
 
 def _processes() -> Iterator[Metric]:

@@ -39,6 +39,7 @@ from config.deployment.findings import Finding, Level
 from config.devstack import ports
 from config.devstack.postgres import Cluster
 from core import broker
+from core.postgres.archiver import Archiver
 from tests.deployment.installation import Installation
 from tests.stack import wait_until
 
@@ -150,6 +151,7 @@ def test_superuser_and_unsafe_writes_of_the_test_server_are_reported() -> None:
     assert one(found, "PostgreSQL fsync").level == Level.OK
     assert one(found, "PostgreSQL full_page_writes").level == Level.PROBLEM
     assert one(found, "PostgreSQL synchronous_commit").level == Level.PROBLEM
+    assert one(found, "PostgreSQL archive").level == Level.WARNING
     assert "app is a superuser" in one(found, "PostgreSQL role").found
     assert one(found, "PostgreSQL connections").level == Level.PROBLEM
     assert one(found, "tables").level == Level.OK
@@ -193,6 +195,19 @@ def test_standby_for_which_no_commit_waits_is_reported(
     assert [each.level for each in found] == ([] if level is None else [level])
 
 
+@pytest.mark.parametrize(
+    ("archiver", "level"),
+    [
+        (Archiver(is_on=True, age_seconds=59, is_failing=False), Level.OK),
+        (Archiver(is_on=False, age_seconds=59, is_failing=False), Level.WARNING),
+        (Archiver(is_on=True, age_seconds=59, is_failing=True), Level.PROBLEM),
+        (Archiver(is_on=True, age_seconds=901, is_failing=False), Level.PROBLEM),
+    ],
+)
+def test_wal_that_is_not_archived_is_reported(archiver: Archiver, level: Level) -> None:
+    assert postgresql.archive(archiver).level == level
+
+
 @pytest.mark.django_db
 def test_missing_and_newer_migrations_are_reported() -> None:
     executor = MigrationExecutor(connection)
@@ -208,14 +223,19 @@ def test_missing_and_newer_migrations_are_reported() -> None:
 
 @pytest.fixture(scope="module")
 def unsafe_database() -> Iterator[str]:
-    """An empty database of a PostgreSQL with fsync off and few connections."""
-    options = ["-c", "fsync=off", "-c", "max_connections=20"]
+    """An empty database of a PostgreSQL with fsync off and few connections, which cannot archive its log."""
+    archive = ["-c", "archive_mode=on", "-c", "archive_command=false"]
+    options = ["-c", "fsync=off", "-c", "max_connections=20", *archive]
     with tempfile.TemporaryDirectory(prefix="unsafe-") as folder:
         Path(folder).chmod(0o711)  # PostgreSQL does not run as root
         cluster = Cluster(Path(folder), ports.pick(), secrets.token_hex(), options)
         server = cluster.prepare().spawn()
         try:
             wait_until(cluster.is_ready, 120)
+            with psycopg.connect(cluster.url, autocommit=True) as link:
+                link.execute("SELECT pg_switch_wal()")
+                failed = "SELECT failed_count > 0 FROM pg_stat_archiver"
+                wait_until(lambda: link.execute(failed).fetchone() == (True,), 120)
             yield cluster.url
         finally:
             server.send_signal(signal.SIGINT)
@@ -232,6 +252,7 @@ def test_database_with_fsync_off_and_without_tables_is_reported(
     found = [Finding(**each) for each in json.loads(done.stdout)["findings"]]
     assert done.returncode == 1
     assert one(found, "PostgreSQL fsync").found == "off: a crash of the machine loses payments"
+    assert one(found, "PostgreSQL archive").found == "fails; nothing archived for 0 minutes"
     assert "migrations are missing" in one(found, "tables").found
     assert "17 allowed, 113 needed at most" in one(found, "PostgreSQL connections").found
 

@@ -121,6 +121,7 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "notifications_unconfirmed": "gauge",
         "replica_up": "gauge",
         "replica_lag_bytes": "gauge",
+        "wal_archive_age_seconds": "gauge",
         "bank_transactions_not_matched": "gauge",
         "bank_transactions_unconfirmed": "gauge",
         "bank_transaction_exceptions": "gauge",

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import requests
 
+from operations.metrics.families import PREFIX
 from tests.flows.conftest import ShopClient
 from tests.stack import Stack, wait_until
 
@@ -109,7 +110,13 @@ class LostMachine:
     # --- staff
 
     def is_in_safe_mode(self) -> bool:
-        return "thaiqr_safe_mode 1.0" in requests.get(f"{self.stack.base_url}/metrics", timeout=60).text
+        return self.metric("safe_mode") == 1
+
+    def metric(self, name: str) -> float:
+        """The value of this metric without labels."""
+        text = requests.get(f"{self.stack.base_url}/metrics", timeout=60).text
+        (value,) = [line.split()[1] for line in text.splitlines() if line.startswith(f"{PREFIX}{name} ")]
+        return float(value)
 
     def record_lost(self, withdrawal_id: str, amount: int) -> str:
         return self.stack.manage(

@@ -46,6 +46,7 @@ def test_machine_is_lost_and_restored_to_a_point_in_time(
         kept = shop.withdraw(50_000)
         shop.wait_for(kept)
         point = server.archive()
+        assert 0 <= shop.metric("wal_archive_age_seconds") < 60
         after = shop.receive(70_000, reference="ORDER-70")
         lost = shop.withdraw(120_000)
         shop.wait_for(lost)
