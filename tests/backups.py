@@ -1,6 +1,7 @@
 """A PostgreSQL with backups by pgBackRest and the configuration that we ship, to lose and restore it."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -93,6 +94,22 @@ class BackedUpServer:
     def pgbackrest(self, *arguments: str) -> None:
         self._run("pgbackrest", *arguments)
 
+    def verify(self) -> "subprocess.CompletedProcess[str]":
+        """Verify what is stored, as the unit does after each backup."""
+        unit = (SHIPPED / "backup-thaiqr@.service").read_text().replace("\\\n", "")
+        (line,) = [line for line in unit.splitlines() if line.startswith("ExecStartPost=")]
+        command = shlex.split(line.removeprefix("ExecStartPost=").replace("$$", "$"))
+        return self._call(*command)
+
+    def damage(self) -> None:
+        """Change one byte of the backups."""
+        largest = max(self.archived.glob("backup/*/*/bundle/*"), key=lambda path: path.stat().st_size)
+        with largest.open("r+b") as file:
+            file.seek(largest.stat().st_size // 2)
+            (byte,) = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 0xFF]))
+
     def archive(self) -> datetime:
         """Wait until all WAL so far is archived; return the server's time before that."""
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -136,7 +153,11 @@ class BackedUpServer:
             self.process.wait()
 
     def _run(self, *command: str | Path) -> None:
-        done = subprocess.run(
+        done = self._call(*command)
+        assert done.returncode == 0, done.stdout
+
+    def _call(self, *command: str | Path) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
             command,
             env=self.environ,
             check=False,
@@ -145,7 +166,6 @@ class BackedUpServer:
             text=True,
             **self._as_account(),
         )
-        assert done.returncode == 0, done.stdout
 
     def _as_account(self) -> dict[str, Any]:
         if self.account is None:

@@ -87,6 +87,16 @@ def test_machine_is_lost_and_restored_to_a_point_in_time(
         request.node.add_report_section("call", "times", times)
 
 
+def test_damaged_backup_is_found_after_the_next_one(server: BackedUpServer) -> None:
+    server.pgbackrest("--type=full", "backup")
+    verified = server.verify()
+    assert verified.returncode == 0, verified.stdout
+    server.damage()
+    verified = server.verify()
+    assert verified.returncode == 1
+    assert "checksum invalid: 1" in verified.stdout
+
+
 def attach(stack: Stack, shop: LostMachine, lost_code: dict[str, object]) -> None:
     """The shop makes the code of the lost order again, and staff attach the money to it."""
     again = shop.client.qr_code(amount=lost_code["amount"], reference="ORDER-70")
