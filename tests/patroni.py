@@ -71,6 +71,13 @@ class Node:
         state = self.state()
         return state.get("state") == "running" and bool(state.get("sync_standby"))
 
+    def stop(self) -> None:
+        """End Patroni, which stops its PostgreSQL and gives its lock away."""
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(STOP_SECONDS)
+        self.process = None
+
     def kill(self) -> None:
         """Kill Patroni and all processes of PostgreSQL, as if the machine lost its power."""
         if self.process is None:
@@ -104,15 +111,15 @@ class Cluster:
     def urls(self) -> dict[str, str]:
         """The addresses of the database for its owner and for the service; libpq looks for the primary."""
         return {
-            "DATABASE_URL": self._url(SERVICE_ROLE, *self.nodes),
-            "MIGRATION_DATABASE_URL": self._url("app", *self.nodes),
+            "DATABASE_URL": self.url_of(SERVICE_ROLE, *self.nodes),
+            "MIGRATION_DATABASE_URL": self.url_of("app", *self.nodes),
         }
 
     @property
     def owner_url(self) -> str:
         return self.urls["MIGRATION_DATABASE_URL"] + "?target_session_attrs=read-write"
 
-    def _url(self, role: str, *nodes: Node, database: str = DATABASE) -> str:
+    def url_of(self, role: str, *nodes: Node, database: str = DATABASE) -> str:
         addresses = ",".join(f"{LOOPBACK}:{node.port}" for node in nodes)
         return f"postgresql://{role}:{SECRET}@{addresses}/{database}"
 
@@ -124,9 +131,11 @@ class Cluster:
             wait_until(first.is_primary, START_SECONDS)
             for node in others:
                 self.start(node)
-            with psycopg.connect(self._url("app", first, database="postgres"), autocommit=True) as connection:
+            with psycopg.connect(
+                self.url_of("app", first, database="postgres"), autocommit=True
+            ) as connection:
                 connection.execute(f"CREATE DATABASE {DATABASE}")
-            make_service_role(self._url("app", first), SECRET)
+            make_service_role(self.url_of("app", first), SECRET)
             self._ending = self._ending.pop_all()
         return self
 
@@ -170,7 +179,10 @@ class Cluster:
             "pgpass": str(self.folder / f"{node.name}.pgpass"),
             "authentication": authentication,
             "parameters": {"password_encryption": "scram-sha-256", "log_min_messages": "fatal", **plain},
-            "pg_hba": [f"host {name} all 127.0.0.1/32 scram-sha-256" for name in ("all", "replication")],
+            "pg_hba": [
+                "local all all trust",
+                *(f"host {name} all 127.0.0.1/32 scram-sha-256" for name in ("all", "replication")),
+            ],
         }
         postgresql = shipped["postgresql"] | postgresql
         return shipped | {

@@ -41,7 +41,7 @@ COMMAND = re.compile(r"(?:^|[|&;{]|\$\()[ \t]*([a-z/][^ \n;)]*)", re.M)
 # Of Debian itself, and of the packages that the guide installs.
 PROGRAMS = {
     "apt-get", "cd", "chmod", "chown", "cp", "diff", "echo", "install", "ln", "mkdir", "printf", "rm",
-    "runuser", "sed", "systemctl", "tar", "true", "useradd",
+    "runuser", "sed", "systemctl", "tar", "true", "useradd", "until", "do", "sleep", "done", "grep",
     "certbot", "docker", "nginx", "openssl", "patronictl", "python3", "update-ca-certificates",
     "thaiqr-admin", "thaiqr-server", "/opt/thai-qr-payments/$VERSION/bin/pip",
 }  # fmt: skip
@@ -141,3 +141,11 @@ def test_guide_installs_the_version_of_the_project_and_then_another_one() -> Non
     versions = re.findall(r"^ *VERSION=(\S+)", PAGE_FILES["operations"].read_text(), re.M)
     built, installed, released, earlier = versions
     assert built == installed == earlier == VERSION != released
+
+
+def test_backups_with_patroni_are_of_its_folder() -> None:
+    patroni = yaml.safe_load((ROOT / "deploy" / "patroni" / "patroni.yml").read_text())
+    folder = patroni["postgresql"]["data_dir"]
+    guide = commands_of(PAGE_FILES["restore"])
+    assert f"s,^pg1-path=.*,pg1-path={folder}," in guide
+    assert set(re.findall(r"--pgdata=(\S+)|rm -rf (\S+)", guide)) == {(folder, ""), ("", folder)}
