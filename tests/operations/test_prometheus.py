@@ -49,7 +49,8 @@ def configuration(folder: Path, live_server: LiveServer) -> Path:
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(RULES)]
     del config["alerting"]
-    (scrape,) = config["scrape_configs"]
+    scrape, _ = config["scrape_configs"]
+    config["scrape_configs"] = [scrape]
     scrape["static_configs"] = [{"targets": [live_server.url.removeprefix("http://")]}]
     scrape["authorization"] = {"credentials_file": str(folder / "token")}
     path = folder / "prometheus.yml"
