@@ -33,13 +33,17 @@ def prometheus(live_server: LiveServer, settings: Settings, tmp_path: Path) -> I
         pytest.skip("prometheus is missing: apt install prometheus")
     settings.MONITORING_TOKEN = TOKEN
     listens_at = f"127.0.0.1:{ports.pick()}"
+    url = f"http://{listens_at}"
     files = [f"--config.file={configuration(tmp_path, live_server)}", f"--storage.tsdb.path={tmp_path}/data"]
     with (tmp_path / "prometheus.log").open("w") as log:
         command = [program, *files, f"--web.listen-address={listens_at}"]
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    yield f"http://{listens_at}/api/v1"
-    process.terminate()
-    process.wait(STOP_SECONDS)
+    try:
+        wait_until(lambda: is_ready(url), START_SECONDS)
+        yield f"{url}/api/v1"
+    finally:
+        process.terminate()
+        process.wait(STOP_SECONDS)
 
 
 def configuration(folder: Path, live_server: LiveServer) -> Path:
@@ -58,11 +62,15 @@ def configuration(folder: Path, live_server: LiveServer) -> Path:
     return path
 
 
-def read(url: str) -> Any:
+def is_ready(url: str) -> bool:
     try:
-        return requests.get(url, timeout=10).json().get("data", {})
+        return requests.get(f"{url}/-/ready", timeout=10).ok
     except requests.ConnectionError:
-        return {}  # it starts
+        return False
+
+
+def read(url: str) -> Any:
+    return requests.get(url, timeout=10).json()["data"]
 
 
 def test_prometheus_alerts_about_wrong_books_and_a_job_that_never_ran(
@@ -75,7 +83,7 @@ def test_prometheus_alerts_about_wrong_books_and_a_job_that_never_ran(
     settings.NIGHTLY_JOBS = {"audit": time(0), "reconcile": time(0)}
 
     def alerts() -> set[tuple[str, str, str]]:
-        found = [(each["state"], each["labels"]) for each in read(f"{prometheus}/alerts").get("alerts", [])]
+        found = [(each["state"], each["labels"]) for each in read(f"{prometheus}/alerts")["alerts"]]
         return {
             (labels["alertname"], labels["nightly_job"], state)
             for state, labels in found
