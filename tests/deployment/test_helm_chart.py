@@ -212,6 +212,25 @@ def test_sandbox_bank_reaches_the_service_by_its_ingress() -> None:
     assert judge(done.stdout).returncode == 0
 
 
+def test_worker_of_the_import_has_the_files_and_web_says_that_it_runs() -> None:
+    done = helm.render(SMALL, more=('statementsClaim="files"',))
+    assert judge(done.stdout).returncode == 0
+    pods = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]
+        for each in yaml.safe_load_all(done.stdout)
+        if each and each["kind"] == "Deployment"
+    }
+    assert {helm.variables(pod["containers"][0])["STATEMENTS_DIR"] for pod in pods.values()} == {
+        "/statements"
+    }
+    claims = {
+        name for name, pod in pods.items() if any("persistentVolumeClaim" in each for each in pod["volumes"])
+    }
+    assert claims == {"pay-default"}
+    mounts = pods["pay-default"]["containers"][0]["volumeMounts"]
+    assert {"name": "statements", "mountPath": "/statements"} in mounts
+
+
 def test_pods_reach_the_sandbox_bank_for_test_cards() -> None:
     done = helm.render(SMALL, more=("sandboxBank.enabled=true",))
     found = {

@@ -52,6 +52,11 @@ capabilities: {drop: [ALL]}
 - name: {{ $name }}
   value: {{ include "thaiqr.text" $value | quote }}
 {{- end }}
+{{- /* Only the worker of "default" has the folder. The others tell by the setting that its job runs. */ -}}
+{{- if .root.Values.statementsClaim }}
+- name: STATEMENTS_DIR
+  value: /statements
+{{- end }}
 {{- if .root.Values.sandboxBank.enabled }}
 - name: SANDBOX_ACQUIRER_URL
   value: http://{{ .root.Release.Name }}-sandbox:{{ include "thaiqr.acquirerPort" . }}
