@@ -13,6 +13,7 @@ from tests.stack import ROOT
 
 UNITS = ROOT / "deploy" / "systemd"
 BACKUPS = ROOT / "deploy" / "pgbackrest"
+PATRONI = ROOT / "deploy" / "patroni"
 PROGRAM = "/opt/thai-qr-payments/current/bin/thaiqr-server"
 NAMES = sorted(path.name for path in UNITS.glob("*.service"))
 BACKUP = "backup-thaiqr@full.service"
@@ -33,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed (on Debian: apt install systemd)")
     folder = tmp_path_factory.mktemp("root")
-    for units in (UNITS, BACKUPS):
+    for units in (UNITS, BACKUPS, PATRONI):
         shutil.copytree(units, folder / "etc" / "systemd" / "system", dirs_exist_ok=True)
     for name in TARGETS:
         target = folder / "usr" / "lib" / "systemd" / "system" / f"{name}.target"
