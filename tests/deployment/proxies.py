@@ -18,6 +18,8 @@ from tests.stack import ROOT, STOP_SECONDS, wait_until
 SITE = "localhost"
 # The only address that may read the metrics.
 PROMETHEUS = "127.0.0.2"
+# As a comment, for those who have one.
+OTHER_PROXY = "# set_real_ip_from 192.0.2.20;\n# real_ip_header"
 NGINX_FRAME = """\
 daemon off;
 pid {folder}/nginx.pid;
@@ -60,8 +62,11 @@ def certificate(folder: Path) -> None:
 
 
 @contextmanager
-def nginx(folder: Path, web_port: int) -> Iterator[str]:
-    """nginx with the sample file, whose addresses and certificate are replaced. Yields its https URL."""
+def nginx(folder: Path, web_port: int, *, behind: str = "") -> Iterator[str]:
+    """nginx with the sample file, whose addresses and certificate are replaced. Yields its https URL.
+
+    `behind` is the address of another proxy.
+    """
     found, http, https = program("nginx"), ports.pick(), ports.pick()
     certificate(folder)
     text = (ROOT / "deploy" / "nginx" / "thaiqr.conf").read_text()
@@ -75,6 +80,7 @@ def nginx(folder: Path, web_port: int) -> Iterator[str]:
         "pay.example.com": SITE,
         "allow 127.0.0.1;": "",
         "allow 192.0.2.10;": f"allow {PROMETHEUS};",
+        **({OTHER_PROXY: f"set_real_ip_from {behind};\nreal_ip_header"} if behind else {}),
     }.items():
         assert sample in text, sample
         text = text.replace(sample, ours)

@@ -1,4 +1,4 @@
-"""The sample file of nginx lets no client take all of web."""
+"""The sample file of nginx lets no client fill the queue of web without end."""
 
 import ssl
 import threading
@@ -55,19 +55,21 @@ def web() -> Iterator[SlowWeb]:
             server.shutdown()
 
 
+@pytest.mark.parametrize("other_proxy", ["", "127.0.0.3"])
 def test_nginx_refuses_a_client_with_too_many_requests_at_once_and_serves_another(
-    web: SlowWeb, tmp_path: Path
+    web: SlowWeb, tmp_path: Path, other_proxy: str
 ) -> None:
     with ExitStack() as stack:
-        port = urlsplit(stack.enter_context(proxies.nginx(tmp_path, web.server_address[1]))).port
+        nginx = proxies.nginx(tmp_path, web.server_address[1], behind=other_proxy)
+        port = urlsplit(stack.enter_context(nginx)).port
         trusted = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
 
         def send(path: str, address: str) -> HTTPSConnection:
             made = HTTPSConnection(
-                proxies.SITE, port, timeout=60, context=trusted, source_address=(address, 0)
+                proxies.SITE, port, timeout=60, context=trusted, source_address=(other_proxy or address, 0)
             )
             stack.callback(made.close)
-            made.request("GET", path)
+            made.request("GET", path, headers={"X-Forwarded-For": address})
             return made
 
         def status(path: str, address: str) -> int:
