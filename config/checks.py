@@ -307,14 +307,14 @@ def database_sessions(app_configs: Any, databases: Any = None, **kwargs: Any) ->
 
 @register(Tags.database)
 def database_rights(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """Without the rights of the application every request would fail."""
+    """A login without the rights of the application would fail every request. See `MissingRights`."""
     if databases is None:
         return []
     try:
-        problem = database_roles.find_problem()
+        missing = database_roles.find_missing()
     except DatabaseError:  # `durable_database` reports it
         return []
-    return [] if problem is None else [_error(74, *problem)]
+    return [_error(74, missing.found, missing.advice)] if missing and missing.includes_reading else []
 
 
 @register(Tags.database)

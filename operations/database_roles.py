@@ -7,6 +7,7 @@ trigger always refuses is not granted. So a new table needs no list, and a rule 
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from django.apps import apps
 from django.db import connection, transaction
@@ -16,6 +17,8 @@ from core import triggers
 from core.postgres.roles import APPLICATION, REPORTS
 from core.triggers import Refuse
 
+PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE")
+MIGRATIONS = "django_migrations"  # Django's table, which has no model
 # A trigger of these types has a condition of its own.
 CONDITIONAL = (triggers.ReadOnly, triggers.Transitions)
 # Reports see no column that proves or opens anything. `core.vault` names sealed columns by their suffix.
@@ -37,13 +40,22 @@ class RolesMissing(Exception):
     """The roles do not exist, and this user may not create roles."""
 
 
+@dataclass(frozen=True)
+class MissingRights:
+    found: str
+    advice: str
+    # A login without the rights of the application cannot read. One that reads but cannot write a table may
+    # run another release than the one that gave the rights.
+    includes_reading: bool
+
+
 def application_privileges(table: str) -> list[str]:
     """What the application may do to a table. It reads those without a model, such as views."""
     model = _models().get(table)
     if model is None:
         return ["SELECT"]
     refused = {str(part) for rule in _refusals(model) for part in str(rule.operation).split(" OR ")}
-    return [each for each in ("SELECT", "INSERT", "UPDATE", "DELETE") if each not in refused]
+    return [each for each in PRIVILEGES if each not in refused]
 
 
 def report_columns(table: str, columns: list[str]) -> list[str]:
@@ -73,6 +85,7 @@ def grant() -> None:
 
 def statements() -> Iterator[str]:
     """The SQL of all grants."""
+    kept = _rights_of_other_releases()  # read before anything is revoked
     yield f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {APPLICATION}, {REPORTS}"
     yield f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {APPLICATION}, {REPORTS}"
     yield f"GRANT USAGE ON SCHEMA public TO {APPLICATION}, {REPORTS}"
@@ -80,7 +93,8 @@ def statements() -> Iterator[str]:
     for function in owner_functions():
         yield f"GRANT EXECUTE ON FUNCTION {function} TO {APPLICATION}"
     for table, columns in tables().items():
-        yield f'GRANT {", ".join(application_privileges(table))} ON "{table}" TO {APPLICATION}'
+        privileges = kept.get(table) or application_privileges(table)
+        yield f'GRANT {", ".join(privileges)} ON "{table}" TO {APPLICATION}'
         if readable := report_columns(table, columns):
             quoted = ", ".join(f'"{each}"' for each in readable)
             yield f'GRANT SELECT ({quoted}) ON "{table}" TO {REPORTS}'
@@ -115,22 +129,38 @@ def exist() -> bool:
     return _existing() == {APPLICATION, REPORTS}
 
 
-def find_problem() -> tuple[str, str] | None:
+def find_missing() -> MissingRights | None:
     """Which rights of the application this session lacks, and what to do. None before there are tables."""
-    ours = tables().keys() & {*_models(), "django_migrations"}
+    ours = tables().keys() & {*_models(), MIGRATIONS}
     needed = [(table, right) for table in ours for right in application_privileges(table)]
     with connection.cursor() as cursor:
         cursor.execute(
-            """SELECT current_user, array_agg(name || ': ' || a_right ORDER BY name, a_right)
+            """SELECT current_user, array_agg(name || ': ' || a_right ORDER BY name, a_right),
+                   bool_or(a_right = 'SELECT')
                FROM unnest(%s::text[], %s::text[]) needed (name, a_right)
                WHERE NOT has_table_privilege(format('public.%%I', name), a_right)""",
             [[table for table, _ in needed], [right for _, right in needed]],
         )
-        user, missing = cursor.fetchone()
+        user, missing, includes_reading = cursor.fetchone()
     if not missing:
         return None
     advice = f"As a superuser: GRANT {APPLICATION} TO {user}; then run `thaiqr-server migrate` again."
-    return f"{user} lacks {len(missing)} rights to tables, such as {missing[0]}", advice
+    found = f"{user} lacks {len(missing)} rights to tables, such as {missing[0]}"
+    return MissingRights(found, advice, includes_reading)
+
+
+def _rights_of_other_releases() -> dict[str, list[str]]:
+    """What the application may do to tables without a model here. A release with the model may still run."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT relname, array_agg(privilege_type ORDER BY privilege_type)
+               FROM pg_class, aclexplode(relacl)
+               WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+                   AND relname <> ALL(%s) AND grantee = to_regrole(%s) AND privilege_type = ANY(%s)
+               GROUP BY relname""",
+            [[*_models(), MIGRATIONS], APPLICATION, list(PRIVILEGES)],
+        )
+        return dict(cursor.fetchall())
 
 
 def _existing() -> set[str]:

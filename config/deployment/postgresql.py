@@ -185,10 +185,10 @@ def encryption(server: Server, host: str) -> Finding:
 
 def _of_database() -> list[Finding]:
     """Sessions, rights, tables, and then what needs tables: the keys, and who works."""
-    rights = _rights()
-    if rights.level == Level.PROBLEM:
-        return [_sessions(), rights]
-    found = [_sessions(), rights, *migrations(MigrationExecutor(connection))]
+    of_tables = rights()
+    if of_tables.level == Level.PROBLEM:
+        return [_sessions(), of_tables]
+    found = [_sessions(), of_tables, *migrations(MigrationExecutor(connection))]
     if found[-1].level == Level.PROBLEM:
         return found
     return [*found, _keys(), heartbeats_of(heartbeats.silent(now=clock.now()))]
@@ -201,10 +201,11 @@ def _sessions() -> Finding:
     return ok("PostgreSQL sessions", "time-outs are set, the time zone is UTC")
 
 
-def _rights() -> Finding:
-    found = database_roles.find_problem()
-    if found:
-        return problem("PostgreSQL rights", *found)
+def rights() -> Finding:
+    missing = database_roles.find_missing()
+    if missing:
+        report = problem if missing.includes_reading else warning
+        return report("PostgreSQL rights", missing.found, missing.advice)
     return ok("PostgreSQL rights", "to all tables, as the service needs them")
 
 

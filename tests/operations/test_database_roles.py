@@ -8,6 +8,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
+from config import checks
+from config.deployment import postgresql
+from config.deployment.findings import Level
 from core.postgres.roles import APPLICATION, REPORTS
 from operations import database_roles
 from tests.sqlstates import NOT_ALLOWED, sqlstate
@@ -51,12 +54,18 @@ def acting_as(role: str) -> Iterator[None]:
 
 def tables_without(privilege: str) -> set[str]:
     """The tables of which the application lacks a privilege, apart from those that it only reads."""
+    return {table for table in database_roles.tables() if not may(privilege, table)} - READ_ONLY
+
+
+def may(privilege: str, table: str) -> bool:
     with connection.cursor() as cursor:
-        found = {}
-        for table in database_roles.tables():
-            cursor.execute("SELECT has_table_privilege(%s, %s, %s)", [APPLICATION, table, privilege])
-            (found[table],) = cursor.fetchone()
-    return {table for table, is_granted in found.items() if not is_granted} - READ_ONLY
+        cursor.execute("SELECT has_table_privilege(%s, %s, %s)", [APPLICATION, table, privilege])
+        return bool(cursor.fetchone()[0])
+
+
+def execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 def test_application_can_neither_update_nor_delete_rows_that_are_only_added() -> None:
@@ -127,14 +136,41 @@ def test_grants_are_the_same_when_they_are_repeated() -> None:
     assert grants() == before
 
 
+def refusals() -> list[str]:
+    """Why no process starts."""
+    return [str(error.msg) for error in checks.database_rights(None, databases=["default"])]
+
+
 def test_member_lacks_nothing_and_another_role_is_named_with_what_it_lacks() -> None:
     with acting_as(APPLICATION):
-        assert database_roles.find_problem() is None
+        assert (database_roles.find_missing(), refusals()) == (None, [])
     with acting_as(REPORTS):
-        found = database_roles.find_problem()
-    assert found is not None
-    assert found[0].startswith(f"{REPORTS} lacks ")
-    assert f"GRANT {APPLICATION} TO {REPORTS}" in found[1]
+        missing, refused = database_roles.find_missing(), refusals()
+    assert missing is not None
+    assert missing.found.startswith(f"{REPORTS} lacks ")
+    assert f"GRANT {APPLICATION} TO {REPORTS}" in missing.advice
+    assert refused == [missing.found]
+
+
+def test_missing_right_to_write_is_a_warning_and_processes_start() -> None:
+    execute(f"REVOKE INSERT ON ledger_entry FROM {APPLICATION}")
+    with acting_as(APPLICATION):
+        rights = postgresql.rights()
+        assert (rights.level, refusals()) == (Level.WARNING, [])
+    assert rights.found == f"{APPLICATION} lacks 1 rights to tables, such as ledger_entry: INSERT"
+
+
+def test_tables_of_another_release_keep_their_rights() -> None:
+    execute("CREATE TABLE of_the_old_release (id int)")
+    execute("CREATE TABLE of_nobody (id int)")
+    execute(f"GRANT SELECT, INSERT, TRUNCATE ON of_the_old_release TO {APPLICATION}")
+    execute(f"GRANT INSERT ON django_migrations, reconciliation_open_exceptions TO {APPLICATION}")
+    database_roles.grant()
+    without_insert = {*READ_ONLY, "of_nobody"}
+    assert {each for each in database_roles.tables() if not may("INSERT", each)} == without_insert
+    assert not [each for each in database_roles.tables() if not may("SELECT", each)]
+    assert not may("UPDATE", "of_the_old_release")
+    assert not may("TRUNCATE", "of_the_old_release")
 
 
 def test_printed_sql_is_what_the_command_runs() -> None:
