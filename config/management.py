@@ -2,11 +2,12 @@
 
 import os
 import sys
+from typing import Any
 
 from django.core.management import execute_from_command_line
 from django.db import OperationalError
 
-from config.env import OWNER_URL, env
+from config.env import OWNER_URL, database_url, env, read_variable
 from core import request_context
 from core.postgres.availability import is_unavailable
 
@@ -20,8 +21,8 @@ def run(program: str, *arguments: str) -> None:
     # Standard output holds the answer of a command, such as a key as JSON.
     os.environ.setdefault("LOG_STREAM", "stderr")
     command = arguments[0] if arguments else "help"
-    if command in OWNER_COMMANDS and (owner_url := env.str(OWNER_URL, "")):
-        env.ENVIRON["DATABASE_URL"] = owner_url
+    if command in OWNER_COMMANDS and env.str(OWNER_URL, ""):
+        _become_owner()
     request_context.begin(actor=f"command:{command}")
     try:
         execute_from_command_line([program, *arguments])
@@ -30,3 +31,18 @@ def run(program: str, *arguments: str) -> None:
             raise  # such as a lock that took too long: its traceback helps
         reason = str(error).partition("\n")[0]
         sys.exit(f"The database does not answer: {reason}\nIf it is that of `make run`, start it first.")
+
+
+def _become_owner() -> None:
+    """Work at the address of the owner. A service that works as the owner too has no owner beside it."""
+    owner_url = env.str(OWNER_URL)
+    if _login(OWNER_URL) == _login("DATABASE_URL"):
+        env.ENVIRON[OWNER_URL] = ""
+    env.ENVIRON["DATABASE_URL"] = owner_url
+
+
+def _login(name: str) -> str | None:
+    """The user in an address, None without one. An invalid address is for `config.checks`."""
+    address: dict[str, Any] = read_variable(name, database_url, {})
+    user: str | None = address.get("USER")
+    return user

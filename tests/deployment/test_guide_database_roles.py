@@ -64,6 +64,10 @@ def test_service_of_the_kubernetes_guide_has_its_rights(
         without_groups = service.run("migrate", is_checked=False, MIGRATION_DATABASE_URL=owner)
         assert without_groups.returncode == 1
         assert "Nothing is changed. The service would have no rights" in without_groups.stderr
+        alone = service.run(
+            "migrate", DATABASE_URL=owner, MIGRATION_DATABASE_URL=owner + "?connect_timeout=9"
+        )
+        assert "No rights are granted" in alone.stderr  # the service is the owner, so it needs none
         for each in groups:
             admin.execute(each.encode())
         service.run("migrate", MIGRATION_DATABASE_URL=owner)

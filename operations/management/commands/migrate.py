@@ -3,8 +3,8 @@
 - It waits for a lock for two seconds only: what comes after it in the queue of the lock waits as long. Then
   it gives up its place, and tries again after a pause.
 - Two that run at once take turns.
-- New tables get their grants. With an owner (MIGRATION_DATABASE_URL) the service works as another role, so
-  without roles to grant to nothing is migrated.
+- New tables get their grants. If the owner (MIGRATION_DATABASE_URL) is another login than that of the
+  service, nothing is migrated without roles to grant to. `config.management` compares them.
 - Its statements have no time limit, because an index of a large table takes minutes.
 """
 
