@@ -153,6 +153,11 @@ class Transfer(StateMachine):
             ),
             models.Index(fields=["created_at"], condition=IS_OPEN, name="transfer_open_oldest"),
             models.Index(fields=["-created_at"], name="transfer_newest_first"),
+            models.Index(
+                fields=["-submitted_at"],
+                condition=Q(submitted_at__isnull=False),
+                name="transfer_last_submitted",
+            ),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="transfer_of_charge"),
             models.Index(
                 fields=["bank_reference"], condition=~Q(bank_reference=""), name="transfer_by_bank_reference"

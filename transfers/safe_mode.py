@@ -72,6 +72,20 @@ _WRITE_IDENTITY = f"""
 """  # noqa: S608  # no values
 
 
+class _Patience:
+    """Since when this process cannot ask Redis about a standby that took over."""
+
+    SECONDS = 60
+    since: datetime | None = None
+
+    def lasts(self, now: datetime) -> bool:
+        self.since = self.since or now
+        return (now - self.since).total_seconds() < self.SECONDS
+
+
+_patience = _Patience()
+
+
 class NotInSafeMode(Exception):
     """Money is sent as usual: there is nothing to resume."""
 
@@ -114,10 +128,11 @@ def is_on() -> bool:
     return state.is_open or state.cause is not None
 
 
-def check(*, now: datetime) -> bool:
+def check(*, now: datetime, is_patient: bool = True) -> bool:
     """Begin safe mode if this database was restored. Returns whether safe mode is on.
 
-    Each process calls it at its start, beat every 5 s, and each run of transfers.
+    Each process calls it at its start, beat every 5 s, and each run of transfers. is_patient: give Redis a
+    minute if it does not answer after a standby took over. It may just have lost its primary, too.
     """
     state = _read()
     if state.is_open:
@@ -125,20 +140,23 @@ def check(*, now: datetime) -> bool:
     if state.is_new:
         sent_orders.complete(_accept())
         return False
-    installation = str(state.installation)
-    missing = sent_orders.missing_here(installation)
-    cause = state.cause
-    is_promotion = cause == SafeModeCause.NEW_TIMELINE and settings.SYNCHRONOUS_STANDBY
-    if is_promotion and missing == [] and sent_orders.was_complete(installation):
-        log.warning("a standby took over and has every sent order: money is sent as before")
-        sent_orders.complete(_accept())
-        return False
+    installation, cause = str(state.installation), state.cause
+    found = sent_orders.compare(installation)
+    missing = found.missing if found else []
+    if cause == SafeModeCause.NEW_TIMELINE and settings.SYNCHRONOUS_STANDBY:
+        if found is None and is_patient and _patience.lasts(now):
+            return True
+        if found and found.is_complete and not missing:
+            log.warning("a standby took over and has every sent order: money is sent as before")
+            sent_orders.complete(_accept())
+            return False
     if cause is None and missing:
         cause = SafeModeCause.LOST_ORDERS
     if cause is None:
+        _patience.since = None
         sent_orders.complete(installation)
         return False
-    _begin(cause, missing or [], now=now)
+    _begin(cause, missing, now=now)
     return True
 
 
@@ -160,7 +178,7 @@ def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> Saf
 
     Raises NotInSafeMode, OrdersNotInquired.
     """
-    if not check(now=now):
+    if not check(now=now, is_patient=False):
         raise NotInSafeMode
     with transaction.atomic():
         period = SafeMode.objects.select_for_update().filter(ended_at=None).first()

@@ -1,86 +1,84 @@
 """The ids of the last sent orders, in Redis: a record outside of the database, to compare it with.
 
-A copy of a disk that is put back has nothing inside by which it can be told from the original. This list
+A copy of a disk that is put back has nothing inside by which it can be told from the original. This record
 shows it: it has orders that the database does not have. Redis may lose it, or not answer while an order is
 sent; then it is completed from the database.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from redis import Redis
 
-from core import redis
+from core import clock, redis
 from transfers.models import DatabaseMark, Transfer
 
-KEPT = 200
-# Fewer than KEPT: an order that waited for approval is noted long after it was made, and must stay.
-COMPARED = 100
-# Until when a list counts as complete after it was compared. Longer than a standby needs to take over, and
+KEPT = 100
+# How long the record counts as complete after it was compared. Longer than a standby needs to take over, and
 # shorter than a person needs to restore a backup.
-COMPLETE_SECONDS = 300
-# The list is never empty, so that an empty one means that Redis lost it.
+COMPLETE_SECONDS = 120
+# The record is never empty, so that an empty one means that Redis lost it.
 START = "-"
+
+
+class Comparison(NamedTuple):
+    """The noted orders that this database has not submitted, and whether Redis had each sent order lately."""
+
+    missing: list[str]
+    is_complete: bool
 
 
 def note(order_id: str) -> None:
     """Add an order that is about to be sent: after the commit that submitted it, before the call."""
     installation = DatabaseMark.objects.values_list("installation", flat=True).first()
     if installation is not None:
-        _push(str(installation), [order_id])
+        redis.try_call(lambda client: _add(client, str(installation), {order_id: clock.now().timestamp()}))
 
 
-def missing_here(installation: str) -> list[str] | None:
-    """The noted orders that this database has not submitted. None if Redis does not know."""
-    noted = _noted(installation)
-    if not noted:
+def compare(installation: str) -> Comparison | None:
+    """None if Redis does not answer."""
+    found: Any = redis.try_call(lambda client: _read(client, installation))
+    if found is None:
         return None
-    orders = noted - {START}
-    known = Transfer.objects.filter(pk__in=orders, submitted_at__isnull=False)
-    return sorted(orders - set(known.values_list("pk", flat=True)))
+    noted, is_complete = {each.decode() for each in found[0]}, bool(found[1])
+    known = Transfer.objects.filter(pk__in=noted, submitted_at__isnull=False).values_list("pk", flat=True)
+    return Comparison(sorted(noted - {START} - set(known)), bool(noted) and is_complete)
 
 
 def complete(installation: str) -> None:
-    """Add the newest orders of this database that Redis lacks, and note that the list is complete now.
+    """Add the orders that this database sent last, and note that the record is complete now.
 
-    Only for the database that sends the orders: after a restore the list would prove nothing any more.
+    Only for the database that sends the orders: after a restore the record would prove nothing any more.
     """
-    noted = _noted(installation)
-    if noted is None:
-        return
-    sent = Transfer.objects.filter(submitted_at__isnull=False).order_by("-created_at")
-    newest = reversed(sent.values_list("pk", flat=True)[:COMPARED])
-    lacking = [*([] if noted else [START]), *(each for each in newest if each not in noted)]
-    if not lacking or _push(installation, lacking):
-        redis.try_call(lambda client: client.set(_complete_key(installation), 1, ex=COMPLETE_SECONDS))
+    sent = Transfer.objects.filter(submitted_at__isnull=False).order_by("-submitted_at")
+    times = {order_id: at.timestamp() for order_id, at in sent.values_list("pk", "submitted_at")[:KEPT] if at}
+
+    def write(client: Redis) -> None:
+        _add(client, installation, {START: 0.0} | times)
+        client.set(_complete_key(installation), 1, ex=COMPLETE_SECONDS)
+
+    redis.try_call(write)
 
 
-def was_complete(installation: str) -> bool:
-    """Whether the list had each order that was sent, some minutes ago at most."""
-    return bool(redis.try_call(lambda client: client.exists(_complete_key(installation))))
+def _add(client: Redis, installation: str, times: Mapping[str, float]) -> None:
+    """Keep the newest. times: when each order was submitted, in seconds since 1970."""
+    pipeline = client.pipeline()
+    pipeline.zadd(_key(installation), dict(times), gt=True)
+    pipeline.zremrangebyrank(_key(installation), 0, -KEPT - 1)
+    pipeline.execute()
 
 
-def _noted(installation: str) -> set[str] | None:
-    """None if Redis does not answer."""
-    noted: Any = redis.try_call(lambda client: client.lrange(_key(installation), 0, -1))
-    return None if noted is None else {each.decode() for each in noted}
-
-
-def _push(installation: str, order_ids: Sequence[str]) -> bool:
-    """Returns whether Redis has them."""
-
-    def push(client: Redis) -> object:
-        pipeline = client.pipeline()
-        pipeline.lpush(_key(installation), *order_ids)
-        pipeline.ltrim(_key(installation), 0, KEPT - 1)
-        return pipeline.execute()
-
-    return redis.try_call(push) is not None
+def _read(client: Redis, installation: str) -> list[Any]:
+    pipeline = client.pipeline()
+    pipeline.zrange(_key(installation), 0, -1)
+    pipeline.exists(_complete_key(installation))
+    result: list[Any] = pipeline.execute()
+    return result
 
 
 def _key(installation: str) -> str:
-    return f"sent_orders:{installation}"
+    return f"sent_orders:{installation}:by_time"
 
 
 def _complete_key(installation: str) -> str:
-    return f"{_key(installation)}:complete"
+    return f"sent_orders:{installation}:complete"

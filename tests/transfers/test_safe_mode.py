@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -119,29 +120,68 @@ def test_standby_does_not_take_over_if_redis_lost_its_data(
     assert cause() == SafeModeCause.NEW_TIMELINE
 
 
-def test_standby_does_not_take_over_if_nobody_compared_the_list_for_minutes(
+def test_standby_does_not_take_over_if_nobody_compared_the_orders_for_minutes(
     handler: FakeHandler, served_by: Serving, settings: Settings
 ) -> None:
-    """Redis did not answer while the newest order was sent, and came back with the list of before."""
+    """Redis did not answer while the newest order was sent, and came back with the orders of before."""
     settings.SYNCHRONOUS_STANDBY = True
     served_by(sends=[FOUND])
     safe_mode.check(now=clock.now())
     without_redis(settings, partial(send_new_order, handler))
     redis.try_call(lambda client: client.delete(sent_orders._complete_key(installation())))
     lose(Transfer.objects.get())
-    rewrite("UPDATE transfers_databaseidentity SET timeline = -1")
-    assert sent_orders.missing_here(installation()) == []
+    move_to_a_new_timeline()
+    assert sent_orders.compare(installation()) == ([], False)
     assert cause() == SafeModeCause.NEW_TIMELINE
 
 
-def test_list_counts_as_complete_for_minutes() -> None:
+def test_standby_waits_a_minute_for_redis(
+    handler: FakeHandler, served_by: Serving, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine is lost with the primaries of PostgreSQL and Redis: the new ones come one after the other."""
+    settings.SYNCHRONOUS_STANDBY = True
+    monkeypatch.setattr(safe_mode, "_patience", safe_mode._Patience())
+    served_by(sends=[FOUND])
+    send_new_order(handler)
+    begin_again()
+    now = clock.now()
+    without_redis(settings, lambda: assert_only_waits(now))
+    assert not safe_mode.check(now=now) and not safe_mode.is_on()
+    move_to_a_new_timeline()
+    without_redis(settings, lambda: assert_only_waits(now))
+    without_redis(settings, lambda: safe_mode.check(now=now + timedelta(minutes=1)))
+    assert SafeMode.objects.get().cause == SafeModeCause.NEW_TIMELINE
+
+
+def assert_only_waits(now: datetime) -> None:
+    assert safe_mode.check(now=now) and safe_mode.is_on()
+    assert not SafeMode.objects.exists()
+
+
+def test_orders_count_as_complete_for_minutes() -> None:
     safe_mode.check(now=clock.now())
-    assert sent_orders.was_complete(installation())
+    assert sent_orders.compare(installation()) == ([], True)
     left: Any = redis.try_call(lambda client: client.ttl(sent_orders._complete_key(installation())))
     assert 0 < left <= sent_orders.COMPLETE_SECONDS
 
 
-def test_order_that_redis_missed_is_added_to_the_list(
+def test_order_that_waited_for_approval_is_among_the_newest(
+    handler: FakeHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was ordered long before those that were sent before it."""
+    monkeypatch.setattr(sent_orders, "KEPT", 1)
+    served_by(sends=[FOUND, FOUND])
+    safe_mode.check(now=clock.now())
+    send_new_order(handler)
+    waited = Transfer.objects.get()
+    send_new_order(handler)
+    rewrite(f"UPDATE transfers_transfer SET submitted_at = now() + interval '1 s' WHERE id = '{waited.id}'")
+    assert not safe_mode.check(now=clock.now())
+    lose(waited)
+    assert found_missing() == [waited.id]
+
+
+def test_order_that_was_sent_without_redis_is_added(
     handler: FakeHandler, served_by: Serving, settings: Settings
 ) -> None:
     served_by(sends=[FOUND])
@@ -150,7 +190,7 @@ def test_order_that_redis_missed_is_added_to_the_list(
     assert not safe_mode.check(now=clock.now())
     transfer = Transfer.objects.get()
     lose(transfer)
-    assert sent_orders.missing_here(installation()) == [transfer.id]
+    assert found_missing() == [transfer.id]
 
 
 def send_new_order(handler: FakeHandler) -> None:
@@ -158,7 +198,17 @@ def send_new_order(handler: FakeHandler) -> None:
     send_due(handler)
 
 
-def without_redis(settings: Settings, run: Callable[[], None]) -> None:
+def move_to_a_new_timeline() -> None:
+    rewrite("UPDATE transfers_databaseidentity SET timeline = -1")
+
+
+def found_missing() -> list[str]:
+    found = sent_orders.compare(installation())
+    assert found is not None
+    return found.missing
+
+
+def without_redis(settings: Settings, run: Callable[[], object]) -> None:
     url, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     run()
     settings.REDIS_URL = url
@@ -207,7 +257,7 @@ def test_list_of_sent_orders_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None
     safe_mode.check(now=clock.now())
     for number in range(5):
         sent_orders.note(f"wd_{number}")
-    assert sent_orders.missing_here(installation()) == ["wd_2", "wd_3", "wd_4"]
+    assert found_missing() == ["wd_2", "wd_3", "wd_4"]
 
 
 @pytest.mark.slow
