@@ -19,6 +19,7 @@ RETRY_PAUSE = 0.1
 TIMEOUT = 20.0
 AMOUNT = 150_000
 PART = 100
+PAGE = 100
 # How often each operation is chosen.
 WEIGHTS = {"poll": 55, "create": 25, "pay": 12, "refund": 4, "withdraw": 2, "read_list": 2}
 BANK_ACCOUNT = {"bank_code": "KBANK", "bank_account": "4051234567", "account_name": "Somtam House"}
@@ -92,12 +93,13 @@ class Shop:
         return answer.json()
 
     def everything(self, kind: str) -> list[dict[str, Any]]:
-        """All payments, refunds, withdrawals or events, the newest first."""
+        """All payments, refunds, withdrawals or events, the newest first. New ones do not shift the pages."""
         rows: list[dict[str, Any]] = []
         while True:
-            page = self.get(f"/v1/{kind}?limit=100&offset={len(rows)}")
-            rows += page[kind]
-            if len(rows) >= page["total"]:
+            after = f"&after={rows[-1][f'{kind[:-1]}_id']}" if rows else ""
+            page = self.get(f"/v1/{kind}?limit={PAGE}{after}")[kind]
+            rows += page
+            if len(page) < PAGE:
                 return rows
 
     def _keep(self, path: str, wanted: dict[str, Any], name: str, kept: list[str]) -> None:

@@ -61,24 +61,32 @@ def bank_orders(cluster: Cluster) -> set[str]:
         return {row[0] for row in connection.execute("SELECT reference FROM sandbox_sandboxorder")}
 
 
+def queued_orders(cluster: Cluster) -> set[str]:
+    """The refunds and withdrawals that are still to be sent."""
+    with psycopg.connect(cluster.owner_url) as connection:
+        return {
+            row[0] for row in connection.execute("SELECT id FROM transfers_transfer WHERE state = 'queued'")
+        }
+
+
 def wait_for_rest(shop: Shop, cluster: Cluster) -> None:
-    """Return when each paid payment succeeded, and each refund and withdrawal that the bank has ended.
+    """Return when each paid payment succeeded, each order was sent, and each that the bank has ended.
 
     An order whose worker ended just before it was sent stays open: only a person may say that the bank will
     never have it. Its money stays reserved.
     """
     deadline = time.monotonic() + REST_SECONDS
-    while waiting := unfinished(shop, bank_orders(cluster)):
+    while waiting := unfinished(shop, queued_orders(cluster) | bank_orders(cluster)):
         assert time.monotonic() < deadline, waiting
         time.sleep(REST_POLL_SECONDS)
 
 
-def unfinished(shop: Shop, at_the_bank: set[str]) -> list[dict[str, Any]]:
+def unfinished(shop: Shop, orders: set[str]) -> list[dict[str, Any]]:
     payments = [each for each in shop.everything("payments") if each["payment_id"] in set(shop.paid)]
     return [
         each
         for each in [*payments, *money_out(shop)]
-        if is_waiting(each) and (each in payments or transfer_id(each) in at_the_bank)
+        if is_waiting(each) and (each in payments or transfer_id(each) in orders)
     ]
 
 
