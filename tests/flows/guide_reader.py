@@ -19,7 +19,8 @@ from tests.stack import ROOT, wait_until
 AS_ROOT = "root"
 BLOCK = re.compile(r"^( *)```(\S*)(?: (\S+))?\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 COMMANDS, OUTPUT = "sh", "output"
-SECONDS = 180
+# Not a measure of speed: a page has up to 20 commands, each starts a process, and the tests share the cores.
+SECONDS = 600
 CURL = Path(__file__).with_name("curl.py")
 # Installing is tested elsewhere, and `make run` too; here a target has to exist.
 INSTALLED = "#!/bin/sh\nexit 0\n"
@@ -104,6 +105,8 @@ class Reader:
                 status = shell.wait(SECONDS)
                 assert status == 0, log.read_text()
                 self._wait_for_output(page, log)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"not done after {SECONDS} s", log.read_text()) from None
             finally:
                 _end_group(shell.pid)  # with what the page started in the background
         return log.read_text()
