@@ -18,6 +18,8 @@ PATIENCE = 240.0
 RETRY_PAUSE = 0.1
 TIMEOUT = 20.0
 AMOUNT = 150_000
+# Longer than a run: money for an expired code waits for a person, and its payment does not succeed.
+EXPIRY_MINUTES = 60
 PART = 100
 PAGE = 100
 # How often each operation is chosen.
@@ -51,7 +53,8 @@ class Shop:
             self.operations += 1
 
     def create(self) -> None:
-        code = self.order("/Thai/v1/qr-codes", {"amount": AMOUNT, "currency": "THB"})
+        wanted = {"amount": AMOUNT, "currency": "THB", "expiry_minutes": EXPIRY_MINUTES}
+        code = self.order("/Thai/v1/qr-codes", wanted)
         self.codes.append(code)
         self.open.append(code)
 
