@@ -145,7 +145,7 @@ def find_missing() -> MissingRights | None:
     if not missing:
         return None
     advice = f"As a superuser: GRANT {APPLICATION} TO {user}; then run `thaiqr-server migrate` again."
-    found = f"{user} lacks {len(missing)} rights to tables, such as {missing[0]}"
+    found = f"{user} lacks rights to tables ({len(missing)}), such as {missing[0]}"
     return MissingRights(found, advice, includes_reading)
 
 

@@ -157,7 +157,7 @@ def test_missing_right_to_write_is_a_warning_and_processes_start() -> None:
     with acting_as(APPLICATION):
         rights = postgresql.rights()
         assert (rights.level, refusals()) == (Level.WARNING, [])
-    assert rights.found == f"{APPLICATION} lacks 1 rights to tables, such as ledger_entry: INSERT"
+    assert rights.found == f"{APPLICATION} lacks rights to tables (1), such as ledger_entry: INSERT"
 
 
 def test_tables_of_another_release_keep_their_rights() -> None:
