@@ -119,9 +119,13 @@ class Cluster:
     def owner_url(self) -> str:
         return self.urls["MIGRATION_DATABASE_URL"] + "?target_session_attrs=read-write"
 
-    def url_of(self, role: str, *nodes: Node, database: str = DATABASE) -> str:
-        addresses = ",".join(f"{LOOPBACK}:{node.port}" for node in nodes)
+    def url_at(self, *server_ports: int, role: str = SERVICE_ROLE, database: str = DATABASE) -> str:
+        """The address of the database at these ports, by default for the service."""
+        addresses = ",".join(f"{LOOPBACK}:{port}" for port in server_ports)
         return f"postgresql://{role}:{SECRET}@{addresses}/{database}"
+
+    def url_of(self, role: str, *nodes: Node, database: str = DATABASE) -> str:
+        return self.url_at(*(node.port for node in nodes), role=role, database=database)
 
     def __enter__(self) -> "Cluster":
         with self._ending:

@@ -1,4 +1,4 @@
-"""An instance whose web, workers and beat reach the database by a real PgBouncer in transaction mode.
+"""An instance whose web, workers and beat reach `DATABASE_URL` by a real PgBouncer in transaction mode.
 
 A version that follows prepared statements does.
 """
@@ -17,7 +17,10 @@ from tests.stack import ROOT, Stack
 
 
 class PooledStack(Stack):
-    """Make it by `on_shared_server`. The owner, who migrates, has a direct connection."""
+    """The owner, who migrates, has a direct connection.
+
+    Make it by `on_shared_server`, or give both `DATABASE_URL` and `MIGRATION_DATABASE_URL`.
+    """
 
     def start(self) -> None:
         self.pooler = ExitStack()

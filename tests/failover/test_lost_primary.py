@@ -1,6 +1,7 @@
 """The primary is killed while shops work: the standby takes over, nothing acknowledged is lost or doubled.
 
-`make failover` runs it with 20,000 operations and five kills. `-rP` prints the times.
+The service finds the primary by itself, or PgBouncer and HAProxy lead to it. `make failover` runs both with
+20,000 operations and five kills. `-rP` prints the times.
 """
 
 import json
@@ -8,15 +9,18 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests import haproxy
 from tests.failover.lives import AMOUNT, REFUND, Lives, lived
 from tests.flows.conftest import ShopClient
 from tests.patroni import Cluster, running_cluster
+from tests.pooled_stack import PooledStack
 from tests.stack import Stack, wait_for_progress, wait_until
 from tests.webhook_receiver import Receiver, running_receiver
 
@@ -37,12 +41,16 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture
-def stack(cluster: Cluster, tmp_path: Path) -> Iterator[Stack]:
-    settings = {"RATE_LIMIT": "0", "SPEEDUP": "20", "SYNCHRONOUS_STANDBY": "1"}
-    with Stack(tmp_path / "data", **settings, **cluster.urls) as running:
-        cluster.wait_for_standby()
-        yield running
+@pytest.fixture(params=[Stack, PooledStack], ids=["direct", "behind PgBouncer and HAProxy"])
+def stack(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> Iterator[Stack]:
+    settings = {"RATE_LIMIT": "0", "SPEEDUP": "20", "SYNCHRONOUS_STANDBY": "1", **cluster.urls}
+    with ExitStack() as proxies:
+        if request.param is PooledStack:
+            port = proxies.enter_context(haproxy.in_front_of(cluster, tmp_path))
+            settings["DATABASE_URL"] = cluster.url_at(port)
+        with request.param(tmp_path / "data", **settings) as running:
+            cluster.wait_for_standby()
+            yield running
 
 
 @pytest.fixture

@@ -1,0 +1,47 @@
+"""HAProxy with the sample of the guide, which leads to the primary of a Patroni cluster."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from apidocs.guide.pages import PAGES
+from config.devstack import ports
+from config.devstack.ports import LOOPBACK
+from tests.flows.guide_reader import blocks
+from tests.patroni import Cluster, find_program
+from tests.stack import wait_until
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+SAMPLE_PORT = "127.0.0.1:5000"
+
+
+@contextmanager
+def in_front_of(cluster: Cluster, folder: Path) -> Iterator[int]:
+    """The port on loopback that leads to the primary."""
+    program, port = find_program("haproxy", "haproxy"), ports.pick()
+    file = folder / "haproxy.cfg"
+    file.write_text(_configuration(cluster, port))
+    running = subprocess.Popen([program, "-q", "-db", "-f", str(file)])
+    try:
+        wait_until(lambda: not ports.is_free(port) or running.poll() is not None, START_SECONDS)
+        assert running.poll() is None, "HAProxy did not start"
+        yield port
+    finally:
+        running.terminate()
+        running.wait(STOP_SECONDS)
+
+
+def _configuration(cluster: Cluster, port: int) -> str:
+    (sample,) = [
+        block.code for block in blocks(PAGES["operations"].file) if block.code.startswith("listen postgresql")
+    ]
+    changes = {SAMPLE_PORT: f"{LOOPBACK}:{port}"}
+    for node in cluster.nodes:
+        theirs = f"server {node.name} {node.name}:5432 check port 8008"
+        changes[theirs] = f"server {node.name} {LOOPBACK}:{node.port} check port {node.api_port}"
+    for theirs, ours in changes.items():
+        assert theirs in sample, (theirs, sample)
+        sample = sample.replace(theirs, ours)
+    return sample
