@@ -2,8 +2,10 @@
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psycopg
 
 from apidocs.guide.pages import PAGES
 from config.devstack import ports
@@ -18,19 +20,33 @@ SAMPLE_PORT = "127.0.0.1:5000"
 
 
 @contextmanager
-def in_front_of(cluster: Cluster, folder: Path) -> Iterator[int]:
-    """The port on loopback that leads to the primary."""
+def in_front_of(cluster: Cluster, folder: Path) -> Iterator[str]:
+    """The address of the database that leads to the primary, for the service."""
     program, port = find_program("haproxy", "haproxy"), ports.pick()
+    url = cluster.url_at(port)
     file = folder / "haproxy.cfg"
     file.write_text(_configuration(cluster, port))
     running = subprocess.Popen([program, "-q", "-db", "-f", str(file)])
     try:
-        wait_until(lambda: not ports.is_free(port) or running.poll() is not None, START_SECONDS)
+        wait_until(lambda: _leads_to_primary(url) or running.poll() is not None, START_SECONDS)
         assert running.poll() is None, "HAProxy did not start"
-        yield port
+        yield url
     finally:
         running.terminate()
         running.wait(STOP_SECONDS)
+
+
+def _leads_to_primary(url: str) -> bool:
+    """Each server gets connections before its first check. They take turns, so two say that one is out."""
+    with suppress(psycopg.OperationalError):
+        return not any(_is_standby(url) for _ in range(2))
+    return False
+
+
+def _is_standby(url: str) -> bool:
+    with psycopg.connect(url, connect_timeout=5) as connection:
+        ((found,),) = connection.execute("SELECT pg_is_in_recovery()").fetchall()
+    return bool(found)
 
 
 def _configuration(cluster: Cluster, port: int) -> str:

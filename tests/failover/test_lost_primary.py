@@ -46,8 +46,7 @@ def stack(request: pytest.FixtureRequest, cluster: Cluster, tmp_path: Path) -> I
     settings = {"RATE_LIMIT": "0", "SPEEDUP": "20", "SYNCHRONOUS_STANDBY": "1", **cluster.urls}
     with ExitStack() as proxies:
         if request.param is PooledStack:
-            port = proxies.enter_context(haproxy.in_front_of(cluster, tmp_path))
-            settings["DATABASE_URL"] = cluster.url_at(port)
+            settings["DATABASE_URL"] = proxies.enter_context(haproxy.in_front_of(cluster, tmp_path))
         with request.param(tmp_path / "data", **settings) as running:
             cluster.wait_for_standby()
             yield running
