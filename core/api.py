@@ -31,6 +31,7 @@ from rest_framework.request import Request
 from core import errors, fields, http, received, strict_json
 from core.logs import LogRateLimit, redact
 from core.middleware import request_id_of
+from core.postgres.availability import is_unavailable
 
 log = logging.getLogger("api")
 MAX_REASON_LENGTH = 200
@@ -158,7 +159,7 @@ def _translate(error: Exception, request: HttpRequest | Request) -> errors.ApiEr
         return error
     if isinstance(error, exceptions.MethodNotAllowed):
         return errors.MethodNotAllowed(method=request.method)
-    if isinstance(error, OperationalError | InterfaceError):
+    if isinstance(error, OperationalError | InterfaceError) or is_unavailable(error):
         return errors.ServiceUnavailable(retry_after=1)
     types = (ours for theirs, ours in _FRAMEWORK_ERRORS if isinstance(error, theirs))
     return next(types, errors.InternalError)()

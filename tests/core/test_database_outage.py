@@ -44,6 +44,17 @@ def test_database_outage_is_503_and_logs_one_line_per_second(shop: Shop, lines: 
     assert not any("error" in line for line in shown)
 
 
+def test_standby_that_a_proxy_leads_to_is_503(shop: Shop, lines: StringIO) -> None:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL transaction_read_only = on")
+        response = shop.post("/v1/qr-codes", {"amount": 10_000, "currency": "THB"})
+        transaction.set_rollback(True)
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
+    assert "The database is away: cannot execute" in lines.getvalue()
+    assert shop.post("/v1/qr-codes", {"amount": 10_000, "currency": "THB"}).status_code == 200
+
+
 def test_second_of_the_log_limit_is_the_second_that_the_line_shows() -> None:
     """A line written at the end of one second and filtered in the next belongs to the first."""
     limit = DatabaseDownFilter()
@@ -72,6 +83,6 @@ def test_rejected_statement_is_not_a_database_outage(db: None) -> None:
     assert not is_unavailable(ValueError())
 
 
-@pytest.mark.parametrize("state", ["57P01", "57P03", "53300", "08006"])
+@pytest.mark.parametrize("state", ["57P01", "57P03", "53300", "08006", "25006"])
 def test_unavailable_sqlstate_counts_as_outage(state: str) -> None:
     assert is_unavailable(psycopg.errors.lookup(state)())
