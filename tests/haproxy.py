@@ -37,7 +37,7 @@ def in_front_of(cluster: Cluster, folder: Path) -> Iterator[str]:
 
 
 def _leads_to_primary(url: str) -> bool:
-    """Each server gets connections before its first check. They take turns, so two say that one is out."""
+    """Before the first check both servers get connections in turn. So two to the primary are enough."""
     with suppress(psycopg.OperationalError):
         return not any(_is_standby(url) for _ in range(2))
     return False
