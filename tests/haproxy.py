@@ -11,8 +11,9 @@ from apidocs.guide.pages import PAGES
 from config.devstack import ports
 from config.devstack.ports import LOOPBACK
 from tests.flows.guide_reader import blocks
-from tests.patroni import Cluster, find_program
+from tests.patroni import Cluster
 from tests.stack import wait_until
+from tests.system_programs import find_program
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

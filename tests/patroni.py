@@ -4,7 +4,6 @@ A primary and a synchronous standby: each commit waits for both. Kill the primar
 """
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 import requests
 import yaml
 
@@ -25,20 +23,13 @@ from config.devstack.processes import wait_for_end
 from tests import system_postgres
 from tests.memory import server_folder
 from tests.stack import ROOT, wait_until
+from tests.system_programs import find_program
 
 SHIPPED = ROOT / "deploy" / "patroni" / "patroni.yml"
 DATABASE = "app"
 SECRET = "only-for-this-test"
 START_SECONDS = 90.0
 STOP_SECONDS = 30.0
-
-
-def find_program(name: str, package: str) -> str:
-    """Its path. Skips the test if it is not installed."""
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed (on Debian: apt install {package})")
-    return found
 
 
 @dataclass

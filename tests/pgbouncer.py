@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -10,22 +9,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 from config.devstack import ports
 from config.devstack.programs import Account
 from tests.stack import wait_until
+from tests.system_programs import find_program
 
-MISSING = "PgBouncer is not installed (on Debian: apt install pgbouncer; .ci/run does it where it may)"
 START_SECONDS = 60.0
 
 
 def program() -> str:
     """The path of PgBouncer. Skips the test if it is not installed."""
-    found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if found is None:
-        pytest.skip(MISSING)
-    return found
+    return find_program("pgbouncer", "pgbouncer")
 
 
 def follows_statements() -> bool:

@@ -1,19 +1,18 @@
 """The sample configurations of nginx and Caddy, run in front of an installation."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import requests
 from requests.adapters import HTTPAdapter
 
 from config.devstack import ports
 from tests.stack import ROOT, STOP_SECONDS, wait_until
+from tests.system_programs import find_program
 
 SITE = "localhost"
 # The only address that may read the metrics.
@@ -38,14 +37,6 @@ http {{
 """
 
 
-def program(name: str) -> str:
-    """The path of a proxy. Skips the test if it is not installed."""
-    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if found is None:
-        pytest.skip(f"{name} is not installed (on Debian: apt install {name}; .ci/run does it where it may)")
-    return found
-
-
 class FromPrometheus(HTTPAdapter):
     """Sends requests from the address of Prometheus."""
 
@@ -67,7 +58,7 @@ def nginx(folder: Path, web_port: int, *, behind: str = "") -> Iterator[str]:
 
     `behind` is the address of another proxy.
     """
-    found, http, https = program("nginx"), ports.pick(), ports.pick()
+    found, http, https = find_program("nginx", "nginx"), ports.pick(), ports.pick()
     certificate(folder)
     text = (ROOT / "deploy" / "nginx" / "thaiqr.conf").read_text()
     for sample, ours in {
@@ -93,7 +84,7 @@ def nginx(folder: Path, web_port: int, *, behind: str = "") -> Iterator[str]:
 @contextmanager
 def caddy(folder: Path, web_port: int) -> Iterator[str]:
     """Caddy with the sample file and a certificate of ours. Yields its https URL."""
-    found, http, https = program("caddy"), ports.pick(), ports.pick()
+    found, http, https = find_program("caddy", "caddy"), ports.pick(), ports.pick()
     certificate(folder)
     text = (ROOT / "deploy" / "caddy" / "Caddyfile").read_text()
     files = f"{folder}/fullchain.pem {folder}/privkey.pem"

@@ -14,8 +14,9 @@ import pytest
 from apidocs.guide.pages import PAGES
 from tests.backups import SHIPPED, STANZA, programs
 from tests.flows.guide_reader import blocks
-from tests.patroni import Cluster, Node, find_program, running_cluster
+from tests.patroni import Cluster, Node, running_cluster
 from tests.stack import ROOT, wait_until
+from tests.system_programs import find_program
 
 pytestmark = pytest.mark.slow
 SECONDS = 90.0
