@@ -5,7 +5,8 @@ import hmac
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,21 @@ class ShopClient:
     def _answer(self, response: requests.Response) -> Any:
         assert response.status_code == 200, response.text
         return response.json()
+
+
+@contextmanager
+def registered(client: ShopClient, url: str, events: Sequence[str], secret: str = SECRET) -> Iterator[str]:
+    """Register a webhook for the block; yield its path.
+
+    It must not outlive its receiver. Most tests share a merchant, and a later receiver may get the same port:
+    it would get the messages of both webhooks, signed with two secrets.
+    """
+    hook = client.post("/Thai/v1/webhooks", {"url": url, "events": events, "secret": secret})
+    path = f"/v1/webhooks/{hook['webhook_id']}"
+    try:
+        yield path
+    finally:
+        client.delete(path)
 
 
 def pay_from_an_unknown_account(stack: Stack, client: ShopClient, code: dict[str, Any]) -> str:

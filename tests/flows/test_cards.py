@@ -1,13 +1,14 @@
 """Card payments through all real processes: web server, sandbox acquirer, sweep, receiver."""
 
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import requests
 
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import ShopClient, registered
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import Receiver
 
@@ -24,8 +25,11 @@ def pay(client: ShopClient, token: str, key: str) -> requests.Response:
     )
 
 
-def listen(client: ShopClient, endpoint: Receiver) -> None:
-    client.post("/v1/webhooks", {"url": endpoint.url(), "events": EVENTS})
+@pytest.fixture
+def listening(shop_client: ShopClient, endpoint: Receiver) -> Iterator[Receiver]:
+    """The endpoint of the shop, registered for the payment events."""
+    with registered(shop_client, endpoint.url(), EVENTS):
+        yield endpoint
 
 
 def wait_for_event(endpoint: Receiver, event: str, payment_id: str) -> Any:
@@ -42,16 +46,15 @@ def is_a_card_pending(client: ShopClient) -> bool:
 
 
 def test_declined_card_is_402_with_event_and_replayed_answer(
-    shop_client: ShopClient, endpoint: Receiver
+    shop_client: ShopClient, listening: Receiver
 ) -> None:
-    listen(shop_client, endpoint)
     refused = pay(shop_client, "tok_test_declined", "flow-declined")
     assert (refused.status_code, refused.json()["error"]["code"]) == (402, "card_declined")
     payment_id = refused.json()["error"]["payment_id"]
     assert shop_client.get(f"/v1/payments/{payment_id}")["status"] == "failed"
     history = shop_client.get("/v1/transactions?status=failed")["transactions"]
     assert [row["type"] for row in history if row["payment_id"] == payment_id] == ["failed"]
-    shown = wait_for_event(endpoint, "payment.failed", payment_id)
+    shown = wait_for_event(listening, "payment.failed", payment_id)
     assert shown["data"]["failure_code"] == "card_declined"
     again = pay(shop_client, "tok_test_declined", "flow-declined")
     assert (again.status_code, again.content) == (402, refused.content)
@@ -59,14 +62,13 @@ def test_declined_card_is_402_with_event_and_replayed_answer(
 
 
 def test_card_payment_at_a_silent_acquirer_succeeds_by_inquiry(
-    shop_client: ShopClient, endpoint: Receiver
+    shop_client: ShopClient, listening: Receiver
 ) -> None:
-    listen(shop_client, endpoint)
     pending = pay(shop_client, "tok_test_timeout", "flow-timeout")
     assert (pending.status_code, pending.json()["status"]) == (200, "pending")
     payment_id = pending.json()["payment_id"]
-    wait_for_event(endpoint, "payment.pending", payment_id)
-    wait_for_event(endpoint, "payment.succeeded", payment_id)
+    wait_for_event(listening, "payment.pending", payment_id)
+    wait_for_event(listening, "payment.succeeded", payment_id)
     assert shop_client.get(f"/v1/payments/{payment_id}")["card"] == {"last4": "4242", "brand": "visa"}
 
 

@@ -12,7 +12,7 @@ from thaiqr.cli import triggers
 
 from tests.clients import drawings
 from tests.clients.command_line import WIDTH, CommandLine
-from tests.flows.conftest import SECRET, ShopClient
+from tests.flows.conftest import ShopClient, registered
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import ReceivedRequest, Receiver
 
@@ -114,9 +114,11 @@ def test_listen_posts_the_same_signed_message_as_a_webhook(
     thaiqr: CommandLine, shop_client: ShopClient, endpoint: Receiver
 ) -> None:
     events = ["payment.pending", "payment.succeeded"]
-    hook = shop_client.post("/v1/webhooks", {"url": endpoint.url(), "events": events, "secret": SECRET})
     arguments = ["--forward-to", endpoint.url("/local"), "--json", *(f"--event={each}" for each in events)]
-    with thaiqr.running("listen", *arguments) as process:
+    with (
+        registered(shop_client, endpoint.url(), events),
+        thaiqr.running("listen", *arguments) as process,
+    ):
         assert process.stdout is not None
         assert process.stderr is not None
         process.stderr.readline()
@@ -130,7 +132,6 @@ def test_listen_posts_the_same_signed_message_as_a_webhook(
         Webhook(secret).verify(message.body, message.headers)
         assert message.body == by_hook[message.headers["webhook-id"]]
     assert {each["status"] for each in printed} == {200}
-    shop_client.delete(f"/v1/webhooks/{hook['webhook_id']}")
 
 
 def about(code: dict[str, Any], messages: list[ReceivedRequest]) -> list[ReceivedRequest]:

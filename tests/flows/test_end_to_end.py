@@ -15,7 +15,7 @@ import zxingcpp
 from PIL import Image
 from standardwebhooks import Webhook
 
-from tests.flows.conftest import SECRET, ShopClient
+from tests.flows.conftest import SECRET, ShopClient, registered
 from tests.stack import Stack, wait_until
 from tests.webhook_receiver import ReceivedRequest, Receiver
 
@@ -27,9 +27,8 @@ QR_ONLY = zxingcpp.BarcodeFormats([zxingcpp.BarcodeFormat.QRCode])
 @pytest.fixture
 def listening(shop_client: ShopClient, endpoint: Receiver) -> Iterator[Receiver]:
     """The endpoint of the shop, registered for the payment events."""
-    hook = shop_client.post("/Thai/v1/webhooks", {"url": endpoint.url(), "events": EVENTS, "secret": SECRET})
-    yield endpoint
-    shop_client.delete(f"/v1/webhooks/{hook['webhook_id']}")
+    with registered(shop_client, endpoint.url(), EVENTS):
+        yield endpoint
 
 
 def events_of(requests_: list[ReceivedRequest], code: dict[str, Any]) -> dict[str, ReceivedRequest]:

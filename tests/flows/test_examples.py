@@ -2,12 +2,11 @@
 
 import base64
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from standardwebhooks import Webhook
 
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import ShopClient, registered
 from tests.flows.examples import BODY, NEW, OLD, RECEIVERS, Accepts, Examples, signed
 from tests.stack import wait_until
 from tests.webhook_receiver import ReceivedRequest, Receiver
@@ -31,15 +30,6 @@ def accepts(request: pytest.FixtureRequest, examples: Examples) -> Iterator[Acce
         yield verifier
 
 
-@contextmanager
-def registered(client: ShopClient, url: str, secret: str) -> Iterator[str]:
-    """Register a webhook for the block; yield its path."""
-    hook = client.post("/Thai/v1/webhooks", {"url": url, "events": EVENTS, "secret": secret})
-    path = f"/v1/webhooks/{hook['webhook_id']}"
-    yield path
-    client.delete(path)
-
-
 @pytest.mark.parametrize("secret", [NEW, FREE_TEXT], ids=["whsec", "free text"])
 @pytest.mark.parametrize("language", RECEIVERS)
 def test_example_receiver_accepts_webhooks_of_the_service(
@@ -47,7 +37,7 @@ def test_example_receiver_accepts_webhooks_of_the_service(
 ) -> None:
     with (
         examples.receiver(language, secret) as receiver,
-        registered(shop_client, receiver.url, secret) as path,
+        registered(shop_client, receiver.url, EVENTS, secret) as path,
     ):
         shop_client.pay(shop_client.qr_code(reference="ใบสั่ง 7", metadata={"table": 4}))
         wait_until(lambda: set(EVENTS) <= set(receiver.genuine), 60)
@@ -66,7 +56,7 @@ def answers_to(client: ShopClient, path: str) -> list[int | None]:
 def test_old_and_new_webhook_secret_verify_deliveries_after_rotation(
     shop_client: ShopClient, endpoint: Receiver, examples: Examples
 ) -> None:
-    with registered(shop_client, endpoint.url(), OLD) as path:
+    with registered(shop_client, endpoint.url(), EVENTS, OLD) as path:
         shop_client.post(f"{path}/secret/rotate", {"secret": NEW})
         shop_client.qr_code()
         _ping, sent = endpoint.wait_for(lambda found: len(found) == 2, 60)

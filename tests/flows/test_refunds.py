@@ -1,22 +1,23 @@
 """Refunds through all real processes: the worker, the sandbox bank over HTTP, a webhook receiver."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from standardwebhooks import Webhook
 
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import SECRET, ShopClient, registered
 from tests.webhook_receiver import ReceivedRequest, Receiver
 
 pytestmark = pytest.mark.slow
-SECRET = "whsec_" + "c2VjcmV0" * 5
 PATH = "/v1/refunds"
 EVENTS = ["refund.completed", "refund.failed"]
 
 
 @pytest.fixture(autouse=True)
-def listening(shop_client: ShopClient, endpoint: Receiver) -> None:
-    shop_client.post("/v1/webhooks", {"url": endpoint.url(), "events": EVENTS, "secret": SECRET})
+def listening(shop_client: ShopClient, endpoint: Receiver) -> Iterator[None]:
+    with registered(shop_client, endpoint.url(), EVENTS):
+        yield
 
 
 @pytest.fixture
