@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from config.devstack import ports
+from config.devstack.processes import wait_for_end
 from tests import system_postgres
 from tests.stack import ROOT, wait_until
 
@@ -124,16 +125,10 @@ class BackedUpServer:
     def lose(self) -> None:
         """Kill the server and delete its data."""
         assert self.process is not None
-        children = subprocess.run(
-            ["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False
-        ).stdout.split()
-        for pid in (self.process.pid, *map(int, children)):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        pids = system_postgres.processes_of(self.process.pid)
+        system_postgres.send(signal.SIGKILL, pids)
         self.process.wait()
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), START_SECONDS)
+        wait_for_end(pids, START_SECONDS)
         shutil.rmtree(self.data)
 
     def restore(self, to: datetime) -> float:

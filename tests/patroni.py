@@ -3,7 +3,6 @@
 A primary and a synchronous standby: each commit waits for both. Kill the primary, and the standby takes over.
 """
 
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -79,9 +78,7 @@ class Node:
         with suppress(FileNotFoundError):
             postmaster = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
             pids = system_postgres.processes_of(postmaster)
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            system_postgres.send(signal.SIGKILL, pids)
             wait_for_end(pids, STOP_SECONDS)
 
 

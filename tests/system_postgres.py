@@ -1,6 +1,8 @@
 """PostgreSQL's programs of the system, for tests with tools that are installed beside them."""
 
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,13 @@ def processes_of(postmaster: int) -> list[int]:
     """A server and the processes that it started."""
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
     return [postmaster, *map(int, children)]
+
+
+def send(number: int, pids: Iterable[int]) -> None:
+    """Send a signal to each process. Leave out one that has ended: a session may end at any time."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def account() -> Account | None:

@@ -1,7 +1,6 @@
 """Lists from a real standby: they never lack a row, whether it is current, behind, away or frozen."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -148,15 +147,13 @@ def test_primary_answers_while_the_standby_is_behind(pair: Pair, stack: Stack, c
 
 def test_primary_answers_while_the_standby_is_frozen(pair: Pair, client: ShopClient) -> None:
     frozen = system_postgres.processes_of(pair.running["standby"].pid)
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
+    system_postgres.send(signal.SIGSTOP, frozen)
     try:
         started = time.monotonic()
         lists_each_new_code(client, 3)
         assert time.monotonic() - started < 3 * SLOWEST
     finally:
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
+        system_postgres.send(signal.SIGCONT, frozen)
     wait_until(lambda: is_served(pair, client), SECONDS)
 
 
