@@ -86,7 +86,7 @@ class Cluster:
     """Use it as a context. The folder must be reachable for `nobody`."""
 
     def __init__(self, folder: Path, names: tuple[str, ...] = ("db1", "db2")) -> None:
-        self.patroni = find_program("patroni", "patroni")
+        self.patroni, self.patronictl = (find_program(name, "patroni") for name in ("patroni", "patronictl"))
         self.etcd = find_program("etcd", "etcd-server")
         self.programs, self.account = system_postgres.programs(), system_postgres.account()
         self.folder, self.etcd_port = folder, ports.pick()
@@ -136,7 +136,7 @@ class Cluster:
 
     def start(self, node: Node) -> None:
         """Start its Patroni, which creates its PostgreSQL, or lets it follow the primary."""
-        file = self.folder / f"{node.name}.yml"
+        file = self._file_of(node)
         file.write_text(yaml.safe_dump(self._configuration(node)))
         node.process = self._spawn(node.name, self.patroni, file)
         self._ending.callback(node.kill)
@@ -149,10 +149,20 @@ class Cluster:
         (found,) = [node for node in self.nodes if node.is_primary()]
         return found
 
+    def switch_over(self) -> None:
+        """Let the standby become the primary while both are well, by the command of the guide."""
+        before = self.primary()
+        file = self._file_of(before)
+        subprocess.run([self.patronictl, "-c", file, "switchover", "--force"], check=True, cwd="/")
+        wait_until(lambda: any(node.is_primary() for node in self.nodes if node is not before), START_SECONDS)
+
     def log(self) -> str:
         """The last lines of each process, for a failed test."""
         files = sorted(self.folder.glob("*.log"))
         return "\n".join(f"== {file.name}\n{file.read_text()[-4000:]}" for file in files)
+
+    def _file_of(self, node: Node) -> Path:
+        return self.folder / f"{node.name}.yml"
 
     def _configuration(self, node: Node) -> dict[str, Any]:
         """The shipped file, with what differs on this machine."""

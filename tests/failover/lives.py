@@ -36,11 +36,16 @@ class Lives:
     refunds_in_doubt: set[str] = field(default_factory=set)  # of these, those without an answer of the bank
     times: list[float] = field(default_factory=list)  # when each operation was acknowledged
     refusals: Counter[str] = field(default_factory=Counter)  # answers that made a shop try again
+    finishing: threading.Event = field(default_factory=threading.Event)
     giving_up: threading.Event = field(default_factory=threading.Event)
 
     @property
     def count(self) -> int:
         return len(self.times)
+
+    @property
+    def is_over(self) -> bool:
+        return self.giving_up.is_set() or (self.finishing.is_set() and self.count >= self.goal)
 
     def wait_for(self, operations: int) -> None:
         """Raises TimeoutError if nothing is acknowledged for PATIENCE."""
@@ -55,11 +60,11 @@ class Lives:
         return end - instant
 
     def run(self, shop: int) -> None:
-        """Operations of one shop until all shops together have reached the goal."""
+        """Operations of one shop until the test is finishing and all shops together have reached the goal."""
         to_refund: deque[str] = deque()
         with requests.Session() as session:
             number = 0
-            while self.count < self.goal and not self.giving_up.is_set():
+            while not self.is_over:
                 key = f"{shop}-{number}"
                 payment_id = self._live(session, key)
                 if number % REFUND_EVERY == 0:
@@ -106,7 +111,7 @@ class Lives:
 
 @contextmanager
 def lived(lives: Lives, shops: int) -> Iterator[None]:
-    """Run the shops during the block and until the goal. Raises what a shop raises."""
+    """Run the shops during the block, and then until the goal. Raises what a shop raises."""
     with ThreadPoolExecutor(shops) as pool:
         runs = [pool.submit(lives.run, shop) for shop in range(shops)]
         try:
@@ -114,5 +119,6 @@ def lived(lives: Lives, shops: int) -> Iterator[None]:
         except BaseException:
             lives.giving_up.set()
             raise
+        lives.finishing.set()
         for run in runs:
             run.result()
