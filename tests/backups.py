@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 from config.devstack import ports
-from config.devstack.processes import wait_for_end
 from tests import system_postgres
 from tests.stack import ROOT, wait_until
 
@@ -128,7 +127,7 @@ class BackedUpServer:
         pids = system_postgres.processes_of(self.process.pid)
         system_postgres.send(signal.SIGKILL, pids)
         self.process.wait()
-        wait_for_end(pids, START_SECONDS)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), START_SECONDS)
         shutil.rmtree(self.data)
 
     def restore(self, to: datetime) -> float:
