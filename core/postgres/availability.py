@@ -7,14 +7,14 @@ import psycopg
 # may lead to one for some seconds, while another server becomes the primary.
 CONNECTION_CLASS = "08"
 UNAVAILABLE_STATES = {"57P01", "57P02", "57P03", "53300", "25006"}
-KINDS = psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction
+DRIVER_ERRORS = psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction
 
 
 def is_unavailable(error: BaseException | None) -> bool:
     """Whether the error, or what caused it, means that the database cannot be reached."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
-        if isinstance(error, KINDS):
+        if isinstance(error, DRIVER_ERRORS):
             state = error.sqlstate
             return state is None or state.startswith(CONNECTION_CLASS) or state in UNAVAILABLE_STATES
         seen.add(id(error))
