@@ -18,7 +18,7 @@ import pytest
 
 from tests import haproxy
 from tests.failover.lives import AMOUNT, REFUND, Lives, lived
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import SECRET, ShopClient
 from tests.patroni import Cluster, running_cluster
 from tests.pooled_stack import PooledStack
 from tests.stack import Stack, wait_for_progress, wait_until
@@ -32,7 +32,6 @@ SHOPS = 6
 LONGEST_PAUSE = 30.0 if KILLS > 1 else 90.0  # beside other tests the machine is busy
 SECONDS = 120.0
 EVENTS = ["payment.pending", "payment.succeeded", "refund.completed"]
-SECRET = "whsec_" + "c2VjcmV0" * 5
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def endpoint() -> Iterator[Receiver]:
         yield listening
 
 
-def test_killed_primary_loses_and_doubles_nothing(
+def test_killed_primary_and_switchover_lose_and_double_nothing(
     cluster: Cluster, stack: Stack, endpoint: Receiver, request: pytest.FixtureRequest
 ) -> None:
     made = json.loads(stack.manage("create_merchant", "--name", "Somtam", "--mode", "test", "--json"))

@@ -7,11 +7,10 @@ from typing import Any, Self
 
 import requests
 
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import SECRET, ShopClient
 from tests.stack import wait_for_progress
 from tests.webhook_receiver import Receiver
 
-SECRET = "whsec_" + "c2VjcmV0" * 5
 PAGE = 100
 
 

@@ -10,10 +10,10 @@ import orjson
 import pytest
 from standardwebhooks import Webhook
 
-from tests.flows.conftest import ShopClient
+from tests.flows.conftest import SECRET, ShopClient
 from tests.flows.faults import load
 from tests.flows.faults.conftest import LEASE_SECONDS
-from tests.flows.faults.hooks import SECRET, Hook, events_by_payment, everything
+from tests.flows.faults.hooks import Hook, events_by_payment, everything
 from tests.stack import STOP_SECONDS, Stack, wait_until
 from tests.webhook_receiver import Receiver, Reply
 
