@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals import services as approvals
 from core import admin_columns, clock, ids, money, rows
 from core.admin_filters import AmountFilter
-from core.admin_lists import FILTERED_ROWS, MAX_FOUND
+from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
 from reconciliation.exceptions import actions, detail_page, resolution_records, summaries
@@ -83,7 +83,7 @@ class BankFilter(admin.SimpleListFilter):
         return queryset.filter(bank=self.value()) if self.value() else queryset
 
 
-class ExceptionChangeList(ChangeList):
+class ExceptionChangeList(DeclaredChangeList):
     """Loads the summaries of all rows on a page with a fixed number of statements.
 
     `BoundedChangeList` does not fit: ids of exceptions do not sort by age. Here every filter and order has an

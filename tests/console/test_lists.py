@@ -73,7 +73,7 @@ def typed(changes: ChangeList) -> Iterator[str]:
             if any(isinstance(each, type) and issubclass(each, ModeFilter) for each in changes.list_filter):
                 yield "?merchant=Somtam&mode=live"
             if kind.newest_first:
-                yield "?merchant=Somtam&status=x&amount_from=1"
+                yield "?merchant=Somtam&amount_from=1"
                 yield "?merchant=Somtam&date=today"
                 yield "?merchant=Somtam&date=last-month&amount_to=5"
 
@@ -139,7 +139,7 @@ def test_admin_list_filter_searches_the_newest_rows_and_shows_a_note(
         for _ in range(3):
             codes.append(shop.qr_code()["payment_id"])
             clock.shift(timedelta(seconds=1))
-        for query in ("status=pending", "payer_differs__exact=0", f"merchant__id__exact={shop.merchant.id}"):
+        for query in ("status=pending", "payer_differs__exact=0", "amount_from=1"):
             page = shown(admin_client, query)
             assert [code in page for code in codes] == [False, True, True], query
             assert "the newest 2 rows" in page

@@ -1,8 +1,11 @@
 """Malformed URLs of console pages never cause an internal error."""
 
+from typing import Any
+
 import pytest
 from django.contrib import admin
-from django.test import Client
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from payments.models import Payment
@@ -59,29 +62,28 @@ def test_malformed_payment_id_cannot_be_attached(
     assert "There is no payment with this id." in response.content.decode()
 
 
-@pytest.mark.parametrize("malformed", MALFORMED)
 @pytest.mark.slow
-def test_malformed_id_in_list_filter_is_ignored(admin_client: Client, malformed: str) -> None:
+def test_malformed_value_of_a_filter_never_fails(admin_client: Client, admin_user: User) -> None:
+    """Each filter of each list gets every third value, or all with EXAMPLES_FACTOR=1."""
     admin_client.raise_request_exception = False
-    for query in ("q", "claimed_payment_id", "statement__id__exact", "bank", "merchant__id__exact"):
-        for listed in ("slipcheck", "statementline", "reconciliationexception"):
-            response = admin_client.get(f"/admin/reconciliation/{listed}/?{query}={malformed}", follow=True)
-            assert response.status_code == 200, (listed, query)
+    request = RequestFactory().get("/")
+    request.user = admin_user
+    number = 0
+    lists: dict[Any, Any] = admin.site._registry
+    for model, page in lists.items():
+        listed = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        specs = page.get_changelist_instance(request).filter_specs
+        names = {"q", "o", "p", *page.indexed_filters}.union(*(each.expected_parameters() for each in specs))
+        for name in sorted(filter(None, names)):
+            number += 1
+            for value in MALFORMED if FACTOR >= 1 else MALFORMED[number % 3 :: 3]:
+                response = admin_client.get(f"{listed}?{name}={value}")
+                assert response.status_code in (200, 302), (listed, name, value)
+                admin_client.cookies.pop("messages", None)
 
 
-@pytest.mark.parametrize("lookup", ["{}__year=99999", "{}__year=0", "id__regex=(", "id__iregex=("])
-def test_unsafe_lookup_in_admin_url_is_400(admin_client: Client, lookup: str) -> None:
+@pytest.mark.parametrize("lookup", ["{}__year=99999", "{}__year=0", "id__regex=(", "amount__in=1"])
+def test_undeclared_lookup_in_admin_url_is_400(admin_client: Client, lookup: str) -> None:
     for model, when in ((BankTransaction, "received_at"), (Payment, "created_at"), (Delivery, "created_at")):
         listed = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
         assert admin_client.get(f"{listed}?{lookup.format(when)}").status_code == 400
-
-
-NO_COLUMN_HOLDS = "9" * 20
-
-
-@pytest.mark.django_db(transaction=True)
-def test_number_beyond_64_bits_in_admin_url_is_refused(admin_client: Client) -> None:
-    admin_client.raise_request_exception = False
-    for listed in ("payments/payment", "reconciliation/banktransaction", "approvals/approval"):
-        response = admin_client.get(f"/admin/{listed}/?amount__in={NO_COLUMN_HOLDS}")
-        assert (response.status_code, response["Location"]) == (302, f"/admin/{listed}/?e=1"), listed
