@@ -1,6 +1,5 @@
 """Files that spreadsheets open: CSV and XLSX. No cell of them is a formula."""
 
-import csv
 import io
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -11,6 +10,7 @@ from typing import IO, Any
 
 import xlsxwriter
 
+from core import csv_cells
 from core.csv_cells import escape_cell
 
 Cell = str | int | Decimal | date | datetime | None
@@ -49,7 +49,7 @@ def write(file: IO[bytes], file_type: FileType, header: Sequence[str], rows: Ite
 def _write_csv(file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
     # Excel reads UTF-8 only after a byte order mark; Thai would be unreadable.
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
-    lines, count = csv.writer(text), 0
+    lines, count = csv_cells.writer(text), 0
     try:
         lines.writerow([escape_cell(name) for name in header])
         for row in rows:

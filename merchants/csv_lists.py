@@ -5,7 +5,6 @@ rows, `MAX_BYTES` or `MAX_SECONDS`; its `Link` header then has the URL of the ne
 enough to be sent from memory: a slow reader holds no thread, transaction or connection.
 """
 
-import csv
 import io
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from django.http import HttpResponse, QueryDict
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from core import http, money, paging, response_fields
+from core import csv_cells, http, money, paging, response_fields
 from core.bulkhead import Bulkhead, BulkheadFull
 from core.csv_cells import escape_cell
 from core.http import ApiResponse
@@ -65,7 +64,7 @@ def respond(
 
 def _write(columns: "Columns", reader: "ListReader") -> bytes:
     text, until = io.StringIO(newline=""), time.monotonic() + MAX_SECONDS
-    writer = csv.writer(text)
+    writer = csv_cells.writer(text)
     writer.writerow(columns.names)
     rows = 0
     for page in reader.pages():

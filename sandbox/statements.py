@@ -5,13 +5,12 @@ Source: the Bank of Thailand's cross-bank bill payment file. It has a header, de
 amounts in satang. Many banks use CP874, which adds characters that are not used here.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from core import money
+from core import csv_cells, money
 from core.clock import BANGKOK
 from core.csv_cells import escape_cell
 from sandbox.models import SandboxEntry, SandboxEntryType
@@ -59,7 +58,7 @@ def write_bot(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Ite
 
 def write_csv(biller_id: str, day: date, entries: Iterable[SandboxEntry]) -> Iterator[bytes]:
     """CSV in UTF-8 with a header row."""
-    writer = csv.writer(_LineEcho())
+    writer = csv_cells.writer(_LineEcho())
     yield writer.writerow(COLUMNS)
     for entry in entries:
         yield writer.writerow([escape_cell(text) for text in _row(entry)])
@@ -72,7 +71,7 @@ FORMATS = {
 
 
 class _LineEcho:
-    """A file for csv.writer whose `write` returns the line."""
+    """A file for a CSV writer whose `write` returns the line."""
 
     def write(self, line: str) -> bytes:
         return line.encode()

@@ -26,6 +26,11 @@ def test_only_payment_services_change_status() -> None:
     assert callers == {"payments/services.py"}
 
 
+def test_csv_is_written_by_one_writer() -> None:
+    writers = {str(path.relative_to(ROOT)) for path in SOURCES if "csv.writer(" in path.read_text()}
+    assert writers == {"core/csv_cells.py"}
+
+
 def test_no_module_is_called_utils() -> None:
     assert not [path for path in SOURCES if path.stem in {"utils", "helpers", "misc", "common"}]
 

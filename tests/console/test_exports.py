@@ -111,7 +111,7 @@ def test_no_cell_of_a_workbook_is_a_formula_or_a_link(text: str) -> None:
 def test_negative_amount_stays_a_number() -> None:
     file = io.BytesIO()
     spreadsheets.write(file, spreadsheets.CSV, ["amount"], [[Decimal("-5.00")]])
-    assert file.getvalue().decode("utf-8-sig") == "amount\r\n-5.00\r\n"
+    assert file.getvalue().decode("utf-8-sig") == '"amount"\r\n"-5.00"\r\n'
 
 
 def test_reference_that_is_a_formula_is_exported_as_text(admin_client: Client, shop: Shop) -> None:

@@ -45,7 +45,8 @@ def next_path(response: Any) -> str | None:
 def test_every_list_is_available_as_csv(shop: Shop, path: str) -> None:
     rows, response = download(shop, f"/Thai/v1/{path}")
     assert rows == []
-    assert response.content.decode().strip().split(",") == Columns.of(LISTS[path]).names
+    quoted = [f'"{name}"' for name in Columns.of(LISTS[path]).names]
+    assert response.content.decode().strip().split(",") == quoted
     assert shop.get(f"/Thai/v1/{path}").headers["Content-Type"] == "application/json"
 
 

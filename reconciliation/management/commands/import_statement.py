@@ -1,4 +1,3 @@
-import csv
 import gc
 import os
 import pwd
@@ -16,7 +15,7 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from banks.base import UnknownBank
-from core import clock, request_context
+from core import clock, csv_cells, request_context
 from core.commands import ProgressBar, SealingCommand
 from core.csv_cells import escape_cell
 from reconciliation.statements import importing, statement_file
@@ -141,7 +140,7 @@ def _results_writer(path: str | None) -> Iterator[Any]:
     target = Path(path or os.devnull)
     try:
         with target.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
+            writer = csv_cells.writer(file)
             writer.writerow(COLUMNS)
             yield writer
     except OSError as error:

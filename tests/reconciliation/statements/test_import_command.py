@@ -121,7 +121,9 @@ def test_repeated_import_command_reports_unreadable_lines_again(tmp_path: Path) 
     for _ in range(2):
         output, _ = run(path, "--results", str(results))
         assert "Line 2 cannot be read: the amount cannot be '000000000000?'." in output
-        assert results.read_text().endswith("2,unreadable,,,the amount cannot be '000000000000?'\n")
+        assert results.read_text().endswith(
+            '"2","unreadable","","","the amount cannot be \'000000000000?\'"\n'
+        )
 
 
 def test_import_command_continues_after_an_invalid_file(tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_import_command_escapes_formulas_in_file_names(
     file_of(tmp_path, bot_file(detail()), "=day.txt")
     monkeypatch.chdir(tmp_path)
     run("=day.txt", "--results", "results.csv")
-    assert "'=day.txt,2,new" in (tmp_path / "results.csv").read_text()
+    assert '"\'=day.txt","2","new"' in (tmp_path / "results.csv").read_text()
 
 
 def test_import_command_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
