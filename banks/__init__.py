@@ -12,6 +12,7 @@ from banks.base import (
     InquiryRequest,
     InquiryResult,
     InvalidSignature,
+    LiveSender,
     ReportedTransaction,
     ReportedTransfer,
     ResultStatus,
@@ -35,7 +36,8 @@ from banks.scb import Scb
 
 LIVE_BANKS: dict[str, type[LiveBank]] = {"scb": Scb, "bbl": Bbl}
 """The banks of live merchants."""
-_SENDERS = {"bank:bbl": BblVoidSender}
+LIVE_SENDERS: dict[str, type[LiveSender]] = {"bank:bbl": BblVoidSender}
+"""How live banks send money, by route. Others only receive."""
 
 
 def get(name: str, config: AdapterConfig | None = None) -> Bank:
@@ -81,7 +83,7 @@ def acquirer(name: str) -> Acquirer:
 
 def is_void_only(route: str) -> bool:
     """Whether `route` sends money only by voiding the payment in `TransferOrder.charge_id`."""
-    return route in _SENDERS
+    return route in LIVE_SENDERS and LIVE_SENDERS[route].IS_VOID_ONLY
 
 
 def sender(route: str, config: AdapterConfig | None = None) -> TransferSender:
@@ -92,8 +94,8 @@ def sender(route: str, config: AdapterConfig | None = None) -> TransferSender:
     if route == "bank:sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxSender(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
     kind, _, name = route.partition(":")
-    if route in _SENDERS and config is not None and config.bank == name:
-        return _SENDERS[route](config)
+    if route in LIVE_SENDERS and config is not None and config.bank == name:
+        return LIVE_SENDERS[route](config)
     if kind == "acquirer":
         return acquirer(name)
     raise UnknownBank(name=route)

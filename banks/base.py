@@ -6,7 +6,7 @@ All amounts are satang, all instants UTC.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from banks.http_client import FailureCause
 from core.errors import AuthenticationError, NotFound
@@ -214,11 +214,20 @@ class TransferResult:
 class TransferSender(Protocol):
     """A route by which money leaves. Failures are results, never exceptions."""
 
+    IS_VOID_ONLY: ClassVar[bool]
+    """Whether it sends only by voiding the payment in `TransferOrder.charge_id`, never to an account."""
+
     def send(self, order: TransferOrder) -> TransferResult:
         """Order the bank to send the money."""
 
     def inquire(self, order: TransferOrder) -> TransferResult:
         """Ask about an order. This never makes the bank execute it."""
+
+
+class LiveSender(TransferSender, Protocol):
+    """The sender of a bank of live merchants, configured for one of them."""
+
+    def __init__(self, config: AdapterConfig) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

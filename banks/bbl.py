@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from datetime import date, datetime, time
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 
@@ -138,6 +138,8 @@ class BblVoidSender:
 
     `TransferOrder.charge_id` is the id that `_transaction_id` made of the payment.
     """
+
+    IS_VOID_ONLY: ClassVar[bool] = True
 
     def __init__(self, config: AdapterConfig) -> None:
         self._biller_id, self._credentials = config.biller_id, config.credentials

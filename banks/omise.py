@@ -8,7 +8,7 @@ of it.
 
 import logging
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from banks import http_client
 from banks.base import ChargeRequest, ChargeResult, DeclineCode, TokenErrorCode, TransferOrder, TransferResult
@@ -76,6 +76,7 @@ class _SearchLimit:
 
 
 class Omise:
+    IS_VOID_ONLY: ClassVar[bool] = False
     seconds = CONNECT_SECONDS + READ_SECONDS + 2.0
 
     def __init__(self, secret_key: str, url: str) -> None:

@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import orjson
@@ -168,6 +168,8 @@ class SandboxBank(_SandboxClient):
 
 class SandboxSender(_SandboxClient):
     """Refunds, withdrawals and returns through the sandbox bank."""
+
+    IS_VOID_ONLY: ClassVar[bool] = False
 
     def send(self, order: TransferOrder) -> TransferResult:
         """The bank executes an order once, however often it gets the same id."""

@@ -1,7 +1,7 @@
 """Card charges and refunds at the sandbox bank: JSON over HTTP, amounts in satang, times in UTC."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from banks import http_client
 from banks.base import (
@@ -31,6 +31,7 @@ STATUSES: dict[str, ChargeOutcome] = {"succeeded": "succeeded", "failed": "decli
 
 
 class SandboxAcquirer:
+    IS_VOID_ONLY: ClassVar[bool] = False
     seconds = CONNECT_SECONDS + READ_SECONDS + 1.0
 
     def __init__(self, secret: str, url: str) -> None:

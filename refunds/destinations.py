@@ -9,7 +9,6 @@ from approvals import payout_accounts
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core import money, thaibanks
 from ledger import accounts
-from merchants import bank_connections
 from payments.models import Payment
 from refunds.errors import (
     CardRefundDestination,
@@ -95,7 +94,7 @@ def _to_account(payment: Payment, account: _Account, now: datetime) -> Destinati
     """Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew."""
     payer = _payer_account(payment)
     is_payers = payer is not None and (payer.bank_code, payer.number) == (account.bank_code, account.number)
-    route = transfers.checked_route(accounts.bank(payment.merchant.bank))
+    route = transfers.checked_route(accounts.bank(payment.merchant.bank), payment.merchant_id)
     if not is_payers:
         payout_accounts.check(payment.merchant_id, account.bank_code, account.number, now=now)
     return Destination(route, account.bank_code, account.number, account.name, is_payers=is_payers)
@@ -105,7 +104,7 @@ def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
     if given is not None:
         raise CardRefundDestination(param="destination")
     charge = payment.charge
-    route = transfers.checked_route(accounts.acquirer(charge.acquirer))
+    route = transfers.checked_route(accounts.acquirer(charge.acquirer), payment.merchant_id)
     return Destination(route, charge_id=charge.charge_id, is_payers=True)
 
 
@@ -117,7 +116,7 @@ def _void(payment: Payment, amount: int) -> Destination | None:
     if amount != payment.received:
         detail = f"must be {payment.received} satang; received {amount}"
         raise PartialRefundNotSupported(param="amount", detail=detail, whole=money.display(payment.received))
-    route = transfers.checked_route(route, bank_connections.credentials_of(payment.merchant_id))
+    route = transfers.checked_route(route, payment.merchant_id, is_void=True)
     return Destination(route, charge_id=payment.bank_transaction_id, is_payers=True)
 
 

@@ -15,7 +15,6 @@ from django.db.models.functions import Now
 
 import banks
 from banks import (
-    AdapterConfig,
     ReportedTransfer,
     ResultStatus,
     TransferOrder,
@@ -85,12 +84,17 @@ class TransferHandler(Protocol):
         """Called once for each final status: `succeeded`, `failed` or, after a success, `returned`."""
 
 
-def checked_route(route: str, config: AdapterConfig | None = None) -> str:
-    """Return the route if this deployment can send by it. Raises BankNotConfigured."""
+def checked_route(route: str, merchant_id: str, *, is_void: bool = False) -> str:
+    """Return the route if it can send the merchant's money: to an account or a card, or by a void.
+
+    Raises BankNotConfigured.
+    """
     try:
-        banks.sender(route, config)
+        banks.sender(route, bank_connections.credentials_of(merchant_id))
     except banks.UnknownBank:
         raise BankNotConfigured() from None
+    if banks.is_void_only(route) != is_void:
+        raise BankNotConfigured()
     return route
 
 

@@ -42,7 +42,7 @@ def create(
     withdrawal_id: of a withdrawal that a restore lost.
     Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
     """
-    route = transfers.checked_route(accounts.bank(merchant.bank))
+    route = transfers.checked_route(accounts.bank(merchant.bank), merchant.id)
     payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
     withdrawal_id = withdrawal_id or ids.new("wd_", now)
     withdrawal = Withdrawal(

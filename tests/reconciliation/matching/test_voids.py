@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import time_machine
 
+import banks
+from banks import AdapterConfig, TransferOrder, TransferResult
 from core import money
 from payments.models import Payment
 from reconciliation.models import BankTransaction
@@ -20,6 +22,7 @@ from tests.merchants.connection_configs import BBL_CONFIG
 from tests.transfers.builders import pass_time
 from tests.webhook_receiver import Reply
 from webhooks.models import Event
+from withdrawals.tasks import run_due as withdraw_due
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 AFTERNOON = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -133,3 +136,39 @@ def test_refund_to_an_account_is_refused_by_a_void_only_bank(live: ConnectedShop
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bank_not_configured")
     money_out = {"amount": 10_000, "currency": "THB"} | to
     assert live.shop.post("/v1/withdrawals", money_out).json()["error"]["code"] == "bank_not_configured"
+
+
+TO_ACCOUNT = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Somchai"}
+
+
+class AccountSender:
+    """A bank that sends to accounts, added as CONTRIBUTING.md says."""
+
+    IS_VOID_ONLY = False
+    sent: list[TransferOrder] = []
+
+    def __init__(self, config: AdapterConfig) -> None:
+        assert config.bank == "bbl"
+
+    def send(self, order: TransferOrder) -> TransferResult:
+        self.sent.append(order)
+        return TransferResult("succeeded", "b-1")
+
+    inquire = send
+
+
+def test_bank_that_sends_to_accounts_gets_no_voids(
+    live: ConnectedShop, bank: FakeBbl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(banks.LIVE_SENDERS, "bank:bbl", AccountSender)
+    monkeypatch.setattr(AccountSender, "sent", [])
+    code, notification = paid(live, bank)
+    refund(live, code, amount=20_000, destination=TO_ACCOUNT)
+    withdrawal = {"amount": 30_000, "currency": "THB"} | TO_ACCOUNT
+    assert live.shop.post("/v1/withdrawals", withdrawal).status_code == 200
+    run_due()
+    withdraw_due()
+    sent = [(order.purpose, order.amount, order.account, order.charge_id) for order in AccountSender.sent]
+    assert sent == [("refund", 20_000, "4051234567", ""), ("withdrawal", 30_000, "4051234567", "")]
+    live.push(void_notification(notification))
+    assert BankTransaction.objects.get(kind="reversal").match_result == "reversed"
