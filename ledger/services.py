@@ -112,10 +112,11 @@ def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int
     post(type, {subject_id: lines}, now)
 
 
-def release(*, merchant_id: str, type: JournalType, subject_id: str, amount: int, now: datetime) -> None:
-    """Make reserved money available again."""
-    lines = {accounts.reserved(merchant_id): -amount, accounts.available(merchant_id): amount}
-    post(type, {subject_id: lines}, now)
+def release(*, merchant_id: str, type: JournalType, amounts: Mapping[str, int], now: datetime) -> None:
+    """Make reserved money available again, satang by subject."""
+    reserved, available = accounts.reserved(merchant_id), accounts.available(merchant_id)
+    lines = {subject_id: {reserved: -amount, available: amount} for subject_id, amount in amounts.items()}
+    post(type, lines, now)
 
 
 def pay_out(

@@ -171,7 +171,7 @@ def _send(
     link.save(update_fields=["used_at"])
     with _as_maker(link):
         services.queue(
-            refund,
+            [refund],
             destinations.to_account(payment, destination, now=now),
             now,
             note=f"The payer named this account by claim link {link.pk}.",

@@ -1,8 +1,9 @@
 """Results of refunds, and reversals by banks: ledger, counters, history and event in one commit."""
 
 import logging
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from django.db.models import F
@@ -10,6 +11,7 @@ from django.db.models import F
 from approvals import services as approvals
 from banks import TransferResult
 from core import ids, request_context
+from core.state_machines import transition_all
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments import services as payments
@@ -98,23 +100,26 @@ def fail(refund: Refund, payment: Payment, failure_code: str, now: datetime) -> 
     """Pending becomes failed. The caller holds both locks."""
     refund.transition(RefundStatus.FAILED, failure_code=failure_code, updated_at=now)
     _publish("refund.failed", refund, now)
-    _release(refund, payment, now)
+    _release([refund], payment, now)
 
 
-def cancel(refund: Refund, payment: Payment, *, now: datetime) -> None:
-    """Cancel a pending refund. The caller holds both locks. Raises transfers.AlreadySubmitted."""
-    if refund.route:
-        transfers.cancel(refund.id, now=now)
-        approvals.cancel(refund.id, now=now)
+def cancel(refunds: Sequence[Refund], payment: Payment, *, now: datetime) -> None:
+    """Cancel pending refunds of a payment, with a fixed number of statements. The caller holds all locks.
+
+    Raises transfers.AlreadySubmitted.
+    """
+    ordered = [refund.id for refund in refunds if refund.route]
+    transfers.cancel(*ordered, now=now)
+    approvals.cancel(*ordered, now=now)
     cause = request_context.current()
-    refund.transition(
-        RefundStatus.CANCELED,
-        awaiting_approval=False,
-        updated_at=now,
-        cancel_actor=cause.actor,
-        cancel_request_id=cause.request_id,
-    )
-    _release(refund, payment, now)
+    canceled = {
+        "awaiting_approval": False,
+        "updated_at": now,
+        "cancel_actor": cause.actor,
+        "cancel_request_id": cause.request_id,
+    }
+    transition_all([(refund, canceled) for refund in refunds], RefundStatus.CANCELED)
+    _release(refunds, payment, now)
 
 
 def reversed_amount(payment: Payment) -> int:
@@ -128,16 +133,25 @@ def record_reversal(payment: Payment, *, reversal_id: str, route: str, amount: i
     The payer has this money. So refunds that leave no room for it are canceled if they are not submitted.
     The caller holds the payment's lock and posts to the ledger, because a reversal also takes reserved money.
     """
-    reversal = RefundReversal.objects.create(
+    RefundReversal.objects.create(
         reversal_id=reversal_id, payment=payment, amount=amount, route=route, created_at=now
     )
-    _record_reversal_refund(payment, now)
+    if canceled := _in_the_way(payment, amount - payment.refundable_amount):
+        cancel(canceled, payment, now=now)
+    else:
+        _record_reversal_refund(payment, now)
+
+
+def _in_the_way(payment: Payment, amount: int) -> list[Refund]:
+    """Lock the newest refunds that no bank has yet, until `amount` satang are found. They can be less."""
+    if amount <= 0:
+        return []
     pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
-    for refund_id in pending.order_by("-created_at", "-id").values_list("pk", flat=True):
-        if not RefundReversal.objects.filter(pk=reversal.pk, refunded_amount__lt=F("amount")).exists():
-            return
-        with suppress(transfers.AlreadySubmitted):
-            cancel(Refund.objects.locked(refund_id), payment, now=now)
+    found = list(pending.select_for_update(no_key=True).order_by("-created_at", "-id"))
+    free = transfers.cancelable([refund.id for refund in found])
+    cancelable = [refund for refund in found if not refund.route or refund.id in free]
+    sums = accumulate((refund.amount for refund in cancelable), initial=0)
+    return [refund for refund, before in zip(cancelable, sums, strict=False) if before < amount]
 
 
 def _record_reversal_refund(payment: Payment, now: datetime) -> None:
@@ -163,24 +177,28 @@ def _record_reversal_refund(payment: Payment, now: datetime) -> None:
         route=reversal.route,
     )
     payments.complete_refund(payment, amount, now=now)
-    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.SUCCEEDED)
+    transactions.complete_refunds(refund.id, status=TransactionStatus.SUCCEEDED)
     reversal.refunded_amount += amount
     reversal.save(update_fields=["refunded_amount"])
     _publish("refund.completed", refund, now)
 
 
-def _release(refund: Refund, payment: Payment, now: datetime) -> None:
-    """Give the reserved money back to the merchant's balance. The caller holds both locks."""
-    payments.release_refund(payment, refund.amount)
-    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.FAILED)
+def _release(refunds: Sequence[Refund], payment: Payment, now: datetime) -> None:
+    """Give the reserved money back to the merchant's balance. The caller holds all locks."""
+    amounts = {refund.id: refund.amount for refund in refunds}
+    payments.release_refund(payment, sum(amounts.values()))
+    transactions.complete_refunds(*amounts, status=TransactionStatus.FAILED)
     _record_reversal_refund(payment, now)
-    ledger.release(type=JournalType.REFUND_RELEASED, **ledger_fields(refund, now))
+    # Last, because other payments of this merchant wait for its lock.
+    ledger.release(
+        merchant_id=payment.merchant_id, type=JournalType.REFUND_RELEASED, amounts=amounts, now=now
+    )
 
 
 def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
     refund.transition(RefundStatus.COMPLETED, completed_at=now, updated_at=now)
     payments.complete_refund(payment, refund.amount, now=now)
-    transactions.complete_refund(refund_id=refund.id, status=TransactionStatus.SUCCEEDED)
+    transactions.complete_refunds(refund.id, status=TransactionStatus.SUCCEEDED)
     _publish("refund.completed", refund, now)
     ledger.pay_out(type=JournalType.REFUND_PAID, to=refund.route, **ledger_fields(refund, now))
 

@@ -18,6 +18,11 @@ class RefundNotAddressable(StateError):
     message = "This refund is {status}; a destination can be set only while the refund waits for it."
 
 
+class TooManyPendingRefunds(StateError):
+    code = "too_many_pending_refunds"
+    message = "This payment has {limit} pending refunds already. Wait until one of them ends, or cancel one."
+
+
 class ClaimLinkNotFound(NotFound):
     code = "claim_link_not_found"
     message = "Refund {id} has no claim link."

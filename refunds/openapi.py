@@ -13,6 +13,7 @@ from refunds.errors import (
     RefundNotCancelable,
     RefundNotFound,
     TooManyClaimLinks,
+    TooManyPendingRefunds,
 )
 from refunds.serializers import (
     ClaimLinkObject,
@@ -65,8 +66,9 @@ create = Operation(
     body=Body(RefundRequest, _GIVEN | {"destination": _PAYEE}),
     response=Body(RefundObject, REFUND),
     errors=(
-        PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, PartialRefundNotSupported,
-        InsufficientFunds, BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew,
+        PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, TooManyPendingRefunds,
+        PartialRefundNotSupported, InsufficientFunds, BankNotConfigured, PayoutAccountNotAllowed,
+        PayoutAccountTooNew,
     ),
     links=(
         Link("get_refund", "refund_id"),

@@ -1,6 +1,6 @@
 """Create refunds, give them a destination, cancel them. `refunds.completion` has their results."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -28,10 +28,14 @@ from refunds.errors import (
     RefundNotAddressable,
     RefundNotCancelable,
     RefundNotFound,
+    TooManyPendingRefunds,
 )
 from refunds.models import REJECTED_BY_STAFF, Refund, RefundPendingReason, RefundStatus
 from transfers import services as transfers
 from transfers.models import Transfer
+
+# Each is a row that one reversal of the payment cancels, inside the callback of its bank.
+MAX_PENDING_REFUNDS = 100
 
 
 @transaction.atomic
@@ -47,16 +51,17 @@ def create(
     """Reserve `amount` satang (None: all that is left) and queue the transfer in one commit.
 
     Raises PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, InvalidDestination,
-    PartialRefundNotSupported, BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew,
-    InsufficientFunds.
+    TooManyPendingRefunds, PartialRefundNotSupported, BankNotConfigured, PayoutAccountNotAllowed,
+    PayoutAccountTooNew, InsufficientFunds.
     """
     if not ids.looks_right(payment_id, "pay_"):
         raise PaymentNotFound(id=payment_id)
     payment = Payment.objects.of(merchant).locked(payment_id)
+    _check_pending_limit(payment)
     reserved = payments.reserve_refund(payment, amount, now=now)
     refund = completion.store(payment, reserved, now, **fields)
     if (chosen := destinations.choose(payment, destination, reserved, now=now)) is not None:
-        queue(refund, chosen, now)
+        queue([refund], chosen, now)
     # Last, because other payments of this merchant wait for its lock.
     ledger.reserve(type=JournalType.REFUND_RESERVED, **ledger_fields(refund, now))
     return refund
@@ -78,7 +83,7 @@ def set_destination(*, merchant: Merchant, refund_id: str, now: datetime, **dest
     payment, refund = _lock(merchant, refund_id)
     if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
         raise RefundNotAddressable(status=refund.pending_reason or refund.status)
-    queue(refund, destinations.to_account(payment, destination, now=now), now)
+    queue([refund], destinations.to_account(payment, destination, now=now), now)
     return refund
 
 
@@ -98,11 +103,14 @@ def send_waiting(payment: Payment, *, now: datetime) -> None:
     """
     if not payment.amount_refunding:
         return
-    for refund in Refund.objects.awaiting_destination(payment):
-        # A refund that this bank cannot send waits until the merchant names an account or cancels it.
-        with suppress(PartialRefundNotSupported, BankNotConfigured):
-            if (to := destinations.choose(payment, None, refund.amount, now=now)) is not None:
-                queue(refund, to, now)
+    waiting = list(Refund.objects.awaiting_destination(payment))
+    if not waiting:
+        return
+    # Refunds that this bank cannot send wait until the merchant names an account or cancels them. All have
+    # the same destination: only a void depends on the amount, and if there are several, each is a part.
+    with suppress(PartialRefundNotSupported, BankNotConfigured):
+        if (to := destinations.choose(payment, None, waiting[0].amount, now=now)) is not None:
+            queue(waiting, to, now)
 
 
 @transaction.atomic
@@ -112,7 +120,7 @@ def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
     if refund.status != RefundStatus.PENDING:
         raise RefundNotCancelable(status=refund.status)
     try:
-        completion.cancel(refund, payment, now=now)
+        completion.cancel([refund], payment, now=now)
     except transfers.AlreadySubmitted:
         raise RefundNotCancelable(status=refund.pending_reason) from None
     return refund
@@ -124,7 +132,7 @@ def cancel_unsent(*, refund_id: str, now: datetime) -> None:
     payment, refund = completion.lock(refund_id)
     if refund.status != RefundStatus.PENDING:
         raise transfers.AlreadySubmitted(refund_id)
-    completion.cancel(refund, payment, now=now)
+    completion.cancel([refund], payment, now=now)
 
 
 class _ApprovalHandler:
@@ -151,17 +159,45 @@ class _ApprovalHandler:
 APPROVAL_HANDLER: approvals.ApprovalHandler = _ApprovalHandler()
 
 
+def _check_pending_limit(payment: Payment) -> None:
+    """The caller holds the payment's lock. Raises TooManyPendingRefunds."""
+    pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
+    if payment.amount_refunding and pending.count() >= MAX_PENDING_REFUNDS:
+        raise TooManyPendingRefunds(limit=MAX_PENDING_REFUNDS)
+
+
 def _lock(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:
     """Lock the payment, then the refund. Raises RefundNotFound."""
     return completion.lock(find(merchant=merchant, refund_id=refund_id).id)
 
 
-def queue(refund: Refund, to: Destination, now: datetime, *, note: str = "") -> None:
-    """Queue the transfer; it is held if a second person must approve it. The caller holds both locks.
+def queue(refunds: Sequence[Refund], to: Destination, now: datetime, *, note: str = "") -> None:
+    """Queue the transfers of refunds of one payment, with a fixed number of statements.
 
-    note: what the second person reads, by default the note of the refund.
+    They are held if a second person must approve them. The caller holds all locks. note: what the second
+    person reads, by default the note of each refund.
     """
-    order = TransferOrder(
+    merchant_id, orders = refunds[0].merchant_id, [_order(refund, to) for refund in refunds]
+    if not to.is_payers:
+        items = [
+            approvals.OutgoingMoney.of(
+                order, ApprovalKind.REFUND, merchant_id, note=note or refund.note or ""
+            )
+            for order, refund in zip(orders, refunds, strict=True)
+        ]
+        for refund, approval in zip(refunds, approvals.request_together(items, now=now), strict=True):
+            refund.awaiting_approval = approval.is_waiting
+    held = [refund.awaiting_approval for refund in refunds]
+    transfers.queue_together(
+        dict(zip(orders, held, strict=True)), route=to.route, at=now, merchant_id=merchant_id
+    )
+    for refund in refunds:
+        refund.route, refund.updated_at = to.route, now
+    rows.update_rows(refunds, ["route", "awaiting_approval", "updated_at"])
+
+
+def _order(refund: Refund, to: Destination) -> TransferOrder:
+    return TransferOrder(
         order_id=refund.id,
         purpose="refund",
         amount=refund.amount,
@@ -170,11 +206,3 @@ def queue(refund: Refund, to: Destination, now: datetime, *, note: str = "") -> 
         account_name=to.account_name,
         charge_id=to.charge_id,
     )
-    is_held = False
-    if not to.is_payers:
-        item = approvals.OutgoingMoney.of(
-            order, ApprovalKind.REFUND, refund.merchant_id, note=note or refund.note or ""
-        )
-        is_held = approvals.request(item, now=now).is_waiting
-    transfers.queue(order, route=to.route, at=now, merchant_id=refund.merchant_id, is_held=is_held)
-    refund.set_fields(route=to.route, awaiting_approval=is_held, updated_at=now)

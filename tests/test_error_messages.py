@@ -127,6 +127,16 @@ def canceled_refund(tail: str, body: Any = None) -> Callable[[Shop], Any]:
     return ask
 
 
+def many_pending_refunds(shop: Shop) -> Any:
+    code = shop.qr_code()
+    SandboxBankClient(shop.http).notify(code)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("refunds.services.MAX_PENDING_REFUNDS", 2)
+        made = [shop.post(REFUNDS, {"payment_id": code["payment_id"], "amount": 1}) for _ in range(3)]
+    assert {each.status_code for each in made[:-1]} == {200}
+    return made[-1]
+
+
 def many_claim_links(shop: Shop) -> Any:
     refund, _slip = waiting_refund(shop, SandboxBankClient(shop.http))
     made = [shop.post(f"{REFUNDS}/{refund['refund_id']}/claim-link") for _ in range(11)]
@@ -258,6 +268,10 @@ CASES = [
     Case(
         "refund_not_addressable", canceled_refund("destination", PAYEE),
         "This refund is canceled; a destination can be set only while the refund waits for it.",
+    ),
+    Case(
+        "too_many_pending_refunds", many_pending_refunds,
+        "This payment has 2 pending refunds already. Wait until one of them ends, or cancel one.",
     ),
     Case(
         "too_many_claim_links", many_claim_links,

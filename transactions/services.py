@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import QuerySet
-
 from core import ids, rows
 from core.state_machines import IllegalTransition, transition_where
 from ledger import services as ledger
@@ -60,26 +58,21 @@ def record_refund(
     return _record(row)
 
 
-def complete_refund(*, refund_id: str, status: TransactionStatus) -> None:
-    """Record the end of a refund: `succeeded`, or `failed`, also if it was canceled.
+def complete_refunds(*refund_ids: str, status: TransactionStatus) -> None:
+    """Record the end of refunds: `succeeded`, or `failed`, also if they were canceled.
 
-    Raises IllegalTransition if it ended before, or is not in the history.
+    Raises IllegalTransition if one of them ended before, or is not in the history.
     """
-    refund = Transaction.objects.filter(refund_id=refund_id)
-    _transition(refund_id, refund, TransactionStatus.PENDING, status)
+    refunds = Transaction.objects.filter(refund_id__in=refund_ids)
+    if transition_where(refunds, TransactionStatus.PENDING, status) != len(refund_ids):
+        raise IllegalTransition(f"{', '.join(refund_ids)}: not all rows become '{status}'")
 
 
 def mark_refunded(*, payment_id: str) -> None:
     """Record that all of a payment was refunded. Raises IllegalTransition if it was, or was not paid."""
     payment = Transaction.objects.filter(payment_id=payment_id, type=TransactionType.PAYMENT)
-    _transition(payment_id, payment, TransactionStatus.SUCCEEDED, TransactionStatus.REFUNDED)
-
-
-def _transition(
-    subject_id: str, row: QuerySet[Transaction], source: TransactionStatus, target: TransactionStatus
-) -> None:
-    if transition_where(row, source, target) != 1:
-        raise IllegalTransition(f"{subject_id}: no row changes from '{source}' to '{target}'")
+    if transition_where(payment, TransactionStatus.SUCCEEDED, TransactionStatus.REFUNDED) != 1:
+        raise IllegalTransition(f"{payment_id}: no row becomes '{TransactionStatus.REFUNDED}'")
 
 
 def _record(row: Transaction) -> Transaction:

@@ -4,13 +4,13 @@ Each change of state has a commit of its own, with its event and what the handle
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 import banks
@@ -22,7 +22,7 @@ from banks import (
     TransferResult,
     parallel,
 )
-from core import due_work, request_context, vault
+from core import due_work, request_context, rows, vault
 from core.due_work import DueWork
 from core.state_machines import transition_where
 from merchants import bank_connections
@@ -105,23 +105,34 @@ def queue(
 
     is_held: it waits for approval, until `release`.
     """
-    state = TransferState.HELD if is_held else TransferState.QUEUED
-    transfer: Transfer = Transfer.objects.create(
-        id=order.order_id,
-        purpose=order.purpose,
-        merchant_id=merchant_id,
-        route=route,
-        amount=order.amount,
-        bank_code=order.bank_code,
-        account_sealed=vault.seal(order.account, context=order.order_id) if order.account else "",
-        account_name=order.account_name,
-        charge_id=order.charge_id,
-        state=state,
-        due_at=at,
-        created_at=at,
-    )
-    history.record_event(transfer.id, TransferEventType(state), at=at)
+    (transfer,) = queue_together({order: is_held}, route=route, at=at, merchant_id=merchant_id)
     return transfer
+
+
+def queue_together(
+    orders: Mapping[TransferOrder, bool], *, route: str, at: datetime, merchant_id: str
+) -> list[Transfer]:
+    """Do what `queue` does to several orders, with two statements. The value of each is its `is_held`."""
+    made = [
+        Transfer(
+            id=order.order_id,
+            purpose=order.purpose,
+            merchant_id=merchant_id,
+            route=route,
+            amount=order.amount,
+            bank_code=order.bank_code,
+            account_sealed=vault.seal(order.account, context=order.order_id) if order.account else "",
+            account_name=order.account_name,
+            charge_id=order.charge_id,
+            state=TransferState.HELD if is_held else TransferState.QUEUED,
+            due_at=at,
+            created_at=at,
+        )
+        for order, is_held in orders.items()
+    ]
+    rows.insert_many(made)
+    history.record_events({transfer.id: TransferEventType(transfer.state) for transfer in made}, at=at)
+    return made
 
 
 def release(order_id: str, *, now: datetime) -> None:
@@ -129,12 +140,22 @@ def release(order_id: str, *, now: datetime) -> None:
     history.transition(Transfer.objects.locked(order_id), TransferState.QUEUED, at=now, due_at=now)
 
 
-def cancel(order_id: str, *, now: datetime) -> None:
-    """Cancel a held or queued order, in the caller's transaction. Raises AlreadySubmitted."""
-    transfer = Transfer.objects.locked(order_id)
-    if transfer.state not in CANCELABLE_STATES:
-        raise AlreadySubmitted(order_id)
-    history.transition(transfer, TransferState.CANCELED, at=now, completed_at=now)
+def cancel(*order_ids: str, now: datetime) -> None:
+    """Cancel held or queued orders, in the caller's transaction. Raises AlreadySubmitted."""
+    found = list(_cancelable(order_ids).select_for_update(no_key=True).order_by("pk"))
+    if len(found) < len(order_ids):
+        raise AlreadySubmitted(", ".join(order_ids))
+    history.transition_together(found, TransferState.CANCELED, at=now, completed_at=now)
+
+
+def cancelable(order_ids: Sequence[str]) -> set[str]:
+    """Return those of the orders that no bank has yet. The caller holds the locks of their handler."""
+    return set(_cancelable(order_ids).values_list("pk", flat=True))
+
+
+def _cancelable(order_ids: Sequence[str]) -> "QuerySet[Transfer]":
+    found: QuerySet[Transfer] = Transfer.objects.filter(pk__in=order_ids, state__in=CANCELABLE_STATES)
+    return found
 
 
 def is_queued(order_id: str) -> bool:

@@ -97,7 +97,7 @@ def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
     transfers.cancel(withdrawal.id, now=now)
     approvals.cancel(withdrawal.id, now=now)
     withdrawal.transition(WithdrawalStatus.CANCELED, awaiting_approval=False, updated_at=now)
-    ledger.release(**_ledger_fields(withdrawal, JournalType.WITHDRAWAL_RELEASED, now))
+    _release(withdrawal, now)
     return withdrawal
 
 
@@ -181,7 +181,7 @@ def _succeed(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
 
 def _fail(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
     withdrawal.transition(WithdrawalStatus.FAILED, updated_at=now, **fields)
-    ledger.release(**_ledger_fields(withdrawal, JournalType.WITHDRAWAL_RELEASED, now))
+    _release(withdrawal, now)
     _publish(withdrawal, now)
 
 
@@ -192,6 +192,11 @@ def _mark_returned(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None
         [returned], type=JournalType.WITHDRAWAL_RETURNED, source=accounts.bank(withdrawal.bank), now=now
     )
     _publish(withdrawal, now)
+
+
+def _release(withdrawal: Withdrawal, now: datetime) -> None:
+    released = {"merchant_id": withdrawal.merchant_id, "amounts": {withdrawal.id: withdrawal.amount}}
+    ledger.release(type=JournalType.WITHDRAWAL_RELEASED, now=now, **released)
 
 
 def _ledger_fields(withdrawal: Withdrawal, type: JournalType, now: datetime) -> dict[str, Any]:

@@ -129,8 +129,8 @@ class TransactionBuilder(ListBuilder):
         """Let refunds end, and payments go back."""
         rows = Transaction.objects.filter(merchant=merchant).order_by("id")
         for refund in some(rows.filter(status=TransactionStatus.PENDING), chance, count):
-            services.complete_refund(
-                refund_id=refund.refund_id,
+            services.complete_refunds(
+                refund.refund_id,
                 status=chance.choice([TransactionStatus.SUCCEEDED, TransactionStatus.FAILED]),
             )
         for payment in some(

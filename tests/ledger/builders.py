@@ -36,7 +36,8 @@ class MerchantLedger:
 
     @transaction.atomic
     def release(self, amount: int) -> None:
-        ledger.release(**self._fields(JournalType.WITHDRAWAL_RELEASED, amount))
+        fields = self._fields(JournalType.WITHDRAWAL_RELEASED, amount)
+        ledger.release(**fields | {"amounts": {fields.pop("subject_id"): fields.pop("amount")}})
 
     @transaction.atomic
     def pay_out(self, amount: int) -> None:

@@ -252,3 +252,13 @@ def test_refund_of_another_merchant_is_not_found(refund_shop: RefundShop, other_
     assert error_of(other_shop.post(f"{REFUNDS}/{refund['refund_id']}/cancel"))[1] == "refund_not_found"
     assert other_shop.get(f"{REFUNDS}?payment_id={refund['payment_id']}").json()["total"] == 0
     assert refund_shop.read(refund) == refund
+
+
+@pytest.mark.slow
+def test_payment_has_at_most_100_pending_refunds(refund_shop: RefundShop) -> None:
+    payment_id = refund_shop.paid()
+    refunds = [refund_shop.refund(payment_id, amount=1) for _ in range(100)]
+    assert error_of(refund_shop.ask(payment_id, amount=1)) == (400, "too_many_pending_refunds", None)
+    assert refund_shop.balance() == (149_900, 100)
+    refund_shop.act(refunds[0], "cancel")
+    refund_shop.refund(payment_id, amount=1)

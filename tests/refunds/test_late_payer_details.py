@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 import banks
 from core import clock
@@ -168,6 +170,21 @@ def test_waiting_refund_of_a_reversed_payment_is_not_sent(
     seller.bank.notify(code, paid_at=paid_at, transaction_id=NAMED)
     assert (seller.read(refund)["status"], Transfer.objects.count()) == ("canceled", 0)
     assert seller.funds() == {"available": 0, "reserved": 0}
+
+
+def statements_of_late_details(seller: Seller, count: int) -> int:
+    """Report the payer of a payment with `count` refunds that wait for an account."""
+    notification = paid_by_statement(seller, amount=150_000 + count)
+    refunds = [seller.refund(notification["payment_id"], amount=1) for _ in range(count)]
+    with CaptureQueriesContext(connection) as sent:
+        notify(seller, notification, transaction_id=f"LATEDETAILS{count:09}")
+    assert {destination(refund) for refund in refunds} == {TO_PAYER}
+    return len(sent)
+
+
+@pytest.mark.slow
+def test_late_payer_details_send_any_number_of_refunds_with_the_same_statements(seller: Seller) -> None:
+    assert statements_of_late_details(seller, 2) == statements_of_late_details(seller, 20)
 
 
 # --- at the same moment ------------------------------------------------------------------------------------

@@ -83,16 +83,16 @@ def test_forbidden_transaction_transitions_are_refused_by_the_database(
 @pytest.mark.parametrize("status", [TransactionStatus.SUCCEEDED, TransactionStatus.FAILED])
 def test_refund_transaction_is_completed_once(status: TransactionStatus) -> None:
     write(TransactionType.REFUND, TransactionStatus.PENDING)
-    services.complete_refund(refund_id="ref_1", status=status)
+    services.complete_refunds("ref_1", status=status)
     for again in (TransactionStatus.SUCCEEDED, TransactionStatus.FAILED):
         with pytest.raises(IllegalTransition, match="ref_1"):
-            services.complete_refund(refund_id="ref_1", status=again)
+            services.complete_refunds("ref_1", status=again)
     assert Transaction.objects.get().status == status
 
 
 def test_unknown_refund_transaction_cannot_be_completed() -> None:
     with pytest.raises(IllegalTransition, match="ref_2"):
-        services.complete_refund(refund_id="ref_2", status=TransactionStatus.FAILED)
+        services.complete_refunds("ref_2", status=TransactionStatus.FAILED)
 
 
 def test_payment_transaction_is_refunded_once() -> None:

@@ -122,13 +122,13 @@ def test_refund_transaction_is_listed_as_pending_and_then_completed(
     fields = {"payment_id": payment_id, "merchant_id": shop.merchant.id, "currency": "THB", "now": at}
     services.record_refund(refund_id="ref_1", amount=100_000, **fields)
     services.record_refund(refund_id="ref_2", amount=50_000, **fields)
-    services.complete_refund(refund_id="ref_2", status=TransactionStatus.FAILED)
+    services.complete_refunds("ref_2", status=TransactionStatus.FAILED)
     assert {(row["type"], row["status"], row["amount"]) for row in shop.get(PATH).json()["transactions"]} == {
         ("payment", "succeeded", 150_000),
         ("refund", "pending", -100_000),
         ("refund", "failed", -50_000),
     }
-    services.complete_refund(refund_id="ref_1", status=TransactionStatus.SUCCEEDED)
+    services.complete_refunds("ref_1", status=TransactionStatus.SUCCEEDED)
     services.mark_refunded(payment_id=payment_id)
     assert dict(Transaction.objects.values_list("amount", "status")) == {
         150_000: "refunded",

@@ -4,7 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
+from approvals.models import Approval
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from ledger import services as ledger
@@ -29,6 +33,7 @@ from tests.refunds.builders import PAYEE, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawal_request, withdrawn
 from transfers import services as transfers
+from transfers.models import Transfer, TransferEvent
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
@@ -207,7 +212,7 @@ def test_unsubmitted_refunds_are_canceled_by_a_reversal(seller: Seller) -> None:
         ("canceled", "bank:sandbox")
     }
     shown = Refund.objects.filter(reversal_id=reversal.id).values_list("amount", flat=True)
-    assert sorted(shown) == [10_000, 40_000, 100_000]
+    assert list(shown) == [150_000]
     assert seller.shop.payment(str(credit.payment_id))["status"] == "refunded"
     assert seller.funds() == {"available": 0, "reserved": 0}
 
@@ -411,3 +416,42 @@ def test_credits_cannot_be_dismissed_and_reversals_cannot_be_returned(seller: Se
         decide("accept", reversal)
     with pytest.raises(ActionNotAllowed, match="Only a credit can be attached"):
         decide("attach", reversal, payment_id=seller.shop.qr_code()["payment_id"])
+
+
+def statements_of_a_reversal(seller: Seller, count: int) -> int:
+    """Reverse a payment with `count` pending refunds, half of them held for approval."""
+    credit = seller.sale()
+    for number in range(count):
+        seller.refund(str(credit.payment_id), amount=1, **{"destination": PAYEE} if number % 2 else {})
+    with CaptureQueriesContext(connection) as sent:
+        assert state_of(seller.reverse(credit)) == REVERSED
+    canceled = Refund.objects.filter(payment=credit.payment_id, status="canceled")
+    assert (canceled.count(), seller.funds()) == (count, {"available": 0, "reserved": 0})
+    orders = Transfer.objects.filter(pk__in=canceled.values("pk"), state="canceled")
+    assert (orders.count(), Approval.objects.waiting().exists()) == (count, False)
+    assert TransferEvent.objects.filter(transfer__in=orders, type="canceled").count() == count
+    shown = Refund.objects.get(payment=credit.payment_id, reversal__isnull=False)
+    assert (shown.status, shown.amount) == ("completed", 150_000)
+    return len(sent)
+
+
+@pytest.mark.slow
+def test_reversal_cancels_any_number_of_refunds_with_the_same_statements(
+    seller: Seller, settings: Settings
+) -> None:
+    settings.APPROVAL_DAILY_LIMIT = 1
+    assert statements_of_a_reversal(seller, 2) == statements_of_a_reversal(seller, 20)
+
+
+def test_reversal_cancels_no_more_refunds_than_are_in_its_way(seller: Seller) -> None:
+    credit = seller.sale()
+    refunds = [seller.refund(str(credit.payment_id), amount=40_000) for _ in range(3)]
+    seller.reverse(credit, 100_000)  # 30,000 are free, so the two newest refunds make room
+    assert [seller.read(each)["status"] for each in refunds] == ["pending", "canceled", "canceled"]
+    assert seller.history() == [
+        ("succeeded", -100_000),
+        ("failed", -40_000),
+        ("failed", -40_000),
+        ("pending", -40_000),
+    ]
+    assert seller.funds() == {"available": 10_000, "reserved": 40_000}
