@@ -22,6 +22,16 @@ LOCK_ACCOUNTS = """
 SELECT account.id FROM unnest(%s::text[]) WITH ORDINALITY AS wanted (id, place)
 JOIN ledger_account AS account USING (id) ORDER BY wanted.place FOR NO KEY UPDATE OF account
 """
+# The time of a journal is after that of every entry that its debits could spend. `now` was read before the
+# lock, perhaps by a machine whose clock is behind, and by it a balance could be negative in between. The
+# caller has locked these accounts before this statement, so nobody adds another debit.
+POSTED_AT = """
+greatest(%s::timestamptz, (
+    SELECT max(created_at) + interval '1 millisecond' FROM unnest(%s::text[]) AS debited (id), LATERAL (
+        SELECT created_at FROM ledger_entry WHERE account_id = debited.id ORDER BY created_at DESC LIMIT 1
+    ) AS newest
+))
+"""
 # Entries that change a balance at once are those of the accounts in the last two arrays; all others are
 # pending. The UPDATE does not see accounts that the same statement opens, so the result is how many it
 # updated. It locks rows in any order, so `locked` locks them first, in the order of `accounts.LOCK_ORDER`.
@@ -32,7 +42,8 @@ line AS (
 ),
 journal AS (
     INSERT INTO ledger_journal (type, subject_id, amount, created_at)
-    SELECT %s, subject_id, amount, %s FROM unnest(%s::text[], %s::bigint[]) AS total (subject_id, amount)
+    SELECT %s, subject_id, amount, {POSTED_AT}
+    FROM unnest(%s::text[], %s::bigint[]) AS total (subject_id, amount)
     RETURNING id, subject_id, amount, created_at
 ),
 entry AS (
@@ -148,6 +159,9 @@ def post(
 ) -> None:
     """Write one journal per subject with one statement. Lines map accounts to signed satang.
 
+    The caller has locked the accounts that money leaves, other than external ones. So the order of their
+    debits is that of their times, which can be later than `now`.
+
     sources: what merchants see as the source of the change, by subject, if it is not the subject.
 
     Raises IntegrityError if such a journal was posted before or an account would be overdrawn, and
@@ -160,10 +174,12 @@ def post(
         if amount
     ]
     totals = [sum(max(amount, 0) for amount in amounts.values()) for amounts in lines_by_subject.values()]
-    immediate = sorted({code for _, code, amount in lines if updates_balance_at_once(code, amount)})
+    changes = [(code, amount) for _, code, amount in lines if updates_balance_at_once(code, amount)]
+    immediate = sorted({code for code, _ in changes})
+    debited = list({code for code, amount in changes if amount < 0})
     locks = accounts.in_lock_order(accounts.lock_account_of(code) for code in immediate)
     columns = [[line[index] for line in lines] for index in range(3)]
-    journals = [type, now, list(lines_by_subject), totals]
+    journals = [type, now, debited, list(lines_by_subject), totals]
     values = [
         *_account_columns({code for _, code, _ in lines}),
         *columns,

@@ -115,6 +115,7 @@ def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int
 def release(*, merchant_id: str, type: JournalType, amounts: Mapping[str, int], now: datetime) -> None:
     """Make reserved money available again, satang by subject."""
     reserved, available = accounts.reserved(merchant_id), accounts.available(merchant_id)
+    lock_accounts([available])
     lines = {subject_id: {reserved: -amount, available: amount} for subject_id, amount in amounts.items()}
     post(type, lines, now)
 
@@ -123,6 +124,7 @@ def pay_out(
     *, merchant_id: str, type: JournalType, subject_id: str, amount: int, to: str, now: datetime
 ) -> None:
     """Post that reserved money left to the account `to`, such as `bank:sandbox`."""
+    lock_accounts([accounts.available(merchant_id)])
     post(type, {subject_id: {accounts.reserved(merchant_id): -amount, to: amount}}, now)
 
 

@@ -40,6 +40,15 @@ RULES = [
            ) FROM ledger_entry GROUP BY journal_id""",
     ),
     AuditRule(
+        "money leaves an account in the order of its times",
+        "SELECT '', '' WHERE false",
+        """SELECT id::text, concat(account_id, ' at ', created_at, ', after ', before) FROM (
+               SELECT id, account_id, created_at,
+                   lag(created_at) OVER (PARTITION BY account_id ORDER BY id) AS before
+               FROM ledger_entry WHERE amount < 0 AND account_id !~ '^(bank|acquirer):'
+           ) AS debit WHERE created_at < before""",
+    ),
+    AuditRule(
         "bank balances equal all other balances",
         f"""SELECT 'all accounts', (-sum(held))::text FROM ({ACCOUNT_BALANCES}) AS account
             WHERE type IN ('bank', 'acquirer') HAVING count(*) > 0""",  # noqa: S608

@@ -1,16 +1,21 @@
 """Concurrent postings by threads, each with its own connection."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from threading import Event
 
 import pytest
+import time_machine
 from django.db import connection, transaction
 from django.db.models import Sum
 
+from core import clock
+from ledger import services as ledger
+from ledger.balance_transactions import balances_after
 from ledger.errors import InsufficientFunds
 from ledger.journal_types import JournalType
-from ledger.models import Account, Journal, PendingEntry
+from ledger.models import Account, BalanceTransaction, Entry, Journal, PendingEntry
 from tests.concurrency import run_concurrently
 from tests.ledger.builders import MerchantLedger, check_ledger
 
@@ -156,4 +161,54 @@ def test_concurrent_first_credits_create_the_ledger_accounts_once() -> None:
         first = MerchantLedger()
         run_concurrently(*[partial(first.credit, 100)] * 8)
         assert first.balance() == (800, 0, 0)
+    check_ledger()
+
+
+def balances_over_time(merchant_ledger: MerchantLedger) -> list[tuple[int, int]]:
+    """Available and reserved after each balance transaction, in the order of their times."""
+    rows = list(BalanceTransaction.objects.order_by("created_at", "id"))
+    found = balances_after(merchant_ledger.merchant_id, rows)
+    return [(found[row.id].available, found[row.id].reserved) for row in rows]
+
+
+def test_withdrawal_that_read_the_clock_before_a_credit_is_posted_after_it(
+    merchant_ledger: MerchantLedger,
+) -> None:
+    before = clock.now()
+    merchant_ledger.credit(100)
+    later = clock.now() + timedelta(seconds=2)  # on a machine whose clock is ahead
+    with time_machine.travel(later, tick=False):
+        merchant_ledger.credit(30)
+    merchant_ledger.reserve(130, now=before)
+    merchant_ledger.pay_out(130)
+    assert balances_over_time(merchant_ledger) == [(100, 0), (130, 0), (0, 130), (0, 0)]
+    newest = BalanceTransaction.objects.latest("created_at").created_at
+    for at in (newest, newest + timedelta(milliseconds=1)):
+        held = ledger.balance(merchant_ledger.merchant_id, before=at)
+        assert (held.available, held.debt) == (0, 0)
+
+
+@pytest.mark.slow
+def test_no_balance_was_ever_negative_after_a_race(merchant_ledger: MerchantLedger) -> None:
+    """Threads credit, reserve what is there, and pay out or release it. Each reads the clock first."""
+
+    def spend(ends: Callable[[int], None]) -> int:
+        if taken := reserve(merchant_ledger, 100):
+            ends(taken)
+        return taken
+
+    run_concurrently(
+        *[repeat(30, partial(merchant_ledger.credit, 100))] * 4,
+        *[repeat(30, partial(spend, merchant_ledger.pay_out))] * 4,
+        *[repeat(30, partial(spend, merchant_ledger.release))] * 4,
+        repeat(10, merchant_ledger.roll_up),
+    )
+    balances = balances_over_time(merchant_ledger)
+    assert min(min(each) for each in balances) >= 0
+    available, reserved, _ = merchant_ledger.balance()
+    assert balances[-1] == (available, reserved)
+    debits = Entry.objects.filter(amount__lt=0, account__type__in=["available", "reserved"])
+    for account in debits.values_list("account", flat=True).distinct():
+        times = debits.filter(account=account).order_by("id").values_list("created_at", flat=True)
+        assert list(times) == sorted(set(times))
     check_ledger()

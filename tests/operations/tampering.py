@@ -87,6 +87,12 @@ TAMPERINGS = {
         f"DELETE FROM ledger_entry WHERE journal_id = {JOURNAL}",
         f"DELETE FROM ledger_journal WHERE id = {JOURNAL}",
     ],
+    "money leaves an account in the order of its times": [
+        """UPDATE ledger_entry AS debit SET created_at = created_at + interval '1 day'
+        WHERE amount < 0 AND EXISTS (
+            SELECT FROM ledger_entry AS later WHERE later.account_id = debit.account_id AND later.amount < 0
+                AND later.id > debit.id AND starts_with(later.account_id, 'available:'))"""
+    ],
     "bank balances equal all other balances": [
         "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'suspense'",
         "UPDATE ledger_pendingentry SET amount = amount + 1 WHERE account_id = 'bank:sandbox'",
