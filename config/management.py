@@ -9,6 +9,7 @@ from django.db import OperationalError
 
 from config.env import OWNER_URL, database_url, env, read_variable
 from core import request_context
+from core.commands import show_any_character
 from core.postgres.availability import is_unavailable
 
 # They need the rights of the owner of the tables.
@@ -20,6 +21,7 @@ def run(program: str, *arguments: str) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Standard output holds the answer of a command, such as a key as JSON.
     os.environ.setdefault("LOG_STREAM", "stderr")
+    show_any_character()
     command = arguments[0] if arguments else "help"
     if command in OWNER_COMMANDS and env.str(OWNER_URL, ""):
         _become_owner()

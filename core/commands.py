@@ -1,10 +1,18 @@
-"""Management commands that write sealed data."""
+"""What management commands share: checks, progress, and output in every encoding."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, OutputWrapper
 from django.db import DEFAULT_DB_ALIAS
+
+
+def show_any_character() -> None:
+    """Print escapes for characters that the output cannot show: no command may fail after its work."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class SealingCommand(BaseCommand):

@@ -73,16 +73,18 @@ class CommandLine:
         }
 
     @contextmanager
-    def running(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    def running(
+        self, *arguments: str, encoding: str = "utf-8", stdout: Any = subprocess.PIPE
+    ) -> Iterator["subprocess.Popen[str]"]:
         """The command in a process of its own, which is ended after the block."""
         import os
 
         process = subprocess.Popen(
             [sys.executable, "-m", "thaiqr", *arguments],
             env={**os.environ, **self.environment({})},
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding=encoding,
         )
         with process:
             try:

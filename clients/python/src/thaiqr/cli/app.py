@@ -11,6 +11,7 @@ from thaiqr.cli.configure import configure
 from thaiqr.cli.lint import lint
 from thaiqr.cli.listening import listen
 from thaiqr.cli.money_out import balance, banks, refund, withdraw
+from thaiqr.cli.output import show_any_character
 from thaiqr.cli.triggers import trigger
 
 ORDER = [
@@ -53,6 +54,7 @@ def main(
     The key and the service come from THAIQR_API_KEY and THAIQR_BASE_URL, or from a profile (`thaiqr
     configure`).
     """
+    show_any_character()
 
 
 app.add_typer(qr.app, name="qr")

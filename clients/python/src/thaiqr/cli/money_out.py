@@ -9,7 +9,7 @@ from thaiqr.cli import amounts, waiting
 from thaiqr.cli.amounts import Baht, Satang
 from thaiqr.cli.exits import Exit
 from thaiqr.cli.output import Output
-from thaiqr.cli.session import AsJson, Profile, Session, opened
+from thaiqr.cli.session import AsJson, Key, Profile, Session, opened
 from thaiqr.models import Refund, Withdrawal
 from thaiqr.resources import Destination
 
@@ -25,7 +25,6 @@ WAIT_SECONDS = 120.0
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the bank, up to two minutes.")]
-Key = Annotated[str | None, typer.Option("--idempotency-key", help="Repeat safely with the same key.")]
 Reference = Annotated[str | None, typer.Option(help="Your own number of it.")]
 
 
@@ -48,7 +47,7 @@ def refund(
     profile: Profile = None,
 ) -> None:
     """Refund a payment: an amount, or all that remains. Asks first, unless --yes."""
-    with opened(profile, json=json) as session:
+    with opened(profile, json=json, moves_money=True) as session:
         to_refund = amounts.optional_satang(amount, satang)
         shown = "all that remains" if to_refund is None else amounts.display(to_refund)
         _ask(session.output, f"Refund {shown} of {payment}?", yes)
@@ -87,7 +86,7 @@ def withdraw(
     profile: Profile = None,
 ) -> None:
     """Send money from the balance to a bank account. Asks first, unless --yes."""
-    with opened(profile, json=json) as session:
+    with opened(profile, json=json, moves_money=True) as session:
         to_send = amounts.satang_of(amount, satang)
         _ask(session.output, f"Send {amounts.display(to_send)} to {name}, {bank} {account}?", yes)
         made = session.client.withdrawals.create(

@@ -1,6 +1,7 @@
 """Output for people (tables, colour where the terminal has it) or for programs (JSON on standard output)."""
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -34,6 +35,13 @@ Columns = Mapping[str, str]
 """The heading of each field of an object, in order."""
 
 
+def show_any_character() -> None:
+    """Print escapes for characters that the output cannot show: no command may fail after its request."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 class Output:
     """Where a command writes. `json`: objects as JSON on standard output, all else on standard error."""
 
@@ -56,8 +64,9 @@ class Output:
         self.errors.print(Text(text), style=None if self.json else "red")
 
     def data(self, value: Any) -> None:
-        """Print JSON in one line."""
-        print(json.dumps(value, ensure_ascii=False, default=str), flush=True)  # noqa: T201
+        """Print JSON in one line, which is JSON in every encoding."""
+        is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        print(json.dumps(value, ensure_ascii=not is_unicode, default=str), flush=True)  # noqa: T201
 
     def show(self, item: Model, fields: Sequence[str]) -> None:
         """One object: all of it as JSON, or these fields for people. Fields that are unset are left out."""

@@ -10,7 +10,7 @@ from thaiqr.cli.amounts import Baht, Satang
 from thaiqr.cli.exits import Exit
 from thaiqr.cli.metadata import Metadata, parse_metadata
 from thaiqr.cli.output import Output, local
-from thaiqr.cli.session import AsJson, Profile, Session, opened
+from thaiqr.cli.session import AsJson, Key, Profile, Session, opened
 from thaiqr.models import Payment, QrCode
 
 app = typer.Typer(no_args_is_help=True, help="Create, show and end QR codes.")
@@ -41,7 +41,7 @@ def create(
         int | None, typer.Option(metavar="MINUTES", help="Minutes to pay; 15 by default.")
     ] = None,
     metadata: Metadata = None,
-    idempotency_key: Annotated[str | None, typer.Option(help="Repeat safely with the same key.")] = None,
+    idempotency_key: Key = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is paid, with a countdown.")] = False,
     invert: Invert = False,
     json: AsJson = False,

@@ -1,11 +1,13 @@
 """What every command needs: the client, the output, and errors turned into exit codes."""
 
+import json as json_format
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, NoReturn
 
+import httpx
 import typer
 
 from thaiqr.cli import exits, profiles
@@ -19,9 +21,45 @@ Profile = Annotated[
     str | None,
     typer.Option("--profile", metavar="NAME", envvar=profiles.PROFILE, help="Use this profile of the file."),
 ]
+
+
+def _checked_key(value: str | None) -> str | None:
+    if value == "":
+        raise typer.BadParameter("it is empty. Leave the option out for a new key.")
+    return value
+
+
+Key = Annotated[
+    str | None,
+    typer.Option("--idempotency-key", help="Repeat safely with the same key.", callback=_checked_key),
+]
 TEST_PREFIX = "tq_test_"
 
 log = logging.getLogger("thaiqr")
+
+
+class Requests:
+    """The requests of one command. If it moves money, it tells the key of each before that is sent."""
+
+    def __init__(self, output: Output, *, moves_money: bool) -> None:
+        self._output, self._moves_money = output, moves_money
+        self.were_sent = False
+        self.keys: dict[str, None] = {}
+
+    def note(self, request: httpx.Request) -> None:
+        """Called before each attempt."""
+        key = request.headers.get("Idempotency-Key", "")
+        if self._moves_money and key and key not in self.keys:
+            as_json = json_format.dumps({"idempotency_key": key})
+            self._output.note(as_json if self._output.json else f"Idempotency key: {key}")
+            self.keys[key] = None
+        self.were_sent = True
+
+    @property
+    def lost(self) -> str:
+        """What to say if an error hides the result."""
+        again = f" Repeat it with --idempotency-key {next(iter(self.keys))}." if self.keys else ""
+        return f"The request was sent, and its result could not be shown.{again}"
 
 
 class Session:
@@ -38,15 +76,22 @@ class Session:
 
 
 @contextmanager
-def opened(profile: str | None, *, json: bool = False, timeout: float = 30.0) -> Iterator[Session]:
-    """The session of a command. Errors within the block end the command with their exit code."""
+def opened(
+    profile: str | None, *, json: bool = False, timeout: float = 30.0, moves_money: bool = False
+) -> Iterator[Session]:
+    """The session of a command. Errors within the block end the command with their exit code.
+
+    After a request was sent, that is never `USAGE`: a script would send it again with another key.
+    """
     output = Output(json)
-    warnings = _Warnings(output)
+    warnings, requests = _Warnings(output), Requests(output, moves_money=moves_money)
     log.addHandler(warnings)
     try:
         login = profiles.find(profile or None)
-        with ThaiQR(login.api_key, base_url=login.base_url, timeout=timeout) as client:
+        with httpx.Client(event_hooks={"request": [requests.note]}) as http:
+            client = ThaiQR(login.api_key, base_url=login.base_url, timeout=timeout, http_client=http)
             yield Session(client, output, login)
+        sys.stdout.flush()
     except profiles.ProfileError as error:
         output.fail(str(error))
         raise typer.Exit(
@@ -54,14 +99,19 @@ def opened(profile: str | None, *, json: bool = False, timeout: float = 30.0) ->
         ) from None
     except ThaiQRError as error:
         _end(output, error)
-    except ValueError as error:
-        output.fail(str(error))
-        raise typer.Exit(Exit.USAGE) from None
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
     except BrokenPipeError:
         sys.stderr.close()
-        raise typer.Exit(Exit.OK) from None
+        raise typer.Exit(Exit.OK if requests.were_sent else Exit.USAGE) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        if not requests.were_sent and not isinstance(error, ValueError | OSError):
+            raise
+        with suppress(OSError):
+            output.fail(f"{requests.lost} {error}" if requests.were_sent else str(error))
+        raise typer.Exit(Exit.NETWORK if requests.were_sent else Exit.USAGE) from None
     finally:
         log.removeHandler(warnings)
 
