@@ -24,8 +24,8 @@ from webhooks.models import (
     EndpointStatus,
 )
 
-# How long the previous secret also signs after a rotation.
-SECRET_OVERLAP = timedelta(hours=24)
+# How long a secret also signs after a rotation, and how many do so at a time: each is a signature more.
+SECRET_OVERLAP, MAX_REPLACED_SECRETS = timedelta(hours=24), 5
 SWEEP_ENDPOINTS = 100
 SWEEP_DELIVERIES = 5000
 
@@ -132,16 +132,16 @@ def reveal_secret(*, merchant: Merchant, webhook_id: str) -> str:
 def rotate_secret(
     *, merchant: Merchant, webhook_id: str, now: datetime, secret: str | None = None
 ) -> Endpoint:
-    """Sign with `secret`, or with a new one, from now on. The previous secret also signs for 24 hours.
+    """Sign with `secret`, or with a new one, from now on. Each replaced one also signs for its 24 hours.
 
-    The secret that signs already changes nothing, because a repeat would end those 24 hours. Raises
-    WebhookNotFound, InvalidSecret.
+    After five rotations within 24 hours the oldest ends early. The secret that signs already changes nothing.
+    Raises WebhookNotFound, InvalidSecret.
     """
     endpoint, new_secret = find_for_update(merchant=merchant, webhook_id=webhook_id), _checked_secret(secret)
     if new_secret != endpoint.secret:
-        endpoint.previous_secret_sealed = endpoint.secret_sealed
-        endpoint.previous_secret_until = now + SECRET_OVERLAP
-        endpoint.secret_sealed = vault.seal(new_secret, context=endpoint.id)
+        replaced = [(endpoint.secret, now + SECRET_OVERLAP)]
+        replaced += [each for each in endpoint.replaced_secrets if each[1] > now and each[0] != new_secret]
+        endpoint.set_secrets(new_secret, replaced[:MAX_REPLACED_SECRETS])
         endpoint.updated_at = now
         endpoint.save()
         EndpointAction.record(endpoint.id, EndpointActionType.SECRET_ROTATED, now=now)

@@ -1,5 +1,7 @@
 """Endpoints, events, their feed, deliveries and delivery attempts. PostgreSQL is the queue."""
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -24,6 +26,10 @@ class DisabledReason(models.TextChoices):
     STAFF = "staff"
 
 
+ReplacedSecret = tuple[str, datetime]
+"""A secret, and when its signatures end."""
+
+
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def of(self, merchant: Merchant) -> "EndpointQuerySet":
         return self.filter(merchant=merchant, deleted_at=None)
@@ -38,7 +44,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 
 
 class Endpoint(models.Model):
-    """A URL that a merchant registered. Secrets are encrypted. The previous one also signs for 24 hours."""
+    """A URL that a merchant registered. Secrets are encrypted. Each replaced one also signs for 24 hours."""
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -47,6 +53,13 @@ class Endpoint(models.Model):
     secret_sealed = models.TextField(editable=False)
     previous_secret_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
     previous_secret_until = models.DateTimeField(null=True, editable=False)
+    older_secrets_sealed = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Those before the previous one with their ends, as JSON; the newest first.",
+    )
     status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
     disabled_reason = models.CharField(max_length=40, choices=DisabledReason.choices, blank=True, default="")
     last_ping_status = models.SmallIntegerField(null=True)
@@ -79,10 +92,28 @@ class Endpoint(models.Model):
 
     def signing_secrets(self, now: datetime) -> list[str]:
         """Return the secrets that sign at `now`, the newest first."""
+        return [self.secret, *(secret for secret, until in self.replaced_secrets if until > now)]
+
+    @property
+    def replaced_secrets(self) -> list[ReplacedSecret]:
+        """The newest first. Some may have ended."""
         until = self.previous_secret_until
-        if self.previous_secret_sealed is None or until is None or until <= now:
-            return [self.secret]
-        return [self.secret, vault.open_sealed(self.previous_secret_sealed, context=self.id)]
+        if self.previous_secret_sealed is None or until is None:
+            return []
+        found = [(vault.open_sealed(self.previous_secret_sealed, context=self.id), until)]
+        if self.older_secrets_sealed:
+            older = json.loads(vault.open_sealed(self.older_secrets_sealed, context=self.id))
+            found += [(secret, datetime.fromisoformat(until)) for secret, until in older]
+        return found
+
+    def set_secrets(self, secret: str, replaced: Sequence[ReplacedSecret]) -> None:
+        """Set all secrets without saving them. replaced: the newest first."""
+        (previous, until), *rest = replaced
+        older = json.dumps([(each, end.isoformat()) for each, end in rest])
+        self.secret_sealed = vault.seal(secret, context=self.id)
+        self.previous_secret_sealed = vault.seal(previous, context=self.id)
+        self.previous_secret_until = until
+        self.older_secrets_sealed = vault.seal(older, context=self.id) if rest else ""
 
 
 class HealthState(models.TextChoices):

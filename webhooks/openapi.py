@@ -127,8 +127,9 @@ rotate_secret = Operation(
     tag=Tag.WEBHOOKS,
     scope=Scope.WEBHOOKS_WRITE,
     summary="Renew the secret of a webhook",
-    description="For 24 hours messages have two signatures, one with the previous secret. The current secret "
-    "changes nothing. The response does not contain the secret.",
+    description="For 24 hours messages are signed with the replaced secret too. After several rotations each "
+    "one signs until its own 24 hours are over, at most five of them. The current secret changes "
+    "nothing. The response does not contain the secret.",
     body=Body(SecretRequest, {}),
     response=Body(WebhookObject, WEBHOOK),
     errors=(WebhookNotFound,),

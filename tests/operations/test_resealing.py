@@ -43,9 +43,10 @@ from withdrawals.models import Withdrawal
 
 OLD, NEW = vault.new_key(), vault.new_key()
 ACCOUNT, PAYER = "7412589630", "3698521470"
+FIRST_ROTATION = "the secret of the first rotation"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 TOKEN_START = vault.PREFIX
-TOKENS = 18  # the number of tokens that `filled_database` seals
+TOKENS = 19  # the number of tokens that `filled_database` seals
 
 
 class Terminal(io.StringIO):
@@ -76,7 +77,8 @@ def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     resealing.write_key_check()
     hook = {"url": "https://shop.example/hook", "events": ["payment.succeeded"], "secret": SECRET}
     webhook: dict[str, str] = shop.post("/v1/webhooks", hook).json()
-    shop.post(f"/v1/webhooks/{webhook['webhook_id']}/secret/rotate", {"secret": SECOND_SECRET})
+    for secret in (FIRST_ROTATION, SECOND_SECRET):
+        shop.post(f"/v1/webhooks/{webhook['webhook_id']}/secret/rotate", {"secret": secret})
     code: dict[str, str] = ask(shop).json()
     assert bank.notify(code, payer_account=PAYER).status_code == 200
     import_file(bot_file(credit_line(code, BankTransaction.objects.get().paid_at)))
@@ -187,7 +189,7 @@ def test_reseal_makes_old_key_unnecessary(
     settings.FIELD_ENCRYPTION_KEYS = [NEW]
     assert (opened_by(OLD), opened_by(NEW)) == (0, TOKENS)
     assert shop.get(f"/v1/webhooks/{filled_database['webhook_id']}/secret").json()["secret"] == SECOND_SECRET
-    assert Endpoint.objects.get().signing_secrets(clock.now()) == [SECOND_SECRET, SECRET]
+    assert Endpoint.objects.get().signing_secrets(clock.now()) == [SECOND_SECRET, FIRST_ROTATION, SECRET]
     payment, movement = Payment.objects.get(), BankTransaction.objects.get()
     assert (payment.client_bank_account, payment.payer_account) == (ACCOUNT, PAYER)
     assert movement.payer_account == PAYER
@@ -206,7 +208,7 @@ def test_second_reseal_changes_nothing(settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     reseal()
     sealed = sorted(tokens())
-    assert "webhooks.Endpoint: 0 resealed, 2 had the newest key already" in reseal()
+    assert "webhooks.Endpoint: 0 resealed, 3 had the newest key already" in reseal()
     assert sorted(tokens()) == sealed
 
 

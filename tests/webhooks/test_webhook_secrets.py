@@ -99,3 +99,37 @@ def test_rotation_to_the_same_secret_changes_nothing(shop: Shop) -> None:
     endpoint.refresh_from_db()
     assert endpoint.signing_secrets(NOW) == ["the second secret", SECRET]
     assert endpoint.signing_secrets(NOW + timedelta(hours=24)) == ["the second secret"]
+
+
+def test_each_replaced_secret_signs_until_its_own_24_hours_are_over(shop: Shop) -> None:
+    endpoint, hour = make_endpoint(shop), timedelta(hours=1)
+    names = [f"the secret of hour {number}" for number in range(3)]
+    for number, secret in enumerate(names):
+        rotate(shop, endpoint, {"secret": secret}, at=NOW + number * hour)
+    endpoint.refresh_from_db()
+    first, second, third = names
+    for hours, signing_then in (
+        (2, [third, second, first, SECRET]),
+        (23.99, [third, second, first, SECRET]),
+        (24, [third, second, first]),
+        (25, [third, second]),
+        (26, [third]),
+    ):
+        assert endpoint.signing_secrets(NOW + hours * hour) == signing_then
+
+
+def test_at_most_five_replaced_secrets_sign(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    names = [f"the secret of turn {number}" for number in range(7)]
+    for secret in names:
+        rotate(shop, endpoint, {"secret": secret})
+    endpoint.refresh_from_db()
+    assert endpoint.signing_secrets(NOW) == names[:0:-1]
+
+
+def test_secret_that_is_used_again_signs_once(shop: Shop) -> None:
+    endpoint = make_endpoint(shop)
+    for secret in ("the second secret", SECRET):
+        rotate(shop, endpoint, {"secret": secret})
+    endpoint.refresh_from_db()
+    assert endpoint.signing_secrets(NOW) == [SECRET, "the second secret"]

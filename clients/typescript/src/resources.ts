@@ -294,7 +294,7 @@ export class Webhooks extends Resource {
     return this.send("get_webhook_secret", { ids: { webhook_id }, options });
   }
 
-  /** Renew the secret. For 24 hours the old one also signs. */
+  /** Renew the secret. The old one also signs until its 24 hours are over. */
   rotateSecret(
     webhook_id: string,
     body: Body<"rotate_webhook_secret"> = {},

@@ -403,7 +403,7 @@ export interface paths {
         put?: never;
         /**
          * Renew the secret of a webhook
-         * @description For 24 hours messages have two signatures, one with the previous secret. The current secret changes nothing. The response does not contain the secret. The key needs the scope `webhooks:write`.
+         * @description For 24 hours messages are signed with the replaced secret too. After several rotations each one signs until its own 24 hours are over, at most five of them. The current secret changes nothing. The response does not contain the secret. The key needs the scope `webhooks:write`.
          */
         post: operations["rotate_webhook_secret"];
         delete?: never;

@@ -110,7 +110,7 @@ def rotate(
     json: AsJson = False,
     profile: Profile = None,
 ) -> None:
-    """Renew the secret of an endpoint. For 24 hours the old one also signs."""
+    """Renew the secret of an endpoint. The old one also signs until its 24 hours are over."""
     with opened(profile, json=json) as session:
         _show(session, session.client.webhooks.rotate_secret(webhook, secret=secret))
 

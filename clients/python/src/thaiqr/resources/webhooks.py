@@ -81,7 +81,7 @@ class Webhooks(Resource[Mode]):
     def rotate_secret(
         self, webhook_id: str, *, secret: str | None = None, idempotency_key: str | None = None
     ) -> Call[models.Webhook]:
-        """Renew the secret. For 24 hours the old one also signs."""
+        """Renew the secret. The old one also signs until its 24 hours are over."""
         where = path("/v1/webhooks/{webhook_id}/secret/rotate", webhook_id=webhook_id)
         return post(where, WEBHOOK, idempotency_key, secret=secret)
 
