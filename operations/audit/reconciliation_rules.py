@@ -214,18 +214,6 @@ RULES = [
            )""",
     ),
     AuditRule(
-        "money moved by staff has no probable duplicate that was moved",
-        "SELECT '', '' WHERE false",
-        """SELECT DISTINCT movement.id, concat(movement.resolution_state, ', probably the same as ', other.id)
-           FROM reconciliation_banktransaction AS movement,
-           LATERAL reconciliation_probable_duplicates(movement.id) AS same (id)
-           JOIN reconciliation_banktransaction AS other ON other.id = same.id
-           WHERE movement.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back') AND (
-               other.match_result = 'applied'
-               OR other.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back')
-           )""",
-    ),
-    AuditRule(
         "transfers recorded as returned are returned",
         """SELECT resolution.subject_id, 'returned'
            FROM reconciliation_resolution AS resolution WHERE type = 'booked_returned'""",
@@ -287,5 +275,20 @@ RULES = [
         "the list of exceptions is complete",
         f"SELECT id, {LISTED_COLUMNS} FROM reconciliation_open_exceptions",  # noqa: S608
         f"SELECT id, {LISTED_COLUMNS} FROM reconciliation_reconciliationexception",  # noqa: S608
+    ),
+]
+# Not differences: a statement of a part of a day lacks the line of the other one until the rest is imported.
+WARNINGS = [
+    AuditRule(
+        "money moved by staff has no probable duplicate that was moved",
+        "SELECT '', '' WHERE false",
+        """SELECT DISTINCT movement.id, concat(movement.resolution_state, ', probably the same as ', other.id)
+           FROM reconciliation_banktransaction AS movement,
+           LATERAL reconciliation_probable_duplicates(movement.id) AS same (id)
+           JOIN reconciliation_banktransaction AS other ON other.id = same.id
+           WHERE movement.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back') AND (
+               other.match_result = 'applied'
+               OR other.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back')
+           )""",
     ),
 ]

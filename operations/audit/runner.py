@@ -15,6 +15,7 @@ from operations.audit import (
     payment_rules,
     reconciliation_rules,
 )
+from operations.audit.rules import AuditRule
 from transfers.models import Transfer
 
 RULES = [
@@ -62,14 +63,21 @@ def snapshot() -> Iterator[None]:
 def differences(*, on_progress: Callable[[int], None] = lambda rules: None) -> Iterator[Difference]:
     """Read the differences in chunks, in the caller's transaction. Calls `on_progress` after each rule."""
     for rule in RULES:
-        with connection.chunked_cursor() as cursor:
-            cursor.execute(rule.sql)
-            for row in cursor:
-                yield Difference(rule.name, *row)
+        yield from _differences_of(rule)
         on_progress(1)
 
 
-def overdue_transfers(now: datetime) -> list[str]:
-    """Transfers without a final status for a day, as warnings."""
-    waiting = Transfer.objects.open_since(now - OVERDUE_AFTER).order_by("created_at")
-    return [f"{transfer.id} is {transfer.state} since {iso(transfer.created_at)}" for transfer in waiting]
+def warnings(now: datetime) -> Iterator[str]:
+    """What somebody should do although the books are right. No line has names or accounts."""
+    for transfer in Transfer.objects.open_since(now - OVERDUE_AFTER).order_by("created_at"):
+        yield f"Ask the bank: {transfer.id} is {transfer.state} since {iso(transfer.created_at)}"
+    for rule in reconciliation_rules.WARNINGS:
+        for each in _differences_of(rule):
+            yield f"Import the whole statement of the day, or ask the bank: {each.id} is {each.found}"
+
+
+def _differences_of(rule: AuditRule) -> Iterator[Difference]:
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(rule.sql)
+        for row in cursor:
+            yield Difference(rule.name, *row)

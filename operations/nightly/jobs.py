@@ -61,8 +61,8 @@ def _audit(now: datetime) -> Iterator[str]:
     chain = Verification(None)
     with runner.snapshot():
         yield from findings.find(chain)
-        for waiting in runner.overdue_transfers(now):
-            log.warning("audit: ask the bank: %s", waiting)
+        for warning in runner.warnings(now):
+            log.warning("audit: %s", warning)
     log.info("audit: the newest link of the audit trail: %d:%s", chain.number, chain.hash)
 
 

@@ -32,20 +32,6 @@ EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXI
 COMPLETED = any_row("refunds_refund", "status = 'completed' AND returned_at IS NULL")
 OVERDRAWN = {"available": -1, "reserved": -1, "unconfirmed": -1, "suspense": -1, "debt": 1, "write_offs": 1}
 SENT = any_row("withdrawals_withdrawal", "status = 'succeeded'")
-# A statement line for the bank transaction that paid, and none for the probable duplicate that staff moved.
-ONE_LINE = """
-INSERT INTO reconciliation_statementline (
-    statement_id, line_number, bank, biller_id, bank_date, line_sha256, occurrence, line_sealed, result,
-    error, kind, reference1,
-    amount, paid_at, movement_id
-)
-SELECT 'stm_false', 1, bank, biller_id, now(), 'false', 1, '', 'attached', '', 'credit', reference1, amount,
-    paid_at, id
-FROM reconciliation_banktransaction AS movement WHERE match_result = 'applied' AND EXISTS (
-    SELECT FROM reconciliation_banktransaction AS other WHERE other.reference1 = movement.reference1
-        AND other.amount = movement.amount AND other.resolution_state = '{}'
-) LIMIT 1
-"""
 
 
 def delete_event(kind: str) -> str:
@@ -309,10 +295,6 @@ TAMPERINGS = {
         "DELETE FROM reconciliation_resolution WHERE type = 'confirmed'",
         "UPDATE reconciliation_resolution SET actor = 'staff:malee' WHERE type = 'confirmed'",
         "UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed",
-    ],
-    "money moved by staff has no probable duplicate that was moved": [
-        ONE_LINE.format("sent_back"),
-        ONE_LINE.format("attached"),
     ],
     "transfers recorded as returned are returned": [
         """UPDATE transfers_transfer SET state = 'succeeded', failure_code = '' WHERE id IN (

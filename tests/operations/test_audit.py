@@ -20,6 +20,8 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.operations import scenarios
 from tests.operations.scenarios import SCENARIOS, Serving
 from tests.operations.tampering import TAMPERINGS
+from tests.reconciliation.builders import Seller, decide
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import RefundShop
 
 
@@ -27,6 +29,11 @@ from tests.refunds.builders import RefundShop
 def refund_shop(shop: Shop, bank: SandboxBankClient, settings: Settings) -> RefundShop:
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nothing listens there
     return RefundShop(shop, bank)
+
+
+@pytest.fixture
+def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
+    return Seller(shop, bank)
 
 
 @pytest.fixture
@@ -169,6 +176,27 @@ def test_overdue_transfer_is_an_audit_warning(refund_shop: RefundShop, served_by
     assert printed.startswith("The books are right")
     assert len(error_output.splitlines()) == 3
     assert "Ask the bank" in error_output
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_statement_of_a_part_of_the_day_is_an_audit_warning(seller: Seller) -> None:
+    """A code was paid twice, staff sent the second money back, and the file has one of the two lines."""
+    code, times = (
+        seller.shop.qr_code(),
+        [clock.now().replace(microsecond=0) - timedelta(minutes=n) for n in (2, 1)],
+    )
+    paid, again = (seller.report(code, paid_at=at) for at in times)
+    decide("send_back", again)
+    lines = [credit_line(code, at, seq=f"00000{n}") for n, at in enumerate(times, 2)]
+    import_file(bot_file(lines[0]))
+    printed, warned = audit()
+    assert printed.startswith("The books are right")
+    advice, _, found = warned.partition(": ")
+    assert advice == "Import the whole statement of the day, or ask the bank"
+    assert found == f"{again.id} is sending_back, probably the same as {paid.id}\n"
+    import_file(bot_file(*lines))
+    assert audit()[1] == ""
 
 
 def test_audit_compares_list_counts(refund_shop: RefundShop) -> None:

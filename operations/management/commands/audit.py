@@ -31,8 +31,8 @@ class Command(BaseCommand):
         chain = Verification(options["chain_link"])
         with runs.by_command(NightlyJob.AUDIT) as run, runner.snapshot():
             run.differences = count = self._write_findings(chain)
-            for waiting in runner.overdue_transfers(clock.now()):
-                self.stderr.write(f"Ask the bank: {waiting}", self.style.WARNING)
+            for warning in runner.warnings(clock.now()):
+                self.stderr.write(warning, self.style.WARNING)
         if count:
             raise CommandError(f"The books are wrong. Differences: {count}.")
         return (
