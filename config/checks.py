@@ -24,6 +24,7 @@ from core.postgres import replica, sessions
 from core.sentinel import SentinelUrl, is_sentinel
 from core.server_urls import TLS_OPTIONS, ServerUrl
 from operations import database_roles, resealing
+from operations.daily_close import signing
 from transfers import safe_mode
 
 MAX_TTL_HOURS = 8784
@@ -139,6 +140,8 @@ SETTING_RULES = [
         "https://api.omise.co, or leave it out."),
     SettingRule(92, "CLOSE_SIGNING_KEY", lambda key: not key or vault.is_key(key), "is malformed",
         "32 random bytes in URL-safe base64 (44 characters), or none."),
+    SettingRule(93, "CLOSE_PUBLIC_KEYS", lambda keys: all(map(signing.is_public_key, keys)), "is malformed",
+        "What `daily_close --public-key` printed before a new CLOSE_SIGNING_KEY, separated by commas."),
     SettingRule(23, "SESSION_IDLE_MINUTES", lambda n: 1 <= n <= MAX_IDLE_MINUTES, "is out of range",
         f"30 by default; 1 to {MAX_IDLE_MINUTES}, after which each session ends in any case."),
     SettingRule(24, "EXPORT_MAX_ROWS", lambda n: 1 <= n <= MAX_EXPORT_ROWS, "is out of range",

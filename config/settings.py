@@ -100,6 +100,9 @@ REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of a
 # A session of the console without requests ends after this.
 SESSION_IDLE_MINUTES = read_variable("SESSION_IDLE_MINUTES", env.int, 30)
 CLOSE_SIGNING_KEY = env.str("CLOSE_SIGNING_KEY", "")  # of daily closes; empty: days cannot be closed
+CLOSE_PUBLIC_KEYS = env.list(
+    "CLOSE_PUBLIC_KEYS", default=[]
+)  # of earlier values of it; their closes stay valid
 # Hours in Bangkok; some jobs need another setting (operations.nightly.jobs.is_enabled).
 NIGHTLY_JOBS = read_variable(
     "NIGHTLY_JOBS",

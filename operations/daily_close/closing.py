@@ -4,6 +4,7 @@ Each close contains the hash of the one before. So the newest one, kept outside 
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -106,6 +107,12 @@ def closing_balances(close: DailyClose) -> dict[str, int]:
     return {each["account"]: each["closing"] for each in orjson.loads(close.body)["accounts"]}
 
 
+def signers() -> list[str]:
+    """Which keys signed the closes, for people: the fingerprint, and how many."""
+    counts = Counter(DailyClose.objects.order_by("number").values_list("public_key", flat=True))
+    return [f"{signing.fingerprint(key)} ({count})" for key, count in counts.items()]
+
+
 def findings() -> Iterator[tuple[str, str]]:
     """What is wrong with the closes, as (id, text). Compares each one with the ledger of today."""
     previous: DailyClose | None = None
@@ -121,6 +128,9 @@ def _problems(close: DailyClose, previous: DailyClose | None) -> Iterator[str]:
     ):
         yield "was changed"
         return
+    if close.public_key not in signing.known_keys():
+        # Somebody who can rewrite a close can sign it too, with another key.
+        yield f"is signed with the key {signing.fingerprint(close.public_key)}, which is not configured"
     body = orjson.loads(close.body)
     if (close.number, close.previous_hash) != (
         (previous.number + 1, previous.hash) if previous else (1, "")

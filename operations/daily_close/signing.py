@@ -22,6 +22,19 @@ def public_key() -> str:
     return base64.b64encode(_key().public_key().public_bytes_raw()).decode()
 
 
+def known_keys() -> set[str]:
+    """The public keys that this deployment signs and signed with."""
+    return {*settings.CLOSE_PUBLIC_KEYS, *([public_key()] if settings.CLOSE_SIGNING_KEY else [])}
+
+
+def is_public_key(text: str) -> bool:
+    """Whether `text` is 32 bytes in base64."""
+    try:
+        return len(base64.b64decode(text, validate=True)) == 32
+    except ValueError:
+        return False
+
+
 def fingerprint(public_key: str) -> str:
     """A short name of a public key that people compare, in the form of OpenSSH: "SHA256:..."."""
     digest = hashlib.sha256(base64.b64decode(public_key)).digest()

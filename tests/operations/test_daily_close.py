@@ -155,6 +155,41 @@ def test_close_cannot_be_changed_or_deleted(shop: Shop, day: date, noon: datetim
         cursor.execute(sql.format("operations_dailyclose"))
 
 
+def test_close_that_was_rewritten_and_signed_with_another_key_is_found(
+    busy_shop: Shop, day: date, noon: datetime, settings: Settings
+) -> None:
+    own = closing.close(day, now=noon + timedelta(days=1))
+    body = own.body.replace("closed_at", "closed_when")
+    settings.CLOSE_SIGNING_KEY = base64.urlsafe_b64encode(b"x" * 32).decode()
+    other = signing.public_key()
+    damage(
+        f"UPDATE operations_dailyclose SET body = '{body}', hash = '{closing.hash_of(body)}',"
+        f" signature = '{signing.sign(body)}', public_key = '{other}'"
+    )
+    for key in (KEY, ""):
+        settings.CLOSE_SIGNING_KEY = key
+        [(_, found)] = closing.findings()
+        assert found == f"is signed with the key {signing.fingerprint(other)}, which is not configured"
+    with pytest.raises(CommandError, match="Differences: 1"):
+        call_command("audit", stdout=io.StringIO(), stderr=io.StringIO())
+
+
+def test_closes_of_an_earlier_key_stay_valid_and_the_audit_prints_all_keys(
+    busy_shop: Shop, day: date, noon: datetime, settings: Settings
+) -> None:
+    first = closing.close(day, now=noon + timedelta(days=2))
+    settings.CLOSE_SIGNING_KEY = base64.urlsafe_b64encode(b"n" * 32).decode()
+    settings.CLOSE_PUBLIC_KEYS = [first.public_key]
+    with time_machine.travel(noon + timedelta(days=2), tick=False):
+        printed = run()
+    assert printed.strip().endswith(f"key {signing.fingerprint(signing.public_key())}")
+    assert list(closing.findings()) == []
+    output = io.StringIO()
+    call_command("audit", stdout=output, stderr=io.StringIO())
+    keys = [signing.fingerprint(each) for each in (first.public_key, signing.public_key())]
+    assert f"They are signed with {keys[0]} (1), {keys[1]} (1)" in output.getvalue()
+
+
 TAMPERING: dict[str, tuple[str, str]] = {
     "body": ("UPDATE operations_dailyclose SET body = replace(body, '200000', '200001')", "was changed"),
     "hash": ("UPDATE operations_dailyclose SET hash = repeat('0', 64) WHERE number = 2", "was changed"),

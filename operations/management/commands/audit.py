@@ -8,6 +8,7 @@ from audit_trail.chain import Verification
 from core import clock
 from core.commands import ProgressBar
 from operations.audit import findings, runner
+from operations.daily_close import closing
 from operations.models import NightlyJob
 from operations.nightly import runs
 
@@ -33,11 +34,13 @@ class Command(BaseCommand):
             run.differences = count = self._write_findings(chain)
             for warning in runner.warnings(clock.now()):
                 self.stderr.write(warning, self.style.WARNING)
+            signers = ", ".join(closing.signers())
         if count:
             raise CommandError(f"The books are wrong. Differences: {count}.")
+        closes = f"\nThe daily closes are right. They are signed with {signers}" if signers else ""
         return (
             f"The books are right: {len(runner.RULES)} rules hold.\n"
-            f"The audit trail is complete. Its newest link: {chain.number}:{chain.hash}"
+            f"The audit trail is complete. Its newest link: {chain.number}:{chain.hash}{closes}"
         )
 
     def _write_findings(self, chain: Verification) -> int:

@@ -41,7 +41,8 @@ class Command(BaseCommand):
     def _close_all(self, first: date | None) -> None:
         with runs.by_command(NightlyJob.DAILY_CLOSE) as run:
             for made in closing.close_due(clock.now, first=first):
-                self.stdout.write(f"{made.day}: close {made.number}, hash {made.hash}")
+                key = signing.fingerprint(made.public_key)
+                self.stdout.write(f"{made.day}: close {made.number}, hash {made.hash}, key {key}")
             run.differences = 0
 
 
