@@ -63,10 +63,11 @@ def _measure(seconds: float, html: Path | None) -> None:
             started.start(ports.bank)
             started.wait_until_ready(ports.web)
         report, page = _report(databases, settings, seconds, started)
-    if html is not None:
-        html.write_text(page, encoding="utf-8")
-        sys.stderr.write(f"The page is {html}.\n")
-    sys.stdout.write(report)
+        # Before the clean-up: an error of it must not cost the figures.
+        if html is not None:
+            html.write_text(page, encoding="utf-8")
+            sys.stderr.write(f"The page is {html}.\n")
+        sys.stdout.write(report)
 
 
 def _report(

@@ -20,6 +20,10 @@ SUFFIX, LONGEST_NAME = "_capacity", 63
 MARK = "Made by thaiqr-server capacity, which drops it."
 CONNECT_SECONDS = 10
 SESSIONS_END_SECONDS, POLL_SECONDS = 5.0, 0.05
+# A role may end its own sessions, and an owner of a database not those of others.
+_END_SESSIONS_SQL = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND usename = current_user
+"""
 # The key of an advisory lock of a session, in the database of the service: one measurement at a time.
 ONE_AT_A_TIME = 7_264_002
 _MARK_SQL = """
@@ -72,6 +76,7 @@ def temporary(configured: Addresses) -> Iterator[Addresses]:
         try:
             yield configured.named(name)
         finally:
+            _end_sessions(configured.service, name)
             _drop(connection, name)
 
 
@@ -109,8 +114,14 @@ def _create(connection: psycopg.Connection[Any], name: str) -> None:
         connection.execute(change.format(identifier, sql.Identifier(setting_name), sql.Literal(value)))
 
 
+def _end_sessions(service_url: str, name: str) -> None:
+    """End those of the service, such as of this process: it measures with the rights of web and workers."""
+    with psycopg.connect(service_url, autocommit=True, connect_timeout=CONNECT_SECONDS) as connection:
+        connection.execute(_END_SESSIONS_SQL, [name])
+
+
 def _drop(connection: psycopg.Connection[Any], name: str) -> None:
-    """All processes have ended, and PostgreSQL notices that. An owner may not end the sessions of others."""
+    """All processes have ended, and PostgreSQL notices that."""
     deadline = time.monotonic() + SESSIONS_END_SECONDS
     while connection.execute(_SESSIONS_SQL, [name]).fetchone() and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
