@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import F, Q, Sum
 
-from core import triggers, vault
+from core import digests, triggers, vault
 from core.columns import PublicId, PublicIdKey
+from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 
@@ -83,6 +84,7 @@ class Approval(StateMachine):
     bank_code = models.CharField(max_length=3, blank=True, default="", help_text="Of the destination.")
     account_last4 = models.CharField(max_length=4, blank=True, default="")
     account_name = models.CharField(max_length=140, blank=True, default="")
+    account_digest = digests.digest_column()  # of the account in the transfer
     status = models.CharField(max_length=13, choices=ApprovalStatus.choices)
     reason = models.CharField(
         "reason for approval", max_length=11, choices=ApprovalReason.choices, blank=True
@@ -120,6 +122,7 @@ class Approval(StateMachine):
                 "what was asked for never changes",
                 exclude=["status", "decided_by", "decided_at", "decision_note"],
                 erasable=["account_last4", "account_name", "note"],
+                erasable_if="OLD.status <> 'waiting'",
             ),
         ]
         permissions = [("decide_approval", "Can approve and reject outgoing money")]
@@ -193,8 +196,10 @@ class PayoutPolicy(models.Model):
         return str(self.merchant_id)
 
 
-class PayoutAccount(models.Model):
+class PayoutAccount(DigestedRow):
     """An account on a merchant's list. A removed one stays as a record of who added and removed it."""
+
+    DIGESTED = DigestedColumn("account_sealed", "account_digest", also=("bank_code", "account_name"))
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -203,6 +208,7 @@ class PayoutAccount(models.Model):
     account_fingerprint = models.CharField(max_length=64, editable=False)
     account_last4 = models.CharField(max_length=4)
     account_name = models.CharField(max_length=140)
+    account_digest = digests.digest_column()
     added_by = models.CharField(max_length=160, help_text="The actor, as in core.request_context.")
     added_at = models.DateTimeField()
     usable_at = models.DateTimeField(help_text="When the waiting period ends.")

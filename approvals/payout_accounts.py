@@ -1,18 +1,21 @@
 """Payout accounts: the list of accounts that a merchant's money may go to, and its check."""
 
+import logging
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
 
+from approvals import services as approvals
 from approvals.models import PayoutAccount, PayoutPolicy
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import clock, ids, request_context, security_log, vault
+from core import clock, digests, ids, request_context, security_log, vault
 from core.errors import StateError
 from core.security_log import SecurityEvent
 from merchants.models import Merchant
 
+log = logging.getLogger("approvals")
 FIELD = "bank_account"
 
 
@@ -47,6 +50,21 @@ def check(merchant_id: str, bank_code: str, account: str, *, now: datetime) -> N
         raise PayoutAccountTooNew(param=FIELD, usable_at=clock.iso(listed.usable_at))
 
 
+def lock_and_judge(merchant_id: str, bank_code: str, account: str, *, now: datetime) -> bool:
+    """Whether money may go to the account, in the commit that sends it.
+
+    The list does not change until the commit. The caller holds the locks of the order, and locks accounts of
+    the ledger later.
+    """
+    approvals.lock_limits(merchant_id)
+    try:
+        check(merchant_id, bank_code, account, now=now)
+    except (PayoutAccountNotAllowed, PayoutAccountTooNew) as refusal:
+        log.warning("money of %s waits: %s", merchant_id, refusal.code)
+        return False
+    return True
+
+
 def is_restricted(merchant_id: str) -> bool:
     return PayoutPolicy.objects.filter(pk=merchant_id, is_restricted=True).exists()
 
@@ -54,6 +72,7 @@ def is_restricted(merchant_id: str) -> bool:
 @transaction.atomic
 def restrict(merchant: Merchant, is_restricted: bool, *, now: datetime) -> PayoutPolicy:
     """Switch the list on or off."""
+    approvals.lock_limits(merchant.pk)
     with recorded(
         Act.PAYOUT_LIST_SWITCHED, PayoutPolicy.objects.filter(merchant=merchant).first()
     ) as recording:
@@ -87,12 +106,14 @@ def add(
     if _find(merchant.pk, bank_code, bank_account) is not None:
         raise PayoutAccountListed
     account_id = ids.new("pac_", now)
+    sealed = digests.seal(bank_account, bank_code, account_name, context=account_id)
     with recorded(Act.PAYOUT_ACCOUNT_ADDED) as recording:
         recording.row = account = PayoutAccount.objects.create(
             id=account_id,
             merchant=merchant,
             bank_code=bank_code,
-            account_sealed=vault.seal(bank_account, context=account_id),
+            account_sealed=sealed.token,
+            account_digest=sealed.digest,
             account_fingerprint=vault.fingerprints(bank_account)[0],
             account_last4=bank_account[-4:],
             account_name=account_name,
@@ -107,6 +128,8 @@ def add(
 @transaction.atomic
 def remove(account_id: str, *, now: datetime) -> PayoutAccount:
     """Remove an account at once. Raises PayoutAccountNotFound, also if it was removed before."""
+    for merchant_id in PayoutAccount.objects.filter(pk=account_id).values_list("merchant_id", flat=True):
+        approvals.lock_limits(merchant_id)
     listed = PayoutAccount.objects.select_for_update(no_key=True).filter(pk=account_id, removed_at=None)
     found: PayoutAccount | None = listed.first()
     if found is None:
@@ -123,10 +146,11 @@ def _log(event: SecurityEvent, account: PayoutAccount) -> None:
 
 
 def _find(merchant_id: str, bank_code: str, account: str) -> PayoutAccount | None:
-    found: PayoutAccount | None = PayoutAccount.objects.filter(
+    """Look the account up, and compare: only its digest shows that the row is as it was added."""
+    listed = PayoutAccount.objects.filter(
         merchant=merchant_id,
         bank_code=bank_code,
         account_fingerprint__in=vault.fingerprints(account),
         removed_at=None,
-    ).first()
-    return found
+    )
+    return next((each for each in listed if each.has_its_content() and each.account == account), None)

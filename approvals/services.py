@@ -47,12 +47,21 @@ class OutgoingMoney:
     bank_code: str = ""
     account: str = field(default="", repr=False)
     account_name: str = ""
+    account_digest: str = ""
     note: str = ""
 
     @classmethod
-    def of(cls, order: TransferOrder, kind: ApprovalKind, merchant_id: str | None, *, note: str = "") -> Self:
-        """The money that this order is to send."""
-        account = order.bank_code, order.account, order.account_name
+    def of(
+        cls,
+        order: TransferOrder,
+        kind: ApprovalKind,
+        merchant_id: str | None,
+        *,
+        account_digest: str,
+        note: str = "",
+    ) -> Self:
+        """The money that this order is to send. account_digest: of its transfer."""
+        account = order.bank_code, order.account, order.account_name, account_digest
         return cls(kind, order.order_id, merchant_id, order.amount, *account, note=note)
 
 
@@ -125,6 +134,11 @@ def is_waiting(*subject_ids: str) -> bool:
     return found
 
 
+def exists(subject_id: str, kind: ApprovalKind) -> bool:
+    """Whether this was asked for. The database refuses to send what was not approved."""
+    return bool(Approval.objects.filter(subject_id=subject_id, kind=kind).exists())
+
+
 def own_request(approval: Approval) -> str:
     """Why the current actor may not decide about it: it is their own request. Empty if it is not."""
     actor = request_context.current().actor
@@ -186,6 +200,7 @@ def _new(item: OutgoingMoney, reason: ApprovalReason, now: datetime) -> Approval
         bank_code=item.bank_code,
         account_last4=item.account[-4:],
         account_name=item.account_name,
+        account_digest=item.account_digest,
         status=ApprovalStatus.WAITING if reason else ApprovalStatus.WITHIN_LIMITS,
         reason=reason,
         requested_by=cause.actor,

@@ -4,14 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db import connection, transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
+from django.db.migrations.operations.special import RunPython
 from django.db.migrations.state import ProjectState
+from django.db.models import QuerySet
 
-from core import clock, partitions
+from core import clock, digests, partitions, vault
 
+BATCH_SIZE = 500
 PARTITION = Path(__file__).parent / "sql/partition_by_month.sql"
 
 
@@ -130,3 +135,63 @@ def _has_partitions(table: str, schema_editor: BaseDatabaseSchemaEditor) -> bool
         cursor.execute("SELECT relkind = 'p' FROM pg_class WHERE oid = %s::regclass", [table])
         (found,) = cursor.fetchone()
     return bool(found)
+
+
+def fill_digests(app_label: str, model_name: str, column: digests.DigestedColumn) -> RunPython:
+    """Give a digest to the rows from before `core.digests`, beside those who write.
+
+    The migration has `atomic = False`, and replaces the triggers after it. It may break off and run again.
+    """
+
+    def fill(state: Any, _: BaseDatabaseSchemaEditor) -> None:
+        model = state.get_model(app_label, model_name)
+        rows = model._base_manager.filter(**{column.digest: ""}).exclude(**{column.sealed: ""}).order_by("pk")
+        while batch := _filled(rows, column):
+            rows = rows.filter(pk__gt=batch[-1])
+
+    return RunPython(fill, RunPython.noop)
+
+
+@transaction.atomic
+def _filled(rows: "QuerySet[Any]", column: digests.DigestedColumn) -> list[Any]:
+    """Fill a batch, and return its keys."""
+    _set_locally("qr.resealing")
+    batch = list(rows.select_for_update(no_key=True)[:BATCH_SIZE])
+    for row in batch:
+        text = vault.open_sealed(getattr(row, column.sealed), context=row.pk)
+        also = [getattr(row, name) for name in column.also]
+        sealed = digests.seal(text, *also, context=row.pk)
+        row.__class__._base_manager.filter(pk=row.pk).update(
+            **{column.sealed: sealed.token, column.digest: sealed.digest}
+        )
+    return [row.pk for row in batch]
+
+
+def copy_digests(table: str, changes: str, *, key: str = "id") -> RunPython:
+    """Copy the digest of each transfer to the rows that asked for it, as `fill_digests` does.
+
+    changes: the SQL of the SET clause. key: the column with the id of the transfer.
+    """
+    update = f"""
+        UPDATE {table} AS row SET {changes} FROM transfers_transfer AS transfer
+        WHERE transfer.id = row.{key} AND row.id IN (
+            SELECT asked.id FROM {table} AS asked JOIN transfers_transfer AS made ON made.id = asked.{key}
+            WHERE asked.account_digest = '' AND made.account_digest <> '' LIMIT {BATCH_SIZE}
+        )
+    """  # noqa: S608
+
+    def copy(_: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
+        changed = True
+        while changed:
+            with transaction.atomic(), schema_editor.connection.cursor() as cursor:
+                _set_locally("qr.resealing")
+                _set_locally("qr.erasing")
+                cursor.execute(update)
+                changed = cursor.rowcount > 0
+
+    return RunPython(copy, RunPython.noop)
+
+
+def _set_locally(setting: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config(%s, 'on', true)", [setting])

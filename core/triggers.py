@@ -4,7 +4,7 @@
 `.sql` files of their app.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pgtrigger
@@ -16,17 +16,17 @@ from core.columns import RawJson
 
 INSERT, UPDATE, DELETE, TRUNCATE = pgtrigger.Insert, pgtrigger.Update, pgtrigger.Delete, pgtrigger.Truncate
 STATEMENT = pgtrigger.Statement
-# `manage.py reseal` sets it for its transaction. Sealed columns may change then: their content does not.
+# `manage.py reseal` sets it for its transaction. Sealed columns may get another token then: their digest
+# (`core.digests`) never changes, and tells whether the content is the same.
 RESEALING = "current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on'"
-# `operations.erasure` sets it for its transaction. Columns with personal data may change then.
+# `operations.erasure` sets it for its transaction. Personal data of a finished row may become empty then.
 ERASING = "current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on'"
 
 
 class TriggerSql(compiler.UpsertTriggerSql):
     """The template of django-pgtrigger without its `ignore`, a setting by which any session skips a trigger.
 
-    Three ways around a rule remain: the owner of the table can disable its triggers, `RESEALING` lets sealed
-    columns change, and `ERASING` those with personal data.
+    One way around a rule remains: the owner of the table can disable its triggers.
     """
 
     def get_template(self) -> str:
@@ -82,8 +82,9 @@ class Refuse(pgtrigger.Trigger):
 class ReadOnly(Refuse):
     """Columns that never change after the INSERT: `fields`, or all but `exclude`.
 
-    While data is resealed, the sealed columns and their fingerprints may change, and no other column may.
-    While personal data is erased, the same holds for the columns in `erasable`.
+    While data is resealed, the sealed columns may get another token, with their fingerprint, and no other
+    column may change. While personal data is erased, the columns in `erasable` may become empty, if the SQL
+    `erasable_if` on OLD is true, and no other column may change.
     """
 
     def __init__(
@@ -93,37 +94,60 @@ class ReadOnly(Refuse):
         fields: Collection[str] = (),
         exclude: Collection[str] = (),
         erasable: Collection[str] = (),
+        erasable_if: str = "true",
         is_forbidden: bool = False,
     ) -> None:
-        self.fields, self.exclude, self.erasable = fields, exclude, set(erasable)
+        self.fields, self.exclude = fields, exclude
+        self.erasable, self.erasable_if = set(erasable), erasable_if
         super().__init__("read_only", UPDATE, message, is_forbidden=is_forbidden)
 
     def get_condition(self, model: Any) -> pgtrigger.Condition:
-        names = [field.name for field in model._meta.fields]
-        if unknown := {*self.fields, *self.exclude, *self.erasable} - set(names):
+        fields = {field.name: field for field in model._meta.fields}
+        if unknown := {*self.fields, *self.exclude, *self.erasable} - set(fields):
             raise ValueError(f"{model._meta.label} has no fields {sorted(unknown)}")
-        read_only = set(self.fields) or set(names) - set(self.exclude)
-        sealed = {name for name in names if name.endswith("_sealed")}
-        sealed |= {name.replace("_sealed", "_fingerprint") for name in sealed} & set(names)
-        rules = {
-            "": read_only - sealed - self.erasable,
-            f"NOT {RESEALING} AND ": read_only & sealed - self.erasable,
-            f"NOT {ERASING} AND ": read_only & self.erasable - sealed,
-            f"NOT {RESEALING} AND NOT {ERASING} AND ": read_only & sealed & self.erasable,
-            f"{RESEALING} AND ": set(names) - read_only - sealed if sealed else set(),
-            f"{ERASING} AND ": set(names) - read_only - self.erasable if self.erasable else set(),
-        }
-        clauses = []
-        for when, fields in rules.items():
-            changes = [self._changed(field) for field in model._meta.fields if field.name in fields]
-            if changes:
-                clauses.append(f"{when}({' OR '.join(changes)})")
+        read_only = set(self.fields) or set(fields) - set(self.exclude)
+        sealed = {name for name in fields if name.endswith("_sealed")}
+        sealed |= {name.replace("_sealed", "_fingerprint") for name in sealed} & set(fields)
+        special = read_only & (sealed | self.erasable)
+        clauses = [f"({_any_changed(fields, read_only - special)})"]
+        for name in [name for name in fields if name in special]:
+            clauses.append(f"{_changed(fields[name])}{_unless(self._allowed(fields[name], sealed))}")
+        for setting, columns in ((RESEALING, sealed), (ERASING, self.erasable)):
+            if columns and (others := set(fields) - read_only - columns):
+                clauses.append(f"{setting} AND ({_any_changed(fields, others)})")
         return pgtrigger.Condition(f"({' OR '.join(clauses)})")
 
-    @staticmethod
-    def _changed(field: "models.Field[Any, Any]") -> str:
-        cast = "::text" if isinstance(field, RawJson) else ""  # PostgreSQL does not compare json
-        return f'OLD."{field.column}"{cast} IS DISTINCT FROM NEW."{field.column}"{cast}'
+    def _allowed(self, field: "models.Field[Any, Any]", sealed: Collection[str]) -> Iterator[str]:
+        """The changes that are allowed of a column that is read-only."""
+        if field.name.endswith("_sealed"):
+            yield resealed(field.column)
+        elif field.name in sealed:
+            yield RESEALING
+        if field.name in self.erasable:
+            yield erased(field.column, self.erasable_if)
+
+
+def resealed(column: str | None) -> str:
+    """Whether one token takes the place of another, while data is resealed."""
+    return f"{RESEALING} AND starts_with(OLD.{column}, 'sealed:') AND starts_with(NEW.{column}, 'sealed:')"
+
+
+def erased(column: str | None, erasable_if: str = "true") -> str:
+    """Whether the column becomes empty, while personal data is erased."""
+    return f"{ERASING} AND coalesce(NEW.{column}, '') = '' AND ({erasable_if})"
+
+
+def _changed(field: "models.Field[Any, Any]") -> str:
+    cast = "::text" if isinstance(field, RawJson) else ""  # PostgreSQL does not compare json
+    return f'OLD."{field.column}"{cast} IS DISTINCT FROM NEW."{field.column}"{cast}'
+
+
+def _any_changed(fields: Mapping[str, Any], names: Collection[str]) -> str:
+    return " OR ".join(_changed(field) for name, field in fields.items() if name in names)
+
+
+def _unless(allowed: Iterable[str]) -> str:
+    return "".join(f" AND ({each}) IS NOT TRUE" for each in allowed)
 
 
 class Transitions(Refuse):
@@ -170,14 +194,18 @@ def set_once(
     message: str,
     *,
     is_text: bool = False,
-    is_erasable: bool = False,
+    erasable_if: str = "",
     is_forbidden: bool = False,
 ) -> Refuse:
-    """A column that is filled once; from then on it never changes. `is_text`: empty is '' and not NULL."""
+    """A column that is filled once; from then on it never changes. `is_text`: empty is '' and not NULL.
+
+    A sealed column may be resealed. With `erasable_if`, SQL on OLD, it may be erased.
+    """
     was_filled = f"OLD.{field} <> ''" if is_text else f"OLD.{field} IS NOT NULL"
-    condition = f"{was_filled} AND NEW.{field} IS DISTINCT FROM OLD.{field}"
-    if is_erasable:
-        condition += f" AND NOT {ERASING}"
+    allowed = [resealed(field)] if field.endswith("_sealed") else []
+    if erasable_if:
+        allowed.append(erased(field, erasable_if))
+    condition = f"{was_filled} AND NEW.{field} IS DISTINCT FROM OLD.{field}{_unless(allowed)}"
     return Refuse(f"{field}_set_once", UPDATE, message, condition=condition, is_forbidden=is_forbidden)
 
 

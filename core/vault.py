@@ -6,6 +6,8 @@ first, unless given.
 A token is `sealed:` and the URL-safe base64 of 20 bytes of salt, 12 of nonce, and the ciphertext with tag.
 The key of a token is the HMAC-SHA256 of its salt: GCM allows 2**32 random nonces with one key. A process
 takes a new salt every minute; a salt for each token would cost five times as much.
+
+`core.digests` puts a random key into a token, beside the text, for a digest of the text.
 """
 
 import base64
@@ -22,7 +24,7 @@ from django.conf import settings
 PREFIX = "sealed:"
 KEY_BYTES, SALT_BYTES, NONCE_BYTES = 32, 20, 12
 SALT_SECONDS = 60
-LENGTH_BYTES = 4  # of the context
+HEADER_BYTES = 4  # the length of the key of the digest in 1, of the context in 3
 Keys = Sequence[str] | None
 
 
@@ -43,18 +45,23 @@ def is_key(text: str) -> bool:
         return False
 
 
-def seal(text: str, *, context: str, keys: Keys = None) -> str:
+def seal(text: str, *, context: str, keys: Keys = None, digest_key: bytes = b"") -> str:
     """Encrypt with the newest key. `context` names the place, such as the row's id."""
-    return _encrypt(_pack(context, text), _raw_keys(keys)[0])
+    return _encrypt(_pack(context, text, digest_key), _raw_keys(keys)[0])
 
 
 def open_sealed(token: str, *, context: str, keys: Keys = None) -> str:
     """Decrypt with any key. Raises CannotOpen."""
-    sealed_for, text = _open(token, keys)
+    return open_with_key(token, context=context, keys=keys)[1]
+
+
+def open_with_key(token: str, *, context: str, keys: Keys = None) -> tuple[bytes, str]:
+    """The key of the digest, empty if the token has none, and the text. Raises CannotOpen."""
+    sealed_for, digest_key, text = _unpack(_decrypt(token, _raw_keys(keys)))
     # Without this check a row could be read by copying its token to another row.
     if sealed_for != context:
         raise CannotOpen("This token was sealed for another place.")
-    return text
+    return digest_key, text
 
 
 def reseal(token: str, *, keys: Keys = None) -> str:
@@ -70,7 +77,8 @@ def fingerprints(text: str) -> list[str]:
 
 def fingerprint_of(token: str) -> str:
     """The newest fingerprint of a sealed text, for any place. Raises CannotOpen."""
-    return _fingerprint(_open(token, None)[1], settings.FIELD_ENCRYPTION_KEYS[0])
+    _, _, text = _unpack(_decrypt(token, _raw_keys(None)))
+    return _fingerprint(text, settings.FIELD_ENCRYPTION_KEYS[0])
 
 
 def can_open(token: str, *, keys: Keys = None) -> bool:
@@ -97,16 +105,16 @@ def masked(account: str | None) -> str | None:
     return None if account is None else "x" * max(0, len(account) - 4) + account[-4:]
 
 
-def _open(token: str, keys: Keys) -> tuple[str, str]:
-    """The context and the text."""
-    packed = _decrypt(token, _raw_keys(keys))
-    end = LENGTH_BYTES + int.from_bytes(packed[:LENGTH_BYTES])
-    return packed[LENGTH_BYTES:end].decode(), packed[end:].decode()
-
-
-def _pack(context: str, text: str) -> bytes:
+def _pack(context: str, text: str, digest_key: bytes) -> bytes:
     place = context.encode()
-    return len(place).to_bytes(LENGTH_BYTES) + place + text.encode()
+    return len(digest_key).to_bytes(1) + len(place).to_bytes(3) + digest_key + place + text.encode()
+
+
+def _unpack(packed: bytes) -> tuple[str, bytes, str]:
+    """The context, the key of the digest, and the text."""
+    place = HEADER_BYTES + packed[0]
+    end = place + int.from_bytes(packed[1:HEADER_BYTES])
+    return packed[place:end].decode(), packed[HEADER_BYTES:place], packed[end:].decode()
 
 
 def _encrypt(packed: bytes, key: bytes) -> str:

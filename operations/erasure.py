@@ -15,7 +15,7 @@ from django.db.models.functions import Lower
 
 from approvals.models import Approval
 from audit_trail import recording
-from core import rows, vault
+from core import rows
 from payments.models import Payment, PaymentStatus
 from reconciliation.matching.models import CREDITED
 from reconciliation.models import (
@@ -58,11 +58,10 @@ class Payer:
 
 
 class Erasure(NamedTuple):
-    """Rows, the values that replace personal data, and a sealed column whose text becomes empty."""
+    """Rows, and the empty values that replace personal data."""
 
     rows: QuerySet[Any]
-    cleared: dict[str, Any] = {}
-    sealed: str = ""
+    cleared: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +147,14 @@ def _erasures(selection: Selection) -> Iterator[Erasure]:
     yield Erasure(Payment.objects.filter(pk__in=selection.payment_ids), client | payer)
     movements = BankTransaction.objects.filter(pk__in=selection.movement_ids)
     yield Erasure(movements, {"payer_name": "", "payer_account_sealed": ""})
-    yield Erasure(BankNotification.objects.filter(_messages_of(selection)), sealed="body_sealed")
+    yield Erasure(BankNotification.objects.filter(_messages_of(selection)), {"body_sealed": ""})
     yield Erasure(Refund.objects.filter(pk__in=selection.order_ids), {"note": None})
     decided = Approval.objects.filter(subject_id__in=selection.order_ids)
     yield Erasure(decided, {"account_last4": "", "account_name": "", "note": ""})
-    to_accounts = Transfer.objects.filter(pk__in=selection.order_ids).exclude(account_sealed="")
-    yield Erasure(to_accounts, {"account_name": ""}, "account_sealed")
-    yield Erasure(StatementLine.objects.filter(movement__in=selection.movement_ids), sealed="line_sealed")
+    orders = Transfer.objects.filter(pk__in=selection.order_ids)
+    yield Erasure(orders, {"account_name": "", "account_sealed": ""})
+    lines = StatementLine.objects.filter(movement__in=selection.movement_ids)
+    yield Erasure(lines, {"line_sealed": ""})
     requests = RequestRecord.objects.filter(payment_id__in=selection.payment_ids)
     yield Erasure(requests, {"request_body": "", "response_body": ""})
 
@@ -180,12 +180,7 @@ def _run(selection: Selection, *, changes: bool) -> Counts:
 
 def _replaced(row: Model, erasure: Erasure) -> dict[str, Any]:
     """The new values of the columns that still have personal data."""
-    values = {name: empty for name, empty in erasure.cleared.items() if getattr(row, name) != empty}
-    if erasure.sealed:
-        place = str(getattr(row, "context", row.pk))
-        if vault.open_sealed(getattr(row, erasure.sealed), context=place):
-            values[erasure.sealed] = vault.seal("", context=place)
-    return values
+    return {name: empty for name, empty in erasure.cleared.items() if getattr(row, name) != empty}
 
 
 def _ids(found: QuerySet[Any]) -> list[str]:

@@ -28,6 +28,13 @@ OPEN_REFERENCE = "payment_open_reference_unique"
 RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
 
 
+# The payer copy changes only with the credit, and after that only from unknown to known.
+ERASABLE = ("description", "client_name", "client_bank_name", "client_bank_account_sealed")
+PAYER_COPY = ("payer_name", "payer_bank_code", "payer_account_sealed", "bank_transaction_id")
+ERASABLE_COPY = ("payer_name", "payer_account_sealed")
+IS_FINISHED = "OLD.status <> 'pending' AND OLD.amount_refunding = 0"
+
+
 class PaymentQuerySet(models.QuerySet["Payment"]):
     def of(self, merchant: Merchant) -> "PaymentQuerySet":
         return self.filter(merchant=merchant)
@@ -127,7 +134,28 @@ class Payment(StateMachine):
                     "created_at",
                     "qr_code_id",
                     "holds_reference",
+                    "reference",
+                    "metadata",
+                    *ERASABLE,
                 ],
+                erasable=[*ERASABLE, *ERASABLE_COPY],
+                erasable_if=IS_FINISHED,
+            ),
+            *(
+                triggers.set_once(
+                    field,
+                    "a payment keeps its payer",
+                    erasable_if=IS_FINISHED if field in ERASABLE_COPY else "",
+                )
+                for field in PAYER_COPY
+            ),
+            triggers.Refuse(
+                "payer_of_paid",
+                triggers.UPDATE,
+                "only a payment that succeeded has a payer",
+                condition="NEW.status NOT IN ('succeeded', 'refunded') AND num_nonnulls("
+                f"{', '.join(f'NEW.{field}' for field in PAYER_COPY)}) > num_nonnulls("
+                f"{', '.join(f'OLD.{field}' for field in PAYER_COPY)})",
             ),
             triggers.Refuse(
                 "received_once",

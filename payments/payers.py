@@ -15,6 +15,12 @@ class Payer:
     transaction_id: str = ""
 
 
+def reported(payment: Payment) -> Payer:
+    """Who paid, by the bank transaction that was credited. The copy on the payment is for showing only."""
+    movement = payment.bank_transactions.credited().first()
+    return Payer() if movement is None else movement.payer
+
+
 def differs_from_client(payment: Payment, payer: Payer) -> bool:
     """Return whether name or account differ. A field that one side leaves out is not compared.
 

@@ -16,11 +16,13 @@ from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments import services as payments
 from payments.models import Payment
+from refunds import destinations
 from refunds.models import Refund, RefundReason, RefundReversal, RefundStatus
 from refunds.shapes import refund_object
 from transactions import services as transactions
 from transactions.models import TransactionStatus
 from transfers import services as transfers
+from transfers.models import Transfer
 from transfers.services import TransferHandler
 from webhooks import events
 
@@ -33,9 +35,13 @@ class _TransferHandler:
     def lock(self, order_id: str) -> None:
         lock(order_id)
 
-    def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Return False: the money was reserved while the balance covered it."""
-        return False
+    def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
+        """Held while its account is not allowed. The money was reserved while the balance covered it."""
+        payment, _ = lock(transfer.id)
+        return not destinations.may_be_sent(payment, transfer, now=now)
+
+    def account_digest(self, order_id: str) -> str:
+        return str(lock(order_id)[1].account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         """Publish no event: merchants see `processing` since the refund got a destination."""

@@ -6,9 +6,12 @@ from datetime import datetime
 
 import banks
 from approvals import payout_accounts
+from approvals import services as approvals
+from approvals.models import ApprovalKind
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core import money, thaibanks
 from ledger import accounts
+from payments import payers
 from payments.models import Payment
 from refunds.errors import (
     CardRefundDestination,
@@ -17,6 +20,7 @@ from refunds.errors import (
     PartialRefundNotSupported,
 )
 from transfers import services as transfers
+from transfers.models import Transfer
 
 NOT_ALLOWED = (PayoutAccountNotAllowed, PayoutAccountTooNew)
 UNKNOWN_NAME = "-"
@@ -73,6 +77,18 @@ def to_account(payment: Payment, given: Mapping[str, str], *, now: datetime) -> 
     return _to_account(payment, account, now)
 
 
+def may_be_sent(payment: Payment, transfer: Transfer, *, now: datetime) -> bool:
+    """Whether the refund may still go where it was ordered to, in the commit that sends it.
+
+    The caller holds the locks of the payment and the transfer.
+    """
+    if transfer.charge_id or _is_payers(payment, transfer.bank_code, transfer.account):
+        return True
+    return approvals.exists(transfer.id, ApprovalKind.REFUND) and payout_accounts.lock_and_judge(
+        payment.merchant_id, transfer.bank_code, transfer.account, now=now
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Account:
     bank_code: str
@@ -92,8 +108,7 @@ def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime)
 
 def _to_account(payment: Payment, account: _Account, now: datetime) -> Destination:
     """Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew."""
-    payer = _payer_account(payment)
-    is_payers = payer is not None and (payer.bank_code, payer.number) == (account.bank_code, account.number)
+    is_payers = _is_payers(payment, account.bank_code, account.number)
     route = transfers.checked_route(accounts.bank(payment.merchant.bank), payment.merchant_id)
     if not is_payers:
         payout_accounts.check(payment.merchant_id, account.bank_code, account.number, now=now)
@@ -111,19 +126,25 @@ def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
 def _void(payment: Payment, amount: int) -> Destination | None:
     """Return the void of a payment if its bank cannot send to accounts. Raises PartialRefundNotSupported."""
     route = accounts.bank(payment.merchant.bank)
-    if not banks.is_void_only(route) or payment.bank_transaction_id is None:
+    transaction_id = payers.reported(payment).transaction_id
+    if not banks.is_void_only(route) or not transaction_id:
         return None
     if amount != payment.received:
         detail = f"must be {payment.received} satang; received {amount}"
         raise PartialRefundNotSupported(param="amount", detail=detail, whole=money.display(payment.received))
     route = transfers.checked_route(route, payment.merchant_id, is_void=True)
-    return Destination(route, charge_id=payment.bank_transaction_id, is_payers=True)
+    return Destination(route, charge_id=transaction_id, is_payers=True)
+
+
+def _is_payers(payment: Payment, bank_code: str, number: str) -> bool:
+    payer = _payer_account(payment)
+    return payer is not None and (payer.bank_code, payer.number) == (bank_code, number)
 
 
 def _payer_account(payment: Payment) -> _Account | None:
     """The account that the bank reported."""
-    name = payment.payer_name or payment.client_name
-    return _usable(payment.payer_bank_code, payment.payer_account, name)
+    payer = payers.reported(payment)
+    return _usable(payer.bank_code, payer.account, payer.name or payment.client_name)
 
 
 def _client_account(payment: Payment) -> _Account | None:

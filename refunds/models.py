@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import F, Q
 
-from core import triggers, vault
+from core import digests, triggers, vault
 from core.columns import CausedRow, PublicIdKey, RawJson
 from core.state_machines import StateMachine
 from merchants.models import Merchant
@@ -104,6 +104,7 @@ class Refund(StateMachine, CausedRow):
         default="",
         help_text="Who sends it, such as bank:sandbox; empty while it waits for a destination.",
     )
+    account_digest = digests.digest_column()  # of the account in the transfer
     awaiting_approval = models.BooleanField(default=False, help_text="A second person must approve it.")
     reason = models.CharField(max_length=21, choices=RefundReason.choices, null=True)  # noqa: DJ001
     note = models.CharField(max_length=255, null=True)  # noqa: DJ001
@@ -145,6 +146,7 @@ class Refund(StateMachine, CausedRow):
                 exclude=[
                     "status",
                     "route",
+                    "account_digest",
                     "awaiting_approval",
                     "failure_code",
                     "cancel_actor",
@@ -154,12 +156,14 @@ class Refund(StateMachine, CausedRow):
                     "returned_at",
                 ],
                 erasable=["note"],
+                erasable_if="OLD.status <> 'pending'",
             ),
             triggers.Refuse(
                 "route_set_once",
                 triggers.UPDATE,
-                "a refund keeps its route",
-                condition="NEW.route <> OLD.route AND (OLD.route <> '' OR OLD.status <> 'pending')",
+                "a refund keeps its route and its destination",
+                condition="(NEW.route, NEW.account_digest) <> (OLD.route, OLD.account_digest) "
+                "AND (OLD.route <> '' OR OLD.status <> 'pending')",
             ),
             triggers.Refuse(
                 "approved_once",

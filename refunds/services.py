@@ -178,10 +178,15 @@ def queue(refunds: Sequence[Refund], to: Destination, now: datetime, *, note: st
     person reads, by default the note of each refund.
     """
     merchant_id, orders = refunds[0].merchant_id, [_order(refund, to) for refund in refunds]
+    sealed = {order.order_id: transfers.seal_account(order) for order in orders}
     if not to.is_payers:
         items = [
             approvals.OutgoingMoney.of(
-                order, ApprovalKind.REFUND, merchant_id, note=note or refund.note or ""
+                order,
+                ApprovalKind.REFUND,
+                merchant_id,
+                account_digest=sealed[refund.id].digest,
+                note=note or refund.note or "",
             )
             for order, refund in zip(orders, refunds, strict=True)
         ]
@@ -189,11 +194,12 @@ def queue(refunds: Sequence[Refund], to: Destination, now: datetime, *, note: st
             refund.awaiting_approval = approval.is_waiting
     held = [refund.awaiting_approval for refund in refunds]
     transfers.queue_together(
-        dict(zip(orders, held, strict=True)), route=to.route, at=now, merchant_id=merchant_id
+        dict(zip(orders, held, strict=True)), sealed, route=to.route, at=now, merchant_id=merchant_id
     )
     for refund in refunds:
         refund.route, refund.updated_at = to.route, now
-    rows.update_rows(refunds, ["route", "awaiting_approval", "updated_at"])
+        refund.account_digest = sealed[refund.id].digest
+    rows.update_rows(refunds, ["route", "account_digest", "awaiting_approval", "updated_at"])
 
 
 def _order(refund: Refund, to: Destination) -> TransferOrder:

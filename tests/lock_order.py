@@ -49,6 +49,8 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "transfers_transfer": ("reconciliation_return", "refunds_refund", "withdrawals_withdrawal"),
     "transactions_transaction": ("payments_payment",),
     APPROVAL_LIMITS_LOCK: (),
+    "approvals_payoutpolicy": (),
+    "approvals_payoutaccount": (),
     "ledger_account": (),
     "transfers_transfercontradiction": (),
 }
@@ -94,8 +96,6 @@ UNORDERED_MODELS = {
 }
 # No transaction locks rows of these together with rows of a table in LOCK_ORDER.
 SEPARATE_MODELS = {
-    "approvals.PayoutAccount",
-    "approvals.PayoutPolicy",
     "counts.CountDelta",
     "counts.ListCount",
     "ledger.BalanceTransaction",

@@ -37,3 +37,12 @@ def rolled_back() -> Iterator[None]:
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
+
+
+@contextmanager
+def setting(name: str) -> Iterator[None]:
+    """Let triggers allow what `resealing` or `erasing` needs, within a transaction."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config(%s, 'on', true)", [f"qr.{name}"])
+        yield
+        cursor.execute("SELECT set_config(%s, 'off', true)", [f"qr.{name}"])

@@ -6,8 +6,9 @@ from django.db import connection, models
 from django.db.models import OuterRef, Q, Subquery
 
 from banks import TransferOrder, TransferPurpose
-from core import triggers, vault
+from core import digests, triggers, vault
 from core.columns import CausedRow, PublicId, PublicIdKey
+from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from transfers.safe_mode_models import DatabaseIdentity, DatabaseMark, SafeMode, SafeModeCause
 
@@ -26,7 +27,10 @@ OPEN_STATES = (TransferState.QUEUED, TransferState.SUBMITTED)
 CANCELABLE_STATES = (TransferState.HELD, TransferState.QUEUED)
 UNSUBMITTED_STATES = (*CANCELABLE_STATES, TransferState.CANCELED)
 UNFINISHED_STATES = (TransferState.HELD, *OPEN_STATES)
+HAS_ACCOUNT = ~Q(account_sealed="") | ~Q(state__in=UNFINISHED_STATES)  # an erasure removes it
 IS_OPEN = Q(state__in=OPEN_STATES)
+# Personal data is erased from here on.
+IS_FINISHED = "OLD.state NOT IN ('held', 'queued', 'submitted')"
 
 _DUE_ROUTES = """
 WITH RECURSIVE known (route) AS (
@@ -71,7 +75,7 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
         return self.select_for_update(no_key=True).get(pk=order_id)
 
 
-class Transfer(StateMachine):
+class Transfer(DigestedRow, StateMachine):
     """An order to send money of a refund, withdrawal or return. Only this app changes a row."""
 
     TRANSITIONS = {
@@ -82,6 +86,7 @@ class Transfer(StateMachine):
         TransferState.SUCCEEDED: {TransferState.RETURNED},
     }
     STATE_FIELD = "state"
+    DIGESTED = DigestedColumn("account_sealed", "account_digest", also=("bank_code", "account_name"))
 
     id = PublicIdKey(
         help_text="The id of the refund, withdrawal or return; also the id of the order at the bank."
@@ -97,6 +102,7 @@ class Transfer(StateMachine):
     bank_code = models.CharField(max_length=3, blank=True, default="")
     account_sealed = models.TextField(blank=True, default="", editable=False)
     account_name = models.CharField(max_length=140, blank=True, default="")
+    account_digest = digests.digest_column()
     charge_id = models.CharField(
         max_length=64, blank=True, default="", help_text="The id of the charge that is taken back."
     )
@@ -123,9 +129,10 @@ class Transfer(StateMachine):
                 "what was ordered never changes",
                 fields=[
                     *("id", "purpose", "route", "merchant_id", "amount", "bank_code"),
-                    *("account_name", "account_sealed", "charge_id", "created_at"),
+                    *("account_name", "account_sealed", "account_digest", "charge_id", "created_at"),
                 ],
                 erasable=["account_name", "account_sealed"],
+                erasable_if=IS_FINISHED,
             ),
             triggers.Transitions(),
             # An inquiry means that the bank may have the order.
@@ -170,7 +177,7 @@ class Transfer(StateMachine):
             ),
             models.CheckConstraint(condition=Q(amount__gte=1), name="transfer_amount_positive"),
             models.CheckConstraint(
-                condition=Q(charge_id="") & ~Q(bank_code="") & ~Q(account_sealed="")
+                condition=Q(charge_id="") & ~Q(bank_code="") & HAS_ACCOUNT
                 | ~Q(charge_id="") & Q(purpose__in=["refund", "return"], bank_code="", account_sealed=""),
                 name="transfer_goes_to_an_account_or_a_card",
             ),

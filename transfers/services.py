@@ -22,7 +22,8 @@ from banks import (
     TransferResult,
     parallel,
 )
-from core import due_work, request_context, rows, vault
+from core import digests, due_work, request_context, rows
+from core.digests import Sealed
 from core.due_work import DueWork
 from core.state_machines import transition_where
 from merchants import bank_connections
@@ -74,8 +75,14 @@ class TransferHandler(Protocol):
     def lock(self, order_id: str) -> None:
         """Lock the payment and then the app's own row. The transfer is locked after them."""
 
-    def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Return whether the order must wait. Called after `lock`, in the commit that would submit it."""
+    def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
+        """Return whether the order must wait. Called after `lock`, in the commit that would submit it.
+
+        Where money may go is judged here again, because that can change while an order waits.
+        """
+
+    def account_digest(self, order_id: str) -> str:
+        """Return the digest of the account for which the app's own row was made."""
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         """Called before the order is sent, and again if it surely did not reach the bank the time before."""
@@ -98,21 +105,46 @@ def checked_route(route: str, merchant_id: str, *, is_void: bool = False) -> str
     return route
 
 
+def seal_account(order: TransferOrder) -> Sealed:
+    """Encrypt the account of an order, for `queue`.
+
+    Who asks for the money stores the digest. The order is sent only while all digests of it are equal.
+    """
+    if not order.account:
+        return Sealed("", "")
+    return digests.seal(order.account, order.bank_code, order.account_name, context=order.order_id)
+
+
 def queue(
-    order: TransferOrder, *, route: str, at: datetime, merchant_id: str, is_held: bool = False
+    order: TransferOrder,
+    sealed: Sealed | None = None,
+    *,
+    route: str,
+    at: datetime,
+    merchant_id: str,
+    is_held: bool = False,
 ) -> Transfer:
     """Store an order that is due from `at` on, in the caller's transaction.
 
     is_held: it waits for approval, until `release`.
     """
-    (transfer,) = queue_together({order: is_held}, route=route, at=at, merchant_id=merchant_id)
+    accounts = {order.order_id: sealed or seal_account(order)}
+    (transfer,) = queue_together({order: is_held}, accounts, route=route, at=at, merchant_id=merchant_id)
     return transfer
 
 
 def queue_together(
-    orders: Mapping[TransferOrder, bool], *, route: str, at: datetime, merchant_id: str
+    orders: Mapping[TransferOrder, bool],
+    accounts: Mapping[str, Sealed],
+    *,
+    route: str,
+    at: datetime,
+    merchant_id: str,
 ) -> list[Transfer]:
-    """Do what `queue` does to several orders, with two statements. The value of each is its `is_held`."""
+    """Do what `queue` does to several orders, with two statements. The value of each is its `is_held`.
+
+    accounts: of each order, by its id.
+    """
     made = [
         Transfer(
             id=order.order_id,
@@ -121,8 +153,9 @@ def queue_together(
             route=route,
             amount=order.amount,
             bank_code=order.bank_code,
-            account_sealed=vault.seal(order.account, context=order.order_id) if order.account else "",
+            account_sealed=accounts[order.order_id].token,
             account_name=order.account_name,
+            account_digest=accounts[order.order_id].digest,
             charge_id=order.charge_id,
             state=TransferState.HELD if is_held else TransferState.QUEUED,
             due_at=at,
@@ -257,7 +290,7 @@ def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
     transfer = _lock(order_id, handler)
     if transfer.state != TransferState.QUEUED or safe_mode.is_on():
         return False
-    if handler.is_held(order_id, now=now):
+    if not _has_ordered_account(transfer, handler) or handler.is_held(transfer, now=now):
         _postpone(transfer, now)
         return False
     due_at, lease_until = now + schedule.inquiry_delay(0), transfer.lease_until
@@ -266,6 +299,15 @@ def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
     )
     handler.on_submitted(order_id, now=now)
     return True
+
+
+def _has_ordered_account(transfer: Transfer, handler: TransferHandler) -> bool:
+    """Whether bank, account and holder are those for which the money was asked."""
+    is_ordered = transfer.account_digest == handler.account_digest(transfer.id)
+    if is_ordered and (transfer.charge_id or transfer.has_its_content()):
+        return True
+    log.error("transfer %s is not sent: its account is not the one that was asked for", transfer.id)
+    return False
 
 
 def _postpone(transfer: Transfer, now: datetime) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from django.db import models
 from django.db.models import Q
 
-from core import triggers, vault
+from core import digests, triggers, vault
 from core.columns import PublicIdKey, RawJson
+from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound
@@ -44,7 +45,7 @@ class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
             raise WithdrawalNotFound(id=withdrawal_id) from None
 
 
-class Withdrawal(StateMachine):
+class Withdrawal(DigestedRow, StateMachine):
     """Amounts are satang. Only `withdrawals.services` changes a row."""
 
     TRANSITIONS = {
@@ -58,6 +59,8 @@ class Withdrawal(StateMachine):
         WithdrawalStatus.SUCCEEDED: {WithdrawalStatus.FAILED},  # a bank returns money that it cannot book
     }
 
+    DIGESTED = DigestedColumn("account_sealed", "account_digest", also=("bank_code", "account_name"))
+
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     status = models.CharField(
@@ -70,6 +73,7 @@ class Withdrawal(StateMachine):
     account_sealed = models.TextField(editable=False)
     account_last4 = models.CharField(max_length=4)
     account_name = models.CharField(max_length=140)
+    account_digest = digests.digest_column()
     reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
     metadata = RawJson(null=True)
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001

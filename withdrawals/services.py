@@ -9,12 +9,13 @@ from approvals import payout_accounts
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from banks import TransferOrder, TransferResult
-from core import ids, money, vault
+from core import ids, money
 from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from merchants.models import Merchant
 from transfers import services as transfers
+from transfers.models import Transfer
 from webhooks import events
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.models import (
@@ -44,33 +45,35 @@ def create(
     """
     route = transfers.checked_route(accounts.bank(merchant.bank), merchant.id)
     payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
-    withdrawal_id = withdrawal_id or ids.new("wd_", now)
+    order = TransferOrder(
+        order_id=withdrawal_id or ids.new("wd_", now),
+        purpose="withdrawal",
+        amount=amount,
+        bank_code=fields["bank_code"],
+        account=bank_account,
+        account_name=fields["account_name"],
+        charge_id="",
+    )
+    sealed = transfers.seal_account(order)
     withdrawal = Withdrawal(
-        id=withdrawal_id,
+        id=order.order_id,
         merchant=merchant,
         amount=amount,
         currency=money.CURRENCY,
         bank=merchant.bank,
-        account_sealed=vault.seal(bank_account, context=withdrawal_id),
+        account_sealed=sealed.token,
+        account_digest=sealed.digest,
         account_last4=bank_account[-4:],
         created_at=now,
         updated_at=now,
         **fields,
     )
-    order = TransferOrder(
-        order_id=withdrawal_id,
-        purpose="withdrawal",
-        amount=amount,
-        bank_code=withdrawal.bank_code,
-        account=bank_account,
-        account_name=withdrawal.account_name,
-        charge_id="",
+    item = approvals.OutgoingMoney.of(
+        order, ApprovalKind.WITHDRAWAL, merchant.id, account_digest=sealed.digest
     )
-    item = approvals.OutgoingMoney.of(order, ApprovalKind.WITHDRAWAL, merchant.id)
-    is_held = approvals.request(item, now=now).is_waiting
-    withdrawal.awaiting_approval = is_held
+    withdrawal.awaiting_approval = is_held = approvals.request(item, now=now).is_waiting
     withdrawal.save(force_insert=True)
-    transfers.queue(order, route=route, at=now, merchant_id=merchant.id, is_held=is_held)
+    transfers.queue(order, sealed, route=route, at=now, merchant_id=merchant.id, is_held=is_held)
     _publish(withdrawal, now)
     # Last, because it locks the balance until the commit.
     ledger.reserve(**_ledger_fields(withdrawal, JournalType.WITHDRAWAL_RESERVED, now))
@@ -121,10 +124,18 @@ class _TransferHandler:
     def lock(self, order_id: str) -> None:
         Withdrawal.objects.locked(order_id)
 
-    def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Held while the merchant has a debt. The lock of the balance makes reversals wait."""
-        withdrawal = Withdrawal.objects.locked(order_id)
-        return ledger.lock_debt(merchant_id=withdrawal.merchant_id, now=now) > 0
+    def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
+        """Held while its account is not on the list, or the merchant has a debt.
+
+        The lock of the balance makes reversals wait.
+        """
+        merchant_id = transfer.merchant_id
+        if not payout_accounts.lock_and_judge(merchant_id, transfer.bank_code, transfer.account, now=now):
+            return True
+        return ledger.lock_debt(merchant_id=merchant_id, now=now) > 0
+
+    def account_digest(self, order_id: str) -> str:
+        return str(Withdrawal.objects.locked(order_id).account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(order_id)

@@ -35,8 +35,9 @@ CREATE OR REPLACE FUNCTION approvals_check_transfer() RETURNS trigger
     AS $$
 BEGIN
     IF EXISTS (SELECT FROM approvals_approval
-            WHERE subject_id = NEW.id AND kind NOT IN ('write_off', 'never_arrived') AND status NOT IN ('within_limits', 'approved')) THEN
-        RAISE EXCEPTION 'an order without approval is not sent' USING ERRCODE = 'check_violation';
+            WHERE subject_id = NEW.id AND kind NOT IN ('write_off', 'never_arrived')
+                AND (status NOT IN ('within_limits', 'approved') OR account_digest <> NEW.account_digest)) THEN
+        RAISE EXCEPTION 'an order without approval, or to another account, is not sent' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END $$;

@@ -66,6 +66,28 @@ RULES = [
            WHERE submitted_at IS NOT NULL""",
     ),
     AuditRule(
+        "transfers go to the account that was asked for and approved",
+        "SELECT id, 'the same' FROM transfers_transfer",
+        # The digest covers bank, account and holder. `contents` compares it with them.
+        """SELECT transfer.id, CASE
+               WHEN coalesce(withdrawal.account_digest, refund.account_digest, made.account_digest)
+                   <> transfer.account_digest THEN 'another account was asked for'
+               WHEN (withdrawal.bank_code, withdrawal.account_name)
+                   <> (transfer.bank_code, transfer.account_name) THEN 'another bank or holder was asked for'
+               WHEN approval.account_digest <> transfer.account_digest
+                   OR approval.bank_code <> transfer.bank_code
+                   OR transfer.account_name <> '' AND approval.account_name <> transfer.account_name
+                   THEN 'another account was approved'
+               ELSE 'the same'
+           END
+           FROM transfers_transfer AS transfer
+           LEFT JOIN withdrawals_withdrawal AS withdrawal ON withdrawal.id = transfer.id
+           LEFT JOIN refunds_refund AS refund ON refund.id = transfer.id
+           LEFT JOIN reconciliation_return AS made ON made.id = transfer.id
+           LEFT JOIN approvals_approval AS approval
+               ON approval.subject_id = transfer.id AND kind IN ('withdrawal', 'refund', 'return')""",
+    ),
+    AuditRule(
         "transfers recorded as never arrived are within the limits or approved",
         """SELECT id, concat_ws(' ', merchant_id, amount) FROM transfers_transfer
            WHERE completed_by <> '' AND state = 'failed'""",

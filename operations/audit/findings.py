@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from audit_trail.chain import Verification
-from operations.audit import runner
+from operations.audit import contents, runner
 from operations.daily_close import closing
 
 
@@ -13,5 +13,10 @@ def find(chain: Verification, *, on_progress: Callable[[int], None] = lambda rul
     chain: has the newest link of the audit trail afterwards. on_progress: called after each rule.
     """
     yield from map(str, runner.differences(on_progress=on_progress))
-    for part, found in (("audit trail", chain.findings()), ("daily closes", closing.findings())):
+    parts = (
+        ("encrypted content", contents.findings()),
+        ("audit trail", chain.findings()),
+        ("daily closes", closing.findings()),
+    )
+    for part, found in parts:
         yield from (f"{part}: {name}: {finding}" for name, finding in found)

@@ -26,6 +26,8 @@ COUNTED_ROWS = " UNION ALL ".join(
         FROM {counted.table}"""  # noqa: S608
     for counted in COUNTED_LISTS
 )
+HAS_PAYER = """num_nonnulls(payment.payer_name, payment.payer_bank_code, payment.payer_account_sealed,
+    payment.bank_transaction_id) > 0"""
 RULES = [
     AuditRule(
         "each ended payment, and no other, has its transaction",
@@ -92,6 +94,26 @@ RULES = [
                 SELECT excess.amount FROM reconciliation_excess AS excess WHERE movement_id = movement.id
             ), 0), merchant_id, paid_at)
             FROM reconciliation_banktransaction AS movement WHERE {CREDITED}""",  # noqa: S608
+    ),
+    AuditRule(
+        "the payer of a payment is that of its bank transaction",
+        f"SELECT id, 'as reported' FROM payments_payment AS payment WHERE {HAS_PAYER}",  # noqa: S608
+        # What the bank reported later may not be on the payment yet. `contents` compares the account.
+        f"""SELECT payment.id, CASE
+                WHEN movement.id IS NULL THEN 'not reported'
+                WHEN payment.payer_name <> movement.payer_name THEN 'another name'
+                WHEN payment.payer_bank_code <> movement.payer_bank_code THEN 'another bank'
+                WHEN payment.payer_account_sealed <> '' AND movement.payer_account_sealed = ''
+                THEN 'another account'
+                WHEN payment.bank_transaction_id
+                    NOT IN (movement.bank_transaction_id, movement.later_bank_transaction_id)
+                THEN 'another transaction id'
+                ELSE 'as reported'
+            END
+            FROM payments_payment AS payment
+            LEFT JOIN reconciliation_banktransaction AS movement
+                ON movement.payment_id = payment.id AND {CREDITED}
+            WHERE {HAS_PAYER}""",  # noqa: S608
     ),
     AuditRule(
         "each failed QR payment has a decline",

@@ -4,8 +4,8 @@ import hmac
 import re
 from collections.abc import Sequence
 
+from payments import payers
 from payments.models import Payment
-from reconciliation.models import BankTransaction, BankTransactionKind
 
 _ENDS_WITH_DIGITS = re.compile(r"[0-9]{4}\Z", re.ASCII)
 
@@ -24,14 +24,14 @@ def _slip_references(payment: Payment) -> list[str]:
 
     Only of the money that paid: somebody else can pay the same code again, and would have a slip of it.
     """
-    credits = BankTransaction.objects.credited().filter(payment=payment, kind=BankTransactionKind.CREDIT)
+    credits = payment.bank_transactions.credited()
     found = [name for each in credits for name in (each.slip_reference, *each.bank_transaction_ids)]
-    return [_plain(name) for name in (*found, payment.bank_transaction_id) if name]
+    return [_plain(name) for name in found if name]
 
 
 def _ends_of_account(payment: Payment) -> list[str]:
     """The last digits of the account that paid. Some banks report only these."""
-    found = _ENDS_WITH_DIGITS.search(payment.payer_account or "")
+    found = _ENDS_WITH_DIGITS.search(payers.reported(payment).account)
     return [found[0]] if found else []
 
 

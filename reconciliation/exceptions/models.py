@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Q
 
-from core import triggers
+from core import digests, triggers
 from core.columns import CausedRow, PublicId, PublicIdKey
 from core.state_machines import StateMachine
 from merchants.models import Merchant
@@ -128,6 +128,7 @@ class Return(StateMachine):
     movement = models.ForeignKey(BankTransaction, on_delete=models.PROTECT, related_name="returns")
     amount = models.BigIntegerField(help_text="Satang; all of the held money.")
     route = models.CharField(max_length=30, help_text="The bank that sends it, such as bank:sandbox.")
+    account_digest = digests.digest_column()  # of the account in the transfer
     status = models.CharField(max_length=9, choices=ReturnStatus.choices, default=ReturnStatus.PENDING)
     is_manual = models.BooleanField(
         default=False, help_text="Staff returned it at the bank themselves; there is no order."

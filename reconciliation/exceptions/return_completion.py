@@ -14,6 +14,7 @@ from reconciliation.exceptions import excesses, returns
 from reconciliation.matching import reversals
 from reconciliation.models import BankTransaction, ResolutionState, Return, ReturnStatus
 from transfers import services as transfers
+from transfers.models import Transfer
 from transfers.services import TransferHandler
 
 log = logging.getLogger("reconciliation")
@@ -27,10 +28,14 @@ class _TransferHandler:
         # If the money comes back, a reversal may take it; its lock comes before those of accounts.
         reversals.find_due(movement)
 
-    def is_held(self, order_id: str, *, now: datetime) -> bool:
-        """Whether the bank is reversing the money itself. If so, the return must wait."""
-        movement, _ = lock(order_id)
-        return reversals.find_unapplied(movement) is not None
+    def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
+        """Held while the bank is reversing the money itself, or it would go to a wrong account."""
+        movement, _ = lock(transfer.id)
+        is_reversed = reversals.find_unapplied(movement) is not None
+        return is_reversed or not returns.may_be_sent(movement, transfer)
+
+    def account_digest(self, order_id: str) -> str:
+        return str(lock(order_id)[1].account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         """Publish no event, because merchants do not see returns."""

@@ -22,6 +22,7 @@ from reconciliation.exceptions import excesses
 from reconciliation.models import BankTransaction, ResolutionState, Return, ReturnStatus
 from refunds.destinations import UNKNOWN_NAME
 from transfers import services as transfers
+from transfers.models import Transfer
 
 
 class NoDestination(Exception):
@@ -56,12 +57,12 @@ def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) 
         if not movement.id_at_bank or of_excess or excesses.find(movement) is not None:
             raise NoSender()
         return ReturnDestination(transaction_id=movement.id_at_bank, is_payers=True)
+    payer = movement.payer
     try:
-        thaibanks.check_account(movement.payer_bank_code, movement.payer_account)
+        thaibanks.check_account(payer.bank_code, payer.account)
     except ValueError:
         raise NoDestination() from None
-    name = movement.payer_name or UNKNOWN_NAME
-    return ReturnDestination(movement.payer_bank_code, movement.payer_account, name, is_payers=True)
+    return ReturnDestination(payer.bank_code, payer.account, payer.name or UNKNOWN_NAME, is_payers=True)
 
 
 def find_destination_of_excess(movement: BankTransaction) -> ReturnDestination | None:
@@ -96,6 +97,17 @@ def destination_from_staff(movement: BankTransaction, destination: ReturnDestina
     return destination
 
 
+def may_be_sent(movement: BankTransaction, transfer: Transfer) -> bool:
+    """Whether the order goes to the payer, or was asked for as one that does not.
+
+    The database refuses to send what was not approved.
+    """
+    if transfer.charge_id or approvals.exists(transfer.id, ApprovalKind.RETURN):
+        return True
+    to = ReturnDestination(transfer.bank_code, transfer.account, transfer.account_name)
+    return destination_from_staff(movement, to).is_payers
+
+
 def order_return(
     movement: BankTransaction, destination: ReturnDestination, *, note: str, now: datetime
 ) -> Return:
@@ -104,20 +116,23 @@ def order_return(
     A return to another account than the payer's may wait for a second person.
     """
     route = accounts.bank(movement.bank)
-    payer_return = _create(movement, route, now)
     order = TransferOrder(
-        order_id=payer_return.id,
+        order_id=ids.new("rtn_", now),
         purpose="return",
-        amount=payer_return.amount,
+        amount=excesses.held_part(movement).amount,
         bank_code=destination.bank_code,
         account=destination.account,
         account_name=destination.account_name,
         charge_id=destination.transaction_id,
     )
-    is_held = not destination.is_payers and _needs_approval(
-        movement, payer_return, ApprovalKind.RETURN, note, now, destination
-    )
-    transfers.queue(order, route=route, at=now, merchant_id=_merchant_id(movement), is_held=is_held)
+    merchant_id, sealed, is_held = _merchant_id(movement), transfers.seal_account(order), False
+    payer_return = _create(movement, order.order_id, now, account_digest=sealed.digest)
+    if not destination.is_payers:
+        item = approvals.OutgoingMoney.of(
+            order, ApprovalKind.RETURN, merchant_id or None, account_digest=sealed.digest, note=note
+        )
+        is_held = approvals.request(item, now=now).is_waiting
+    transfers.queue(order, sealed, route=route, at=now, merchant_id=merchant_id, is_held=is_held)
     excesses.held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
     return payer_return
 
@@ -129,10 +144,15 @@ def record_manual_return(
 
     It may wait for a second person; until then the money is being sent back.
     """
-    payer_return = _create(
-        movement, accounts.bank(movement.bank), now, is_manual=True, bank_reference=bank_reference
+    payer_return = _create(movement, ids.new("rtn_", now), now, is_manual=True, bank_reference=bank_reference)
+    item = approvals.OutgoingMoney(
+        kind=ApprovalKind.RETURN_BY_HAND,
+        subject_id=payer_return.id,
+        merchant_id=_merchant_id(movement) or None,
+        amount=payer_return.amount,
+        note=note,
     )
-    if _needs_approval(movement, payer_return, ApprovalKind.RETURN_BY_HAND, note, now):
+    if approvals.request(item, now=now).is_waiting:
         excesses.held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
     else:
         complete_manual_return(movement, payer_return, now=now)
@@ -170,39 +190,17 @@ def merchant_of_biller(movement: BankTransaction) -> Merchant | None:
     return Merchant.objects.filter(bank=movement.bank, biller_id=movement.biller_id).first()
 
 
-def _needs_approval(
-    movement: BankTransaction,
-    payer_return: Return,
-    approval_kind: ApprovalKind,
-    note: str,
-    now: datetime,
-    destination: ReturnDestination = ReturnDestination(),
-) -> bool:
-    """Request approval. Return whether the return waits for a second person."""
-    outgoing = approvals.OutgoingMoney(
-        kind=approval_kind,
-        subject_id=payer_return.id,
-        merchant_id=_merchant_id(movement) or None,
-        amount=payer_return.amount,
-        bank_code=destination.bank_code,
-        account=destination.account,
-        account_name=destination.account_name,
-        note=note,
-    )
-    return approvals.request(outgoing, now=now).is_waiting
-
-
 def _merchant_id(movement: BankTransaction) -> str:
     payee = merchant_of_biller(movement)
     return payee.id if payee else ""
 
 
-def _create(movement: BankTransaction, route: str, now: datetime, **fields: object) -> Return:
+def _create(movement: BankTransaction, return_id: str, now: datetime, **fields: object) -> Return:
     payer_return: Return = Return.objects.create(
-        id=ids.new("rtn_", now),
+        id=return_id,
         movement=movement,
         amount=excesses.held_part(movement).amount,
-        route=route,
+        route=accounts.bank(movement.bank),
         created_at=now,
         **fields,
     )

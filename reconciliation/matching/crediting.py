@@ -9,7 +9,6 @@ from datetime import datetime
 from ledger import accounts
 from payments import services as payments
 from payments.models import Payment
-from payments.payers import Payer
 from payments.services import PaidPayment
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 from refunds import services as refunds
@@ -57,13 +56,9 @@ def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: dateti
 
 def update_payer(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
     """Add the payer details of a later report, and send the refunds that waited for them."""
-    payments.add_payer_details(payment, payer_of(movement))
+    payments.add_payer_details(payment, movement.payer)
     refunds.send_waiting(payment, now=now)
 
 
 def _paid_payment(movement: BankTransaction, payment: Payment, received: int) -> PaidPayment:
-    return PaidPayment(payment, movement.paid_at, payer_of(movement), received, movement.is_confirmed)
-
-
-def payer_of(movement: BankTransaction) -> Payer:
-    return Payer(movement.payer_name, movement.payer_bank_code, movement.payer_account, movement.id_at_bank)
+    return PaidPayment(payment, movement.paid_at, movement.payer, received, movement.is_confirmed)

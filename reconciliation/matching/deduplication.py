@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from banks.parsing import CLOCK_TOLERANCE
-from core import rows, vault
+from core import digests, rows
 from core.clock import BANGKOK
 from reconciliation.models import (
     BankNotification,
@@ -230,9 +230,14 @@ def _new_details(movement: BankTransaction, other: BankTransaction) -> dict[str,
     details = {field: getattr(other, field) for field in OPTIONAL_FIELDS if not getattr(movement, field)}
     # An account number is only valid together with its bank.
     is_same_bank = movement.payer_bank_code in ("", other.payer_bank_code)
-    if other.payer_account and is_same_bank and not movement.payer_account_sealed:
-        sealed = vault.seal(other.payer_account, context=movement.id)
-        details |= {"payer_bank_code": other.payer_bank_code, "payer_account_sealed": sealed}
+    # An account that was erased does not come back.
+    if other.payer_account and is_same_bank and not movement.payer_account_digest:
+        sealed = digests.seal(other.payer_account, context=movement.id)
+        details |= {
+            "payer_bank_code": other.payer_bank_code,
+            "payer_account_sealed": sealed.token,
+            "payer_account_digest": sealed.digest,
+        }
     return {field: value for field, value in details.items() if value}
 
 

@@ -1,5 +1,6 @@
 """Bank transactions: what banks report, the match result, and the decision of staff."""
 
+import logging
 from datetime import datetime
 from typing import Any
 
@@ -7,12 +8,16 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower
 
-from core import triggers, vault
+from core import digests, triggers, vault
 from core.columns import PublicIdKey
+from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 from payments import exceptions
 from payments.models import Payment
+from payments.payers import Payer
+
+log = logging.getLogger("reconciliation")
 
 
 class ReportSource(models.TextChoices):
@@ -62,6 +67,10 @@ class ResolutionState(models.TextChoices):
     WRITTEN_OFF = "written_off"  # a reversal of money that has left already: the operator's loss
 
 
+KEPT_AS_REPORTED = "a bank transaction is kept as its bank reported it"
+# Personal data is erased from here on: it is matched, and nothing waits for staff or goes back to the payer.
+IS_FINISHED = """OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')
+    AND OLD.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late'))"""
 CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "attached"])
 
 
@@ -86,7 +95,7 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         return self.select_for_update(no_key=True).get(pk=movement_id)
 
 
-class BankTransaction(StateMachine):
+class BankTransaction(DigestedRow, StateMachine):
     """One movement on the collection account as a bank reports it. Unique by bank, transaction id and kind.
 
     Variables and foreign keys call it `movement`, because `bank_transaction_id` is the id that the bank gave.
@@ -114,6 +123,7 @@ class BankTransaction(StateMachine):
         ResolutionState.WRITTEN_OFF: {ResolutionState.OPEN},  # it can be applied after all
     }
     STATE_FIELD = "resolution_state"
+    DIGESTED = DigestedColumn("payer_account_sealed", "payer_account_digest")
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
@@ -134,6 +144,7 @@ class BankTransaction(StateMachine):
     payer_name = models.CharField(max_length=140, blank=True, default="")
     payer_bank_code = models.CharField(max_length=3, blank=True, default="")
     payer_account_sealed = models.TextField(blank=True, default="", editable=False)
+    payer_account_digest = digests.digest_column()
     slip_reference = models.CharField(max_length=64, blank=True, default="")
     is_confirmed = models.BooleanField(
         default=True,
@@ -160,7 +171,7 @@ class BankTransaction(StateMachine):
         triggers = [
             triggers.keep_rows("a bank transaction is never deleted"),
             triggers.ReadOnly(
-                "a bank transaction is kept as its bank reported it",
+                KEPT_AS_REPORTED,
                 exclude=[
                     "match_result",
                     "matched_at",
@@ -173,26 +184,30 @@ class BankTransaction(StateMachine):
                     "payer_name",
                     "payer_bank_code",
                     "payer_account_sealed",
+                    "payer_account_digest",
                     "slip_reference",
                 ],
                 is_forbidden=True,
             ),
             *(
                 triggers.set_once(
-                    field,
-                    "a bank transaction is kept as its bank reported it",
-                    is_text=True,
-                    is_erasable=field == "payer_name",
-                    is_forbidden=True,
+                    field, KEPT_AS_REPORTED, is_text=True, erasable_if=erasable_if, is_forbidden=True
                 )
-                for field in ("payer_name", "payer_bank_code", "slip_reference")
+                for field, erasable_if in (
+                    ("payer_name", IS_FINISHED),
+                    ("payer_bank_code", ""),
+                    ("payer_account_sealed", IS_FINISHED),
+                    ("payer_account_digest", ""),
+                    ("slip_reference", ""),
+                )
             ),
             triggers.Refuse(
-                "payer_account_sealed_set_once",
+                "account_with_digest",
                 triggers.UPDATE,
-                "a bank transaction is kept as its bank reported it",
-                condition="OLD.payer_account_sealed NOT IN ('', NEW.payer_account_sealed) "
-                f"AND NOT {triggers.RESEALING} AND NOT {triggers.ERASING}",
+                KEPT_AS_REPORTED,
+                # An account that was erased does not come back.
+                condition="OLD.payer_account_sealed = '' AND NEW.payer_account_sealed <> '' "
+                "AND (OLD.payer_account_digest <> '' OR NEW.payer_account_digest = '')",
                 is_forbidden=True,
             ),
             triggers.Refuse(
@@ -337,6 +352,15 @@ class BankTransaction(StateMachine):
     def payer_account(self) -> str:
         sealed = self.payer_account_sealed
         return vault.open_sealed(sealed, context=self.id) if sealed else ""
+
+    @property
+    def payer(self) -> Payer:
+        """Who paid, as the bank reported it. An account that the bank did not report is left out."""
+        account = self.payer_account
+        if account and not self.has_its_content():
+            log.error("%s does not have the account that its bank reported", self.id)
+            account = ""
+        return Payer(self.payer_name, self.payer_bank_code, account, self.id_at_bank)
 
     @property
     def is_credited(self) -> bool:

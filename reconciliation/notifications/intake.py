@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import transaction
 
 from banks import base
-from core import ids, request_context, rows, vault
+from core import ids, request_context, rows
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,
@@ -80,16 +80,17 @@ def build_notification(
     notification_id = ids.new("ntc_", now)
     if result in NEEDS_STAFF:
         log.warning("notification %s of %s waits for staff: %s", notification_id, bank, result)
-    return BankNotification(
+    notification = BankNotification(
         id=notification_id,
         bank=bank,
         source=source,
-        body_sealed=vault.seal(body.decode("latin-1"), context=notification_id),
         result=result,
         movement=movement,
         received_at=now,
         request_id=request_context.current().request_id,
     )
+    notification.seal(body.decode("latin-1"))  # latin-1 holds any bytes
+    return notification
 
 
 def _find(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
@@ -125,8 +126,7 @@ def _build_movement(
     bank: str, notification: base.ReportedTransaction, source: ReportSource, now: datetime
 ) -> BankTransaction:
     movement_id = ids.new("rcp_", now)
-    account = notification.payer_account
-    return BankTransaction(
+    movement = BankTransaction(
         id=movement_id,
         bank=bank,
         bank_transaction_id=notification.bank_transaction_id,
@@ -140,10 +140,12 @@ def _build_movement(
         paid_at=notification.paid_at,
         payer_name=notification.payer_name,
         payer_bank_code=notification.payer_bank_code,
-        payer_account_sealed=vault.seal(account, context=movement_id) if account else "",
         slip_reference=notification.slip_reference,
         received_at=now,
     )
+    if notification.payer_account:
+        movement.seal(notification.payer_account)
+    return movement
 
 
 # Reports with one transaction id must agree on these fields and on the bank day. Not on the payer: banks mask

@@ -3,8 +3,9 @@
 from django.db import models
 from django.db.models import Q
 
-from core import triggers, vault
+from core import digests, triggers, vault
 from core.columns import PublicId, PublicIdKey
+from core.digests import DigestedColumn, DigestedRow
 from reconciliation.matching.models import BankTransaction, ReportSource
 
 
@@ -16,13 +17,16 @@ class NotificationResult(models.TextChoices):
     UNSIGNED = "unsigned"  # an inquiry must confirm it
 
 
-class BankNotification(models.Model):
+class BankNotification(DigestedRow):
     """One notification, byte for byte, encrypted because it names payers. Append-only."""
+
+    DIGESTED = DigestedColumn("body_sealed", "body_digest")
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
     source = models.CharField(max_length=10, choices=ReportSource.choices, default=ReportSource.CALLBACK)
     body_sealed = models.TextField(editable=False)
+    body_digest = digests.digest_column()
     result = models.CharField(max_length=10, choices=NotificationResult.choices)
     movement = models.ForeignKey(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="notifications"
@@ -60,5 +64,6 @@ class BankNotification(models.Model):
 
     @property
     def body(self) -> bytes:
-        """Return the raw bytes. They are stored as latin-1 text, which holds any bytes."""
-        return vault.open_sealed(self.body_sealed, context=self.id).encode("latin-1")
+        """Return the raw bytes, none if they were erased. They are stored as latin-1 text."""
+        sealed = self.body_sealed
+        return vault.open_sealed(sealed, context=self.id).encode("latin-1") if sealed else b""

@@ -183,5 +183,6 @@ class StatementLine(models.Model):
 
     @property
     def line(self) -> bytes:
-        """The bytes of the line in the file. It is sealed as latin-1 text, which can hold any bytes."""
-        return vault.open_sealed(self.line_sealed, context=self.context).encode("latin-1")
+        """The bytes of the line in the file, none if they were erased. They are sealed as latin-1 text."""
+        sealed = self.line_sealed
+        return vault.open_sealed(sealed, context=self.context).encode("latin-1") if sealed else b""

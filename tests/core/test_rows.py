@@ -162,7 +162,7 @@ def test_copy_in_stores_nothing_if_one_row_is_refused(shop: Shop, noon: datetime
 
 def test_update_rows_writes_like_save(shop: Shop, noon: datetime) -> None:
     changes: dict[str, Any] = {
-        "status": "succeeded", "payer_name": "x' OR 1=1-- %s", "payer_bank_code": None,
+        "status": "succeeded", "card_brand": "x' OR 1=1-- %s", "card_last4": None,
         "payer_differs": False, "amount_received": 7, "completed_at": noon, "updated_at": noon,
     }  # fmt: skip
     first, second, other = (payment(shop, noon) for _ in range(3))
@@ -170,7 +170,7 @@ def test_update_rows_writes_like_save(shop: Shop, noon: datetime) -> None:
     for row in (first, second):
         for name, value in changes.items():
             setattr(row, name, value)
-    second.payer_name = "ข้าว"
+    second.card_brand = "ข้าว"
     rows.update_rows([first, second], list(changes))
     rows.update_rows([], list(changes))
     assert [columns(stored(row)) for row in (first, second, other)] == list(

@@ -151,6 +151,12 @@ TAMPERINGS = {
         "UPDATE reconciliation_banktransaction SET match_result = 'late' WHERE match_result = 'applied'",
         "UPDATE reconciliation_excess SET amount = amount + 1",
     ],
+    "the payer of a payment is that of its bank transaction": [
+        f"UPDATE payments_payment SET payer_name = 'Somebody' WHERE id = {PAID}",
+        f"UPDATE payments_payment SET payer_bank_code = '999' WHERE id = {PAID}",
+        f"UPDATE payments_payment SET bank_transaction_id = 'other' WHERE id = {PAID}",
+        f"UPDATE payments_payment SET payer_name = 'Somebody' WHERE id = {FAILED}",
+    ],
     "each failed QR payment has a decline": [
         "UPDATE reconciliation_banktransaction SET match_result = 'unmatched' WHERE match_result = 'declined'"
     ],
@@ -416,6 +422,16 @@ TAMPERINGS = {
         """UPDATE approvals_approval SET status = 'canceled', reason = 'item_limit', decided_at = now()
            WHERE subject_id IN (SELECT id FROM transfers_transfer WHERE state = 'succeeded')""",
         "UPDATE transfers_transfer SET submitted_at = now() WHERE state = 'held'",
+    ],
+    "transfers go to the account that was asked for and approved": [
+        f"UPDATE transfers_transfer SET account_digest = 'other' WHERE id = {SENT}",
+        f"UPDATE transfers_transfer SET bank_code = '999' WHERE id = {SENT}",
+        f"UPDATE transfers_transfer SET account_name = 'Somebody' WHERE id = {SENT}",
+        f"UPDATE withdrawals_withdrawal SET account_digest = 'other' WHERE id = {SENT}",
+        f"UPDATE refunds_refund SET account_digest = 'other' WHERE id = {COMPLETED}",
+        "UPDATE reconciliation_return SET account_digest = 'other' WHERE NOT is_manual",
+        "UPDATE approvals_approval SET account_digest = 'other' WHERE kind = 'withdrawal'",
+        "UPDATE approvals_approval SET account_name = 'Somebody' WHERE kind = 'withdrawal'",
     ],
     "transfers recorded as never arrived are within the limits or approved": [
         "DELETE FROM approvals_approval WHERE kind = 'never_arrived' AND status = 'within_limits'",

@@ -4,12 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from core import clock, rows
+from ledger import accounts
 from payments import services as payments
 from payments.models import CardCharge, ChargeState, Payment
 from payments.payers import Payer
-from tests.refunds.builders import NOBODY, PAYEE, RefundShop, confirm, error_of
+from payments.services import PaidPayment
+from tests.refunds.builders import NOBODY, PAYEE, RefundShop, error_of
 from transfers.models import Transfer
 
 RECEIPT = Payer("Somchai Jaidee", "014", "1234567890")
@@ -144,7 +147,9 @@ def by_card(refund_shop: RefundShop, served_by: Any) -> str:
         completed_at=now,
     )
     rows.insert_together([payment, charge])
-    confirm(payment_id, NOBODY)
+    with transaction.atomic():
+        paid = PaidPayment(Payment.objects.locked(payment_id), now, NOBODY)
+        payments.succeed([paid], source=accounts.bank("sandbox"), now=now)
     return payment_id
 
 

@@ -22,12 +22,16 @@ class FakeHandler:
         self.completed: list[tuple[str, TransferResult]] = []
         self.crashes_at = ""
         self.holds = False
+        self.ordered_digest = ""
 
     def lock(self, order_id: str) -> None:
         self._reach("lock")
 
-    def is_held(self, order_id: str, *, now: datetime) -> bool:
+    def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         return self.holds
+
+    def account_digest(self, order_id: str) -> str:
+        return self.ordered_digest or str(Transfer.objects.get(pk=order_id).account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         self._reach("submit")

@@ -135,7 +135,9 @@ def test_transfer_with_unreadable_account_does_not_delay_other_transfers(
     broken, sound = queued(), queued()
     with connection.cursor() as cursor:  # as if the encryption key were lost
         cursor.execute("SET LOCAL qr.resealing = 'on'")
-        cursor.execute("UPDATE transfers_transfer SET account_sealed = 'lost' WHERE id = %s", [broken.id])
+        cursor.execute(
+            "UPDATE transfers_transfer SET account_sealed = 'sealed:lost' WHERE id = %s", [broken.id]
+        )
         cursor.execute("SET LOCAL qr.resealing = 'off'")
     send_due(handler)
     assert bank.sent == [sound.id]

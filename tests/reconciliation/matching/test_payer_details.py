@@ -127,12 +127,13 @@ def test_database_allows_only_missing_payer_details_to_be_added(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
     movement = by_line(code, paid_at, name="", payer_bank="")
-    missing = ["payer_name", "payer_bank_code", "payer_account_sealed", "slip_reference"]
-    update = "UPDATE reconciliation_banktransaction SET {} = %s WHERE id = %s"
-    for column in missing:
-        assert sqlstate(update.format(column), "014", movement.id) is None
+    update = "UPDATE reconciliation_banktransaction SET {} WHERE id = %s"
+    account = "payer_account_sealed = '{}', payer_account_digest = '014'"
+    assert sqlstate(update.format("payer_account_sealed = '014'"), movement.id) == NOT_ALLOWED
+    for change in ("payer_name = '{}'", "payer_bank_code = '{}'", account, "slip_reference = '{}'"):
+        assert sqlstate(update.format(change.format("014")), movement.id) is None
         for other in ("015", ""):
-            assert sqlstate(update.format(column), other, movement.id) == NOT_ALLOWED
+            assert sqlstate(update.format(change.format(other)), movement.id) == NOT_ALLOWED
 
 
 @pytest.mark.django_db(transaction=True)

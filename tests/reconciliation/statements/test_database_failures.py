@@ -15,6 +15,7 @@ from tests.concurrency import run_concurrently
 from tests.reconciliation.matching.test_applying_after_crash import held
 from tests.reconciliation.statements.statement_files import bot_file, import_file, open_shop_with_biller
 from tests.reconciliation.statements.test_lost_callbacks import create_sale
+from tests.sqlstates import setting
 from tests.stack import wait_until
 
 pytestmark = [
@@ -58,11 +59,13 @@ def test_limited_number_of_failed_lines_of_a_batch_is_retried_singly(
     shop = open_shop_with_biller("Busy")
     sales = [create_sale(shop, "by somebody else") for _ in range(COUNT)]
     sealed = dict(Payment.objects.values_list("id", "client_bank_account_sealed"))
-    Payment.objects.update(client_bank_account_sealed="as if its key were lost")
+    with setting("resealing"):
+        Payment.objects.update(client_bank_account_sealed="sealed: as if its key were lost")
     import_file(bot_file(*(line for _, line in sales)))
     assert caplog.text.count(ALONE) == importing.MAX_FAILURES
     for payment_id, token in sealed.items():
-        Payment.objects.filter(pk=payment_id).update(client_bank_account_sealed=token)
+        with setting("resealing"):
+            Payment.objects.filter(pk=payment_id).update(client_bank_account_sealed=token)
     sweep_finds_all()
 
 
