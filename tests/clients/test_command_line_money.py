@@ -1,7 +1,10 @@
 """Commands that move money: a script that repeats them never pays twice, whatever its output is."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,3 +124,14 @@ def test_empty_idempotency_key_sends_nothing(thaiqr: CommandLine, service: Recei
         done = thaiqr(*command, "--idempotency-key", "")
         assert (done.code, "--idempotency-key" in done.stderr) == (2, True)
     assert not service.requests
+
+
+@pytest.mark.slow
+def test_closed_output_is_no_error(thaiqr: CommandLine, service: Receiver) -> None:
+    for options in ((), ("--json",)):
+        command = [sys.executable, "-m", "thaiqr", *WITHDRAW, *options]
+        with subprocess.Popen(
+            ["sh", "-c", 'exec "$@" >&-', "sh", *command], env={**os.environ, **thaiqr.environment({})}
+        ) as process:
+            assert process.wait(60) == 0
+    assert len(service.requests) == 2

@@ -65,7 +65,7 @@ class Output:
 
     def data(self, value: Any) -> None:
         """Print JSON in one line, which is JSON in every encoding."""
-        is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        is_unicode = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
         print(json.dumps(value, ensure_ascii=not is_unicode, default=str), flush=True)  # noqa: T201
 
     def show(self, item: Model, fields: Sequence[str]) -> None:

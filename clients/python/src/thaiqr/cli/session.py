@@ -91,7 +91,8 @@ def opened(
         with httpx.Client(event_hooks={"request": [requests.note]}) as http:
             client = ThaiQR(login.api_key, base_url=login.base_url, timeout=timeout, http_client=http)
             yield Session(client, output, login)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except profiles.ProfileError as error:
         output.fail(str(error))
         raise typer.Exit(
@@ -109,8 +110,9 @@ def opened(
     except Exception as error:
         if not requests.were_sent and not isinstance(error, ValueError | OSError):
             raise
+        text = f"{requests.lost} {error}" if requests.were_sent else str(error)
         with suppress(OSError):
-            output.fail(f"{requests.lost} {error}" if requests.were_sent else str(error))
+            output.fail(exits.as_json(ThaiQRError(text)) if json else text)
         raise typer.Exit(Exit.NETWORK if requests.were_sent else Exit.USAGE) from None
     finally:
         log.removeHandler(warnings)
