@@ -32,9 +32,10 @@ CREATE = [
     "INSERT idempotency_idempotencykey payments_payment qrcodes_qrcode webhooks_event",
 ]
 POLL = ["SELECT merchants_apikey merchants_merchant payments_payment", RATE_LIMIT]
-# One statement opens accounts, posts a journal and adds pending entries.
+# One statement opens accounts, posts a journal and adds pending entries. It reads the newest entries of the
+# accounts that money leaves under their lock, and none for a credit.
 POSTING = (
-    "INSERT ledger_account ledger_account ledger_journal ledger_entry ledger_balancetransaction"
+    "INSERT ledger_account ledger_account ledger_journal ledger_entry ledger_entry ledger_balancetransaction"
     " ledger_account ledger_account ledger_pendingentry"
 )
 NOTIFICATION = [

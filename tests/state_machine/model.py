@@ -198,11 +198,11 @@ class MoneyModel:
             self.net_available -= money.amount
         else:
             self.unconfirmed -= money.amount
-        payment.taken_back, money.unrefunded = money, money.amount
-        self._show(money, payment)
         for order in self.with_purpose("refund"):
             if order.payment is payment and order.is_cancelable:
                 self.release(order, "canceled")
+        payment.taken_back, money.unrefunded = money, money.amount
+        self._show(money, payment)
 
     def _show(self, money: BankMoney, payment: Payment) -> None:
         part = min(money.unrefunded, payment.left)
