@@ -110,6 +110,15 @@ def test_error_after_the_request_is_never_wrong_usage(
     assert len(service.requests) == 3
 
 
+def test_request_that_is_still_running_is_not_refused(
+    thaiqr: CommandLine, service: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thaiqr.attempts.FIRST_PAUSE", 0.001)
+    running = {"code": "idempotency_key_in_progress", "message": "It runs.", "type": "idempotency_error"}
+    service.default = Reply(status=409, body=json.dumps({"error": running}).encode())
+    assert thaiqr(*WITHDRAW, "--idempotency-key", "payout-17").code == 4
+
+
 @pytest.mark.slow
 def test_full_disk_after_the_request_is_never_wrong_usage(thaiqr: CommandLine, service: Receiver) -> None:
     with Path("/dev/full").open("w") as full, thaiqr.running(*WITHDRAW, stdout=full) as process:

@@ -3,6 +3,7 @@
 import json
 from enum import IntEnum
 
+from thaiqr.attempts import IN_PROGRESS
 from thaiqr.errors import (
     ApiError,
     AuthenticationError,
@@ -39,6 +40,9 @@ def exit_of(error: ThaiQRError) -> Exit:
     if isinstance(error, AuthenticationError):
         return Exit.NOT_AUTHENTICATED
     if isinstance(error, NetworkError | ServerError | RateLimitError | UnexpectedResponseError):
+        return Exit.NETWORK
+    # Another request with this key is still running, and may move the money.
+    if isinstance(error, ApiError) and error.code == IN_PROGRESS:
         return Exit.NETWORK
     return Exit.REFUSED
 
