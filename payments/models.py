@@ -149,6 +149,7 @@ class Payment(StateMachine):
                 )
                 for field in PAYER_COPY
             ),
+            triggers.set_once("completed_at", "a payment keeps when it was paid"),
             triggers.Refuse(
                 "payer_of_paid",
                 triggers.UPDATE,

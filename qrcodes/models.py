@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from core import triggers
 from core.columns import PublicIdKey
 from merchants.models import Merchant
 from payments.models import Payment, PaymentStatus
@@ -36,6 +37,10 @@ class QrCode(models.Model):
     class Meta:
         verbose_name, verbose_name_plural = "QR code", "QR codes"
         permissions = [("expire_qrcode", "Can expire QR codes")]
+        triggers = [
+            triggers.keep_rows("a QR code is never deleted"),
+            triggers.ReadOnly("a QR code never changes", exclude=["actor", "request_id"], is_forbidden=True),
+        ]
         constraints = [models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique")]
 
     def __str__(self) -> str:

@@ -46,3 +46,14 @@ def setting(name: str) -> Iterator[None]:
         cursor.execute("SELECT set_config(%s, 'on', true)", [f"qr.{name}"])
         yield
         cursor.execute("SELECT set_config(%s, 'off', true)", [f"qr.{name}"])
+
+
+def within_a_trigger(sql: str) -> str:
+    """Statements that run `sql` in a trigger of a temporary table, as any role of the database can."""
+    return f"""
+        CREATE TEMPORARY TABLE door (id int) ON COMMIT DROP;
+        CREATE FUNCTION pg_temp.pass() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN {sql}; RETURN NULL; END $$;
+        CREATE TRIGGER pass AFTER INSERT ON door FOR EACH ROW EXECUTE FUNCTION pg_temp.pass();
+        INSERT INTO door VALUES (1);
+    """

@@ -278,6 +278,7 @@ class Event(CausedRow):
             models.Index(fields=["merchant", "type", "-created_at", "-id"], name="event_filtered"),
             models.Index(fields=["subject_id"], name="event_of_subject"),
         ]
+        triggers = [triggers.append_only("an event is never changed")]
 
     def __str__(self) -> str:
         return f"{self.type} {self.id}"

@@ -2,13 +2,22 @@
 
 from collections.abc import Iterator
 
+import orjson
 from django.apps import apps
+from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from core import vault
+from core.clock import iso
 from core.digests import DigestedRow
+from payments.models import Payment
 from reconciliation.models import BankTransaction
+from refunds.models import Refund
+from webhooks.models import PING, Event
+from withdrawals.models import Withdrawal
 
 CHUNK = 2000
+SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id")
 
 
 def findings() -> Iterator[tuple[str, str]]:
@@ -17,6 +26,7 @@ def findings() -> Iterator[tuple[str, str]]:
         if issubclass(model, DigestedRow):
             yield from _changed_rows(model)
     yield from _other_payers()
+    yield from _other_messages()
 
 
 def _changed_rows(model: type[DigestedRow]) -> Iterator[tuple[str, str]]:
@@ -36,3 +46,25 @@ def _other_payers() -> Iterator[tuple[str, str]]:
         payment = movement.payment
         if payment is not None and payment.payer_account != movement.payer_account:
             yield payment.pk, "its payer has another account than its bank transaction"
+
+
+def _other_messages() -> Iterator[tuple[str, str]]:
+    """Events whose body is not about them: what merchants were sent."""
+    amounts = [
+        Subquery(model._base_manager.filter(pk=OuterRef("subject_id")).values("amount"))
+        for model in (Payment, Refund, Withdrawal)
+    ]
+    events = Event.objects.exclude(type=PING).annotate(amount=Coalesce(*amounts, None))
+    columns = events.values_list("pk", "type", "subject_id", "created_at", "body", "amount")
+    for event_id, kind, subject_id, created_at, body, amount in columns.iterator(CHUNK):
+        try:
+            message = orjson.loads(bytes(body))
+            data = message.pop("data")
+            subject = data.get("exception", data)
+            ids = {subject.get(name) for name in SUBJECT_IDS}
+            is_own = message == {"event": kind, "event_id": event_id, "timestamp": iso(created_at)}
+            is_own = is_own and subject_id in ids and amount in (None, data["amount"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            is_own = False
+        if not is_own:
+            yield event_id, "its body is not that of this event"

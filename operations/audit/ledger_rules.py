@@ -112,6 +112,20 @@ RULES = [
            ) AS posting""",
     ),
     AuditRule(
+        "balance transactions name the source of their journal",
+        "SELECT id, 'its own' FROM ledger_balancetransaction",
+        # The source of a reversal or a confirmation is the payment of its bank transaction.
+        """SELECT entry.id, 'its own' FROM ledger_balancetransaction AS entry JOIN (
+               SELECT created_at, subject_id AS source_id FROM ledger_journal
+               UNION
+               SELECT journal.created_at, payment_id FROM ledger_journal AS journal
+               JOIN reconciliation_banktransaction AS movement ON movement.id = subject_id
+               UNION
+               SELECT journal.created_at, payment_id FROM ledger_journal AS journal
+               JOIN refunds_refundreversal ON reversal_id = subject_id
+           ) AS posted USING (created_at, source_id)""",
+    ),
+    AuditRule(
         "balance transactions match the entries of merchants",
         """SELECT concat_ws(' ', merchant_id, created_at), concat_ws(' ',
                coalesce(sum(amount) FILTER (WHERE part IN ('available', 'debt')), 0),

@@ -38,6 +38,40 @@ RULES = [
            FROM transactions_transaction WHERE type <> 'refund'""",
     ),
     AuditRule(
+        "transactions have the time of what they record",
+        "SELECT id, created_at::text FROM transactions_transaction",
+        """SELECT transaction.id, coalesce(refund.created_at, event.created_at)::text
+           FROM transactions_transaction AS transaction
+           LEFT JOIN refunds_refund AS refund ON refund.id = transaction.refund_id
+           LEFT JOIN LATERAL (
+               SELECT max(created_at) AS created_at FROM webhooks_event
+               WHERE subject_id = transaction.payment_id AND webhooks_event.type =
+                   CASE transaction.type WHEN 'payment' THEN 'payment.succeeded' ELSE 'payment.failed' END
+           ) AS event ON transaction.refund_id IS NULL""",
+    ),
+    AuditRule(
+        "card payments are paid after their creation and before the acquirer's answer",
+        "SELECT id, 'between' FROM payments_payment WHERE qr_code_id IS NULL AND completed_at IS NOT NULL",
+        """SELECT payment.id, CASE
+               WHEN payment.completed_at BETWEEN payment.created_at - interval '5 minutes'
+                   AND charge.completed_at + interval '5 minutes' THEN 'between' ELSE 'another time'
+           END
+           FROM payments_payment AS payment
+           JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
+           WHERE payment.qr_code_id IS NULL AND payment.completed_at IS NOT NULL""",
+    ),
+    AuditRule(
+        "QR codes show the biller, the reference and the amount by which their payment is found",
+        "SELECT id, 'its own' FROM qrcodes_qrcode",
+        """SELECT code.id, CASE WHEN count(*) = count(*) FILTER (WHERE strpos(code.qr_data, concat(
+                   part.tag, lpad(length(part.value)::text, 2, '0'), part.value)) > 0)
+               THEN 'its own' ELSE 'another' END
+           FROM qrcodes_qrcode AS code JOIN payments_payment AS payment ON payment.id = code.payment_id,
+           LATERAL (VALUES ('01', code.biller_id), ('02', code.reference1),
+               ('54', (payment.amount / 100.0)::numeric(12, 2)::text)) AS part (tag, value)
+           GROUP BY code.id""",
+    ),
+    AuditRule(
         "each succeeded payment, and no other, has its journal",
         f"""SELECT concat_ws(' ', paid.id, 'payment', account_id), satang::text
             FROM (

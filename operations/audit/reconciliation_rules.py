@@ -171,6 +171,31 @@ RULES = [
            WHERE status = 'pending' OR status = 'completed' AND returned_at IS NULL""",
     ),
     AuditRule(
+        "each bank transaction has the message or the line that reported it",
+        "SELECT id, source FROM reconciliation_banktransaction",
+        """SELECT id, CASE WHEN source = 'statement'
+               THEN (SELECT 'statement' FROM reconciliation_statementline WHERE movement_id = movement.id)
+               ELSE (SELECT min(source) FROM reconciliation_banknotification
+                   WHERE movement_id = movement.id AND result = 'new')
+           END
+           FROM reconciliation_banktransaction AS movement""",
+    ),
+    AuditRule(
+        "each statement has the lines that were stored",
+        """SELECT id, (stored_count - duplicate_count)::text FROM reconciliation_statement
+           WHERE stored_count > duplicate_count""",
+        """SELECT statement_id, count(*)::text FROM reconciliation_statementline GROUP BY statement_id""",
+    ),
+    AuditRule(
+        "decisions about exceptions are those of the audit trail",
+        """SELECT id::text, actor FROM reconciliation_resolution
+           WHERE NOT starts_with(actor, 'policy:')""",
+        """SELECT id::text, actor FROM reconciliation_resolution AS resolution
+           WHERE NOT starts_with(actor, 'policy:') AND EXISTS (SELECT FROM audit_trail_auditrecord AS record
+               WHERE record.object_id = resolution.subject_id AND record.actor = resolution.actor
+                   AND record.act = 'exception_resolved' AND record.after ->> 'decision' IS NOT NULL)""",
+    ),
+    AuditRule(
         "each resolved bank transaction has its resolution",
         # Decisions about the excess may follow the one that made it.
         f"""SELECT id, CASE WHEN {HAS_EXCESS} THEN 'excess_sent_back' ELSE

@@ -104,6 +104,10 @@ TAMPERINGS = {
             "confirmed",
         )
     ],
+    "balance transactions name the source of their journal": [
+        "UPDATE ledger_balancetransaction SET source_id = 'pay_other' WHERE type = 'payment'",
+        f"UPDATE ledger_balancetransaction SET source_id = {PAID} WHERE type = 'refund_paid'",
+    ],
     "balance transactions match the entries of merchants": [
         "DELETE FROM ledger_balancetransaction WHERE type = 'payment'",
         "UPDATE ledger_balancetransaction SET amount = amount + 1 WHERE type = 'refund_paid'",
@@ -124,6 +128,19 @@ TAMPERINGS = {
                (id, merchant_id, payment_id, type, status, amount, currency, created_at)
            SELECT 'txn_x', merchant_id, id, 'payment', 'succeeded', amount, 'THB', now()
            FROM payments_payment WHERE status = 'pending' LIMIT 1""",
+    ],
+    "transactions have the time of what they record": [
+        f"UPDATE transactions_transaction SET created_at = created_at - interval '1 ms' WHERE {PAYS}",
+        "UPDATE transactions_transaction SET created_at = now() WHERE type = 'refund'",
+        "UPDATE transactions_transaction SET created_at = now() WHERE type = 'failed'",
+    ],
+    "card payments are paid after their creation and before the acquirer's answer": [
+        """UPDATE payments_payment SET completed_at = completed_at - interval '1 day'
+           WHERE qr_code_id IS NULL AND completed_at IS NOT NULL""",
+    ],
+    "QR codes show the biller, the reference and the amount by which their payment is found": [
+        "UPDATE qrcodes_qrcode SET reference1 = reverse(reference1)",
+        "UPDATE qrcodes_qrcode SET biller_id = reverse(biller_id)",
     ],
     "each succeeded payment, and no other, has its journal": [
         delete_posting("payment"),
@@ -276,6 +293,16 @@ TAMPERINGS = {
         "UPDATE reconciliation_excess SET amount = amount + 1 WHERE resolution_state = 'sent_back'",
         ("UPDATE reconciliation_excess SET resolution_state = '', resolved_at = NULL WHERE "
         "resolution_state = 'sending_back'"),
+    ],
+    "each bank transaction has the message or the line that reported it": [
+        "DELETE FROM reconciliation_banknotification WHERE result = 'new' AND source = 'callback'",
+        "DELETE FROM reconciliation_statementline WHERE result = 'new'",
+    ],
+    "each statement has the lines that were stored": [
+        "DELETE FROM reconciliation_statementline",
+    ],
+    "decisions about exceptions are those of the audit trail": [
+        "UPDATE reconciliation_resolution SET actor = 'staff:nobody' WHERE starts_with(actor, 'staff:')",
     ],
     "each resolved bank transaction has its resolution": [
         "DELETE FROM reconciliation_resolution WHERE type = 'attached'",

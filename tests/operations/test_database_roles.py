@@ -22,10 +22,11 @@ ADDED_ONLY = {
     "ledger_journal", "operations_dailyclose", "payments_chargeanswer",
     "reconciliation_resolution", "reconciliation_slipcheck", "refunds_claimtry",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
-    "webhooks_eventsequence",
+    "webhooks_event", "webhooks_eventsequence",
 }  # fmt: skip
 # Rows change by their rules and are never deleted.
 KEPT = {
+    "qrcodes_qrcode",
     "approvals_approval", "approvals_payoutaccount", "ledger_account", "merchants_apikey",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",

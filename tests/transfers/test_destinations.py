@@ -23,6 +23,7 @@ from tests.transfers.builders import Serving, pass_time
 from tests.withdrawals.builders import fund, withdrawn
 from transfers import services
 from transfers.models import Transfer, TransferState
+from webhooks.models import Event
 from withdrawals.services import TRANSFER_HANDLER as WITHDRAWALS
 
 pytestmark = pytest.mark.django_db
@@ -191,3 +192,16 @@ def test_resealing_keeps_the_digest() -> None:
         changed.account_sealed, changed.account_digest = sealed.token, sealed.digest
         assert not changed.has_its_content()
     assert digests.seal("4051234567", "014", "Somchai", context="wd_1").digest != sealed.digest
+
+
+def test_changed_event_bodies_are_found_and_codes_do_not_change(payer: Payer) -> None:
+    payer.order("refund")
+    assert not list(contents.findings())
+    for change in ("reference1 = reverse(reference1)", "qr_data = 'x'", "biller_id = 'x'"):
+        assert sqlstate(f"UPDATE qrcodes_qrcode SET {change}") == NOT_ALLOWED
+    assert sqlstate("UPDATE payments_payment SET completed_at = completed_at - interval '1 s'") is not None
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute("UPDATE webhooks_event SET body = overlay(body placing '9' from 60)")
+        cursor.execute("SET LOCAL session_replication_role = origin")
+    assert len(list(contents.findings())) == Event.objects.count()

@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection, transaction
 from core import rows
 from tests.concurrency import SECONDS, run_concurrently
 from tests.conftest import Shop
+from tests.sqlstates import NOT_ALLOWED, sqlstate, within_a_trigger
 from tests.webhooks.api_calls import error_code
 from tests.webhooks.builders import publish
 from webhooks import feed
@@ -133,6 +134,26 @@ class TestRulesOfTheDatabase:
         sentence = r"only triggers|never changes|wait for"
         with pytest.raises(DatabaseError, match=sentence), transaction.atomic():
             connection.cursor().execute(sql)
+
+    def test_trigger_on_a_temporary_table_numbers_no_event(self, shop: Shop) -> None:
+        publish(shop)
+        feed.number(shop.merchant.id)
+        publish(shop)
+        numbered, waits = EventSequence.objects.get().pk, UnnumberedEvent.objects.get().event_id
+        attacks = [
+            f"INSERT INTO webhooks_unnumberedevent (event_id, merchant_id) VALUES ('{numbered}', 'mch_x')",
+            f"INSERT INTO webhooks_eventsequence VALUES ('{waits}', '{shop.merchant.id}', 2)",
+            "INSERT INTO webhooks_eventsequence VALUES ('evt_x', 'mch_x', 1)",
+            "UPDATE webhooks_unnumberedevent SET event_id = 'evt_x'",
+        ]
+        for attack in attacks:
+            assert sqlstate(within_a_trigger(attack)) == NOT_ALLOWED, attack
+
+    def test_event_never_changes(self, shop: Shop) -> None:
+        publish(shop)
+        for change in ("SET body = '{}'", "SET subject_id = 'pay_x'"):
+            assert sqlstate(f"UPDATE webhooks_event {change}") == NOT_ALLOWED
+        assert sqlstate("DELETE FROM webhooks_event") == NOT_ALLOWED
 
     def test_event_that_no_longer_waits_has_a_sequence(self, shop: Shop) -> None:
         publish(shop, 3)

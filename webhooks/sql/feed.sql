@@ -41,25 +41,5 @@ CREATE OR REPLACE TRIGGER webhooks_number_events AFTER DELETE ON webhooks_unnumb
     EXECUTE FUNCTION webhooks_number_events();
 
 
-CREATE OR REPLACE FUNCTION webhooks_protect_feed() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    -- Depth 1 is this trigger alone; depth 2 is this trigger within one of the above.
-    IF pg_trigger_depth() < 2 THEN
-        RAISE EXCEPTION 'only triggers number events' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE OR REPLACE TRIGGER webhooks_protect_feed BEFORE INSERT OR UPDATE ON webhooks_unnumberedevent
-    FOR EACH STATEMENT
-    EXECUTE FUNCTION webhooks_protect_feed();
-
-CREATE OR REPLACE TRIGGER webhooks_protect_feed BEFORE INSERT ON webhooks_eventsequence
-    FOR EACH STATEMENT
-    EXECUTE FUNCTION webhooks_protect_feed();
-
-
 -- Rows are inserted and deleted all the time: vacuum after a number of changes, not after a share of the table.
 ALTER TABLE webhooks_unnumberedevent SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
