@@ -1,11 +1,11 @@
 """The console pages of approvals: outgoing money of all kinds that waits for a second person."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
-from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -22,7 +22,6 @@ from audit_trail.recording import recorded
 from console import approval_page
 from core import clock, ids, money
 from core.admin import ReadOnlyAdmin
-from core.admin_lists import BoundedChangeList
 from ledger import services as ledger
 from reconciliation.exceptions import approval_handlers as movements
 from refunds import services as refunds
@@ -61,16 +60,6 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset if value == "all" else queryset.filter(status=value)
 
 
-class ListWithBalances(BoundedChangeList):
-    """Adds the balance of the merchant to each row, by one statement for the page."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        balances = ledger.balances({row.merchant_id for row in self.result_list if row.merchant_id})
-        for row in self.result_list:
-            row.balance = balances.get(row.merchant_id)
-
-
 class ApprovalAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = [
@@ -84,8 +73,12 @@ class ApprovalAdmin(ReadOnlyAdmin):
     ordering = ["requested_at", "id"]
     indexed_filters = frozenset({"status"})
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return ListWithBalances
+    def prepare_rows(self, shown: Sequence[Any]) -> None:
+        """With the balance of the merchant."""
+        super().prepare_rows(shown)
+        balances = ledger.balances({row.merchant_id for row in shown if row.merchant_id})
+        for row in shown:
+            row.balance = balances.get(row.merchant_id)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         return super().changelist_view(request, {"title": _("Approvals")} | (extra_context or {}))

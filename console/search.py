@@ -23,7 +23,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from console.navigation import SECTIONS
-from core import admin_lists, money, personal_data
+from core import admin_lists, money
 
 # Rows of one list that the page shows.
 MAX_ROWS = 10
@@ -113,9 +113,10 @@ def _found(model_admin: Any, request: HttpRequest, rows: Any, query: str) -> Fou
     meta = model_admin.opts
     related = model_admin.get_list_select_related(request)
     shown = rows.select_related(*related) if isinstance(related, list | tuple) and related else rows
-    newest = [personal_data.conceal(row) for row in shown.order_by("-pk")[:MAX_ROWS]]
+    newest = list(shown.order_by("-pk")[:MAX_ROWS])
     if not newest:
         return None
+    model_admin.prepare_rows(newest)
     columns = list(model_admin.get_list_display(request))
     page = f"admin:{meta.app_label}_{meta.model_name}"
     return Found(

@@ -18,7 +18,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import bangkok_days, clock, ids, personal_data
+from core import bangkok_days, clock, ids
 from core.admin_filters import OwnerFilter, TypedField, TypedFilter
 
 # Rows that a filter looks at.
@@ -196,8 +196,7 @@ class BoundedChangeList(DeclaredChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        for row in self.result_list:
-            personal_data.conceal(row)
+        self.model_admin.prepare_rows(self.result_list)
 
     def get_ordering_field(self, field_name: Any) -> Any:
         """Return None for a column without sorting, because a URL can name any column."""

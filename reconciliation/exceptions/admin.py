@@ -1,5 +1,6 @@
 """Exceptions in the console: the list, the page of one exception, and the actions of staff."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -84,7 +85,7 @@ class BankFilter(admin.SimpleListFilter):
 
 
 class ExceptionChangeList(DeclaredChangeList):
-    """Loads the summaries of all rows on a page with a fixed number of statements.
+    """Orders by age.
 
     `BoundedChangeList` does not fit: ids of exceptions do not sort by age. Here every filter and order has an
     index instead.
@@ -101,9 +102,7 @@ class ExceptionChangeList(DeclaredChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        found = summaries.by_id([row.pk for row in self.result_list])
-        for row in self.result_list:
-            row.summary = found.get(row.pk)
+        self.model_admin.prepare_rows(self.result_list)
 
 
 class ReconciliationExceptionAdmin(BulkActionPages):
@@ -122,6 +121,12 @@ class ReconciliationExceptionAdmin(BulkActionPages):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ExceptionChangeList
+
+    def prepare_rows(self, shown: Sequence[Any]) -> None:
+        super().prepare_rows(shown)
+        found = summaries.by_id([row.pk for row in shown])
+        for row in shown:
+            row.summary = found.get(row.pk)
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Exceptions with this id or amount, and newer ones with all words in their ids and references."""
