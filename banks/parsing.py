@@ -17,8 +17,9 @@ from core.strict_json import JsonRefused
 # The bank's clock may differ from ours by this much: money paid after midnight may be booked a day before.
 CLOCK_TOLERANCE = timedelta(minutes=5)
 MAX_DAYS = 31
-# Excludes years of the Buddhist era, which are 543 higher.
+# Years of the Buddhist era, which are 543 higher, are outside.
 YEARS = range(2000, 2200)
+BUDDHIST_ERA = 543
 # A name without control characters.
 NAME_PATTERN = "[^\x00-\x1f\x7f-\x9f]{0,140}"
 _MAX_AMOUNT_LENGTH = 13

@@ -11,6 +11,8 @@ MAX_AMOUNT = 200_000_000
 """Largest payment, in satang: 2,000,000 THB, the cap of a PromptPay transfer."""
 
 _BAHT = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]{2}))?")
+# Commas stand between thousands only: "1,5" and "1.500,00" are written by another rule.
+_WRITTEN = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]{1,2})?")
 
 
 def baht(satang: int) -> str:
@@ -48,8 +50,16 @@ def _sign(satang: int) -> str:
 
 
 def parse(text: str) -> int | None:
-    """Satang of a text that a person wrote, such as "1,500" or "1500.00 THB"; None if it is no amount."""
+    """Satang of a text that a person wrote, such as "1,500", "1500.5" or "1500.00 THB".
+
+    None if it is no amount, or not clear.
+    """
+    number = text.strip().upper().removeprefix("฿").removesuffix(CURRENCY).removesuffix("บาท").strip()
+    written = _WRITTEN.fullmatch(number)
+    if written is None:
+        return None
+    whole, decimals = written[1].replace(",", ""), written[2] or ".00"
     try:
-        return satang(text.upper().removeprefix("฿").removesuffix(CURRENCY).strip().replace(",", ""))
+        return satang(f"{whole}{decimals:0<3}")
     except ValueError:
         return None

@@ -3,23 +3,38 @@
 import codecs
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import BinaryIO
 
 from banks.base import TransactionKind, UnreadableMessage
-from banks.parsing import YEARS
+from banks.parsing import BUDDHIST_ERA, YEARS
 from core.clock import BANGKOK
 
 MAX_LINE_BYTES = 4_096  # no format has longer lines; the rest of a longer line is dropped
 MAX_PROBLEMS = 20
-_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class InvalidStatementFile(Exception):
     """The file has no known format or is of another bank. Nothing of it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row of a table. number: of its first line in the file, from 1. raw: as staff see it.
+
+    error: why none of its cells can be trusted. kinds: of the cells of a spreadsheet, a letter each: `n` for
+    a number, `d` for a date or time, `s` for text. Empty for a text file.
+    """
+
+    number: int
+    cells: Sequence[str]
+    raw: bytes
+    error: str = ""
+    kinds: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +53,15 @@ class ParsedLine:
 
     @property
     def sha256(self) -> str:
-        """The identity of the line in every export and format. Formats differ in the details of payers."""
-        fields = (self.kind, self.biller_id, self.reference1, self.reference2, self.reference3)
-        return sha256_hex("\x1f".join([*fields, str(self.amount), self.paid_at.isoformat()]).encode())
+        """The identity of the line in every export and format: what no program leaves out or changes.
+
+        Formats cut and mask the payer. A spreadsheet drops zeros in front of references that are digits, and
+        some exports have no references 2 and 3. Migration 0012 computes the same in SQL.
+        """
+        is_number = self.reference1.isascii() and self.reference1.isdecimal()
+        reference = self.reference1.lstrip("0") if is_number else self.reference1
+        fields = (self.kind, self.biller_id, reference, str(self.amount), self.paid_at.isoformat())
+        return sha256_hex("\x1f".join(fields).encode())
 
 
 @dataclass(frozen=True)
@@ -112,7 +133,7 @@ def parse_text(raw: str, label: str, max_length: int) -> str:
     value = raw.strip()
     if len(value) > max_length:
         raise UnreadableMessage(f"{label} is longer than {max_length} characters")
-    if _CONTROL_CHARACTERS.search(value):
+    if CONTROL_CHARACTERS.search(value):
         raise UnreadableMessage(f"{label} contains control characters")
     return value
 
@@ -126,14 +147,18 @@ def parse_pattern(raw: str, label: str, pattern: str) -> str:
 
 
 def parse_bangkok_time(raw: str, year: str, month: str, day: str, time: str) -> datetime:
-    """The instant of a time in Bangkok. time: HHMMSS. raw: for the error. Raises UnreadableMessage."""
+    """The instant of a time in Bangkok. time: HHMMSS. raw: for the error. Raises UnreadableMessage.
+
+    year: of the common or of the Buddhist era; no year can be of both.
+    """
+    common_year = int(year) - (BUDDHIST_ERA if int(year) - BUDDHIST_ERA in YEARS else 0)
+    if common_year not in YEARS:
+        raise UnreadableMessage(f"the year cannot be {int(year)}")
     hour, minute, second = int(time[:2]), int(time[2:4]), int(time[4:])
     try:
-        found = datetime(int(year), int(month), int(day), hour, minute, second, tzinfo=BANGKOK)
+        found = datetime(common_year, int(month), int(day), hour, minute, second, tzinfo=BANGKOK)
     except ValueError:
         raise UnreadableMessage(f"there is no time {raw[:40]!r}") from None
-    if found.year not in YEARS:
-        raise UnreadableMessage(f"the year cannot be {found.year}")
     return found.astimezone(UTC)
 
 

@@ -1,25 +1,35 @@
 """A statement file of any format: detects the format and reads the lines, never the whole file at once."""
 
-import codecs
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import BinaryIO, Literal, get_args
 
-from reconciliation.statements import bot_format, csv_format
+from reconciliation.statements import bot_format, table_format, text_files
 from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile, numbered_lines
+from reconciliation.statements.table_format import Layout, Records
+from reconciliation.statements.text_files import CHUNK_BYTES, SEPARATORS, EncodingEvidence
 
 StatementFormat = Literal["bot", "csv"]
 FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
-CHUNK_BYTES = 65_536
 # Bits of a Bloom filter for repeated lines: 1 MB for a file of any length.
 FILTER_BITS = 1 << 23
+UNKNOWN = "It is neither a cross-bank bill payment file nor a CSV file with a line of column names."
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The records of a file with named columns."""
+
+    records: Records
+    layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
 class StatementFile:
-    """A file that can be read several times. size: in bytes.
+    """A file that can be read several times. size: in bytes. table: None for the format `bot`.
 
     bank_code: three digits of the bank that wrote it, or empty if the file does not name it.
     """
@@ -30,17 +40,15 @@ class StatementFile:
     encoding: str
     sha256: str
     size: int
-    bank_code: str
+    bank_code: str = ""
+    table: Table | None = None
 
     def read_lines(self, problems: FileProblems) -> Iterator[FileLine]:
         """The lines; `problems` is complete after the last one. Raises InvalidStatementFile."""
+        if self.table is not None:
+            return table_format.read_lines(self.table.records(), self.table.layout)
         self.stream.seek(0)
-        lines = numbered_lines(self.stream)
-        return (
-            bot_format.read_lines(lines, problems)
-            if self.format == "bot"
-            else csv_format.read_lines(lines, self.encoding)
-        )
+        return bot_format.read_lines(numbered_lines(self.stream), problems)
 
 
 class OccurrenceCounter:
@@ -70,22 +78,35 @@ class OccurrenceCounter:
 
 def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) -> StatementFile:
     """Detect the format unless `form` is given. Raises InvalidStatementFile."""
-    hasher, size, is_utf8 = hashlib.sha256(), 0, True
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    hasher, size, evidence = hashlib.sha256(), 0, EncodingEvidence()
     stream.seek(0)
     while chunk := stream.read(CHUNK_BYTES):
         hasher.update(chunk)
         size += len(chunk)
-        is_utf8 = is_utf8 and _decodes(decoder, chunk)
-    is_utf8 = is_utf8 and _decodes(decoder, b"", final=True)
-    encoding = "utf-8" if is_utf8 or _has_byte_order_mark(stream) else bot_format.ENCODING
+        evidence.add(chunk)
+    encoding = evidence.encoding
     stream.seek(0)
     _, first = next(numbered_lines(stream), (0, b""))
     if not first:
         raise InvalidStatementFile("The file is empty.")
-    form = form or _format_of(first)
-    bank_code = bot_format.bank_code_of(first) if form == "bot" else ""
-    return StatementFile(stream, name, form, encoding, hasher.hexdigest(), size, bank_code)
+    is_bot = form == "bot" or (form is None and bot_format.LINE_START.match(first))
+    file = StatementFile(stream, name, "bot" if is_bot else "csv", encoding, hasher.hexdigest(), size)
+    if is_bot:
+        return replace(file, bank_code=bot_format.bank_code_of(first))
+    return replace(file, table=_open_table(stream, encoding))
+
+
+def _open_table(stream: BinaryIO, encoding: str) -> Table:
+    """The separator is the one that separates the names of the columns. Raises InvalidStatementFile."""
+    refusal: InvalidStatementFile | None = None
+    for separator in SEPARATORS:
+        records = partial(text_files.read_records, stream, encoding, separator)
+        try:
+            if layout := table_format.find_layout(records):
+                return Table(records, layout)
+        except InvalidStatementFile as error:
+            refusal = refusal or error
+    raise refusal or InvalidStatementFile(UNKNOWN)
 
 
 def decode_line(line: bytes) -> str:
@@ -94,29 +115,6 @@ def decode_line(line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         return line.decode(bot_format.ENCODING, "backslashreplace")
-
-
-def _decodes(decoder: codecs.IncrementalDecoder, chunk: bytes, *, final: bool = False) -> bool:
-    try:
-        decoder.decode(chunk, final)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _has_byte_order_mark(stream: BinaryIO) -> bool:
-    stream.seek(0)
-    return stream.read(3) == codecs.BOM_UTF8
-
-
-def _format_of(first: bytes) -> StatementFormat:
-    if bot_format.LINE_START.match(first):
-        return "bot"
-    if b"biller_id" in first.lower():
-        return "csv"
-    raise InvalidStatementFile(
-        "It is neither a cross-bank bill payment file nor a CSV file in UTF-8 with a header line."
-    )
 
 
 def _filter_bit(sha256: str) -> int:

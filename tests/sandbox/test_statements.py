@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 import pytest
 import time_machine
 
-from reconciliation.statements import csv_format
+from reconciliation.statements import statement_file
+from reconciliation.statements.lines import FileProblems
 from sandbox import statements
 from sandbox.models import SandboxPayment
 from tests.conftest import Shop
@@ -145,9 +146,8 @@ def test_csv_statement_escapes_formulas(sign_of_a_formula: str, column: str) -> 
 def test_import_reads_the_original_text_of_an_escaped_csv_cell() -> None:
     pay_as_somchai()
     SandboxPayment.objects.update(reference1="=1+1", reference2="'it")
-    (line,) = fetch(format="csv").content.splitlines(keepends=True)[1:]
-    header = ",".join(statements.COLUMNS).encode()
-    (row,) = csv_format.read_lines([(1, header), (2, line)], "utf-8")
+    file = statement_file.open_file(io.BytesIO(fetch(format="csv").content), "day.csv")
+    (row,) = file.read_lines(FileProblems())
     assert row.parsed is not None
     assert (row.parsed.reference1, row.parsed.reference2) == ("=1+1", "'it")
 

@@ -222,4 +222,4 @@ def test_import_command_uses_the_given_format(tmp_path: Path, form: str) -> None
     )
     output, trouble = run(file_of(tmp_path, body), "--format", form)
     assert trouble
-    assert "Columns are missing" in output or "2 unreadable" in output
+    assert "It is neither" in output or "2 unreadable" in output

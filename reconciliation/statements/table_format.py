@@ -1,0 +1,209 @@
+"""A table with named columns, as a bank's website or a spreadsheet exports it: CSV or Excel.
+
+Every record after the header is a line of the statement, except blank ones, repeated headers and totals.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from banks.base import UnreadableMessage
+from core.csv_cells import unescape_cell
+from reconciliation.statements import cells
+from reconciliation.statements.lines import (
+    CONTROL_CHARACTERS,
+    MAX_LINE_BYTES,
+    FileLine,
+    InvalidStatementFile,
+    ParsedLine,
+    Record,
+    parse_pattern,
+    parse_text,
+)
+
+Records = Callable[[], Iterable[Record]]
+# Our names, and how banks and people name them. Case, blanks and punctuation do not matter.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "date": (
+        "transaction date", "payment date", "date time", "วันที่", "วันที่ทำรายการ", "วันที่ชำระ", "วันที่ชำระเงิน",
+        "วันเวลา", "วันที่และเวลา",
+    ),
+    "time": ("transaction time", "payment time", "เวลา", "เวลาทำรายการ", "เวลาที่ชำระ", "เวลาที่ชำระเงิน"),
+    "biller_id": ("biller", "biller code", "รหัสผู้รับชำระ", "รหัสผู้รับชำระเงิน", "รหัสผู้ให้บริการ"),
+    "reference1": ("ref 1", "reference no 1", "อ้างอิง 1", "รหัสอ้างอิง 1", "เลขที่อ้างอิง 1", "หมายเลขอ้างอิง 1"),
+    "reference2": ("ref 2", "reference no 2", "อ้างอิง 2", "รหัสอ้างอิง 2", "เลขที่อ้างอิง 2", "หมายเลขอ้างอิง 2"),
+    "reference3": ("ref 3", "reference no 3", "อ้างอิง 3", "รหัสอ้างอิง 3", "เลขที่อ้างอิง 3", "หมายเลขอ้างอิง 3"),
+    "amount": ("amount thb", "amount baht", "จำนวนเงิน", "จำนวนเงิน บาท", "ยอดเงิน", "ยอดเงิน บาท"),
+    "type": (
+        "credit/debit", "debit/credit", "cr/dr", "dr/cr", "ประเภท", "ประเภทรายการ", "เครดิต/เดบิต",
+        "เดบิต/เครดิต",
+    ),
+    "payer_name": ("payer", "customer name", "ชื่อผู้ชำระ", "ชื่อผู้ชำระเงิน", "ชื่อผู้โอน", "ชื่อลูกค้า"),
+    "payer_bank_code": ("payer bank", "bank code", "รหัสธนาคาร", "รหัสธนาคารผู้ชำระ", "รหัสธนาคารผู้โอน"),
+}  # fmt: skip
+OPTIONAL = frozenset({"time", "reference2", "reference3", "payer_name", "payer_bank_code"})
+"""A file without `time` has dates with times."""
+# Banks write their name, the account and the days before the table.
+MAX_RECORDS_BEFORE = 50
+_TOTALS = re.compile(r"((grand|sub)[ -]?)?totals?\b.*|sum\b.*|(ยอด)?รวม.*", re.IGNORECASE)
+_KEY_COLUMNS = ("date", "time", "biller_id", "reference1", "type")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the columns are, and what only all records together tell.
+
+    header: the record with the names. places: of our columns that the file has.
+    is_day_first: whether all dates in numbers can have their day first, as in Thailand. If one cannot, the
+    file writes months first or mixes both, and 7/11/2026 is not clear in it.
+    has_decimal_commas: whether an amount has a comma before its decimals. Then "1,500" is not clear.
+    """
+
+    header: Record
+    places: dict[str, int]
+    is_day_first: bool = True
+    has_decimal_commas: bool = False
+
+
+def find_layout(records: Records) -> Layout | None:
+    """None if no record names columns. Raises InvalidStatementFile if some are missing or twice."""
+    header, most, swallowing = None, 0, 0
+    for record in islice(records(), MAX_RECORDS_BEFORE):
+        known = len({_OUR_NAMES[name] for name in map(_plain_name, record.cells) if name in _OUR_NAMES})
+        swallowing = swallowing or (record.number if _has_control_characters(record) else 0)
+        if known > most:
+            header, most = record, known
+    if header is None:
+        return None
+    if 0 < swallowing <= header.number:  # lines of the statement could be in that cell
+        raise InvalidStatementFile(
+            f"Line {swallowing} has a line break, or another control character, in a cell. Remove it: "
+            "nothing up to the names of the columns may have one."
+        )
+    return _with_evidence(Layout(header, _places(header)), records)
+
+
+def read_lines(records: Iterable[Record], layout: Layout) -> Iterator[FileLine]:
+    """The lines after the header."""
+    for record in records:
+        if record.number > layout.header.number and not _is_no_line(record, layout):
+            yield _read_line(record, layout)
+
+
+def _places(header: Record) -> dict[str, int]:
+    """The place of each of our columns. Our own name goes before others. Raises InvalidStatementFile."""
+    if header.error:
+        raise InvalidStatementFile(f"The line with the names of the columns cannot be read: {header.error}.")
+    names = [_plain_name(cell) for cell in header.cells]
+    places: dict[str, list[int]] = {}
+    for column in COLUMNS:
+        own = [place for place, name in enumerate(names) if name == _plain_name(column)]
+        places[column] = own or [place for place, name in enumerate(names) if _OUR_NAMES.get(name) == column]
+    if missing := [column for column, found in places.items() if not found and column not in OPTIONAL]:
+        raise InvalidStatementFile(f"Columns are missing: {', '.join(missing)}.")
+    if twice := [column for column, found in places.items() if len(found) > 1]:
+        raise InvalidStatementFile(f"Columns are duplicated: {', '.join(twice)}.")
+    return {column: found[0] for column, found in places.items() if found}
+
+
+def _with_evidence(layout: Layout, records: Records) -> Layout:
+    is_day_first, has_decimal_commas, kinds_of_dates = True, False, set()
+    for record in records():
+        if record.number > layout.header.number:
+            date, amount = _cell(record, layout, "date"), _cell(record, layout, "amount")
+            is_day_first = is_day_first and not cells.is_month_first(date)
+            has_decimal_commas = has_decimal_commas or cells.has_decimal_comma(amount)
+            if cells.is_order_of_numbers(date):
+                kinds_of_dates.add("s")
+            elif cells.is_year_first(date) or _kind(record, layout, "date") == "d":
+                kinds_of_dates.add("d")
+    # A spreadsheet turns the texts that it understands, month first, into dates, and leaves the others.
+    is_mixed = len(kinds_of_dates) > 1
+    return replace(layout, is_day_first=is_day_first and not is_mixed, has_decimal_commas=has_decimal_commas)
+
+
+def _is_no_line(record: Record, layout: Layout) -> bool:
+    """Whether a record is blank, the header again (as on each page of a report), or totals."""
+    texts = [cells.plain(cell) for cell in record.cells]
+    if not any(text.strip("\x1a") for text in texts):  # old systems end a file with Ctrl-Z
+        return True
+    if record.error or _has_control_characters(record):
+        return False
+    if [*record.cells] == [*layout.header.cells]:
+        return True
+    keys = [_cell(record, layout, column) for column in _KEY_COLUMNS]
+    is_key_free = not any(key for key in keys if not _TOTALS.fullmatch(key))
+    return is_key_free and any(_TOTALS.fullmatch(text) for text in texts)
+
+
+def _read_line(record: Record, layout: Layout) -> FileLine:
+    # Another export may have other columns in another order, so the digest covers only the known ones.
+    content = "\x1f".join(_cell(record, layout, column) for column in COLUMNS)
+    try:
+        return FileLine(record.number, record.raw, _parse(record, layout))
+    except UnreadableMessage as error:
+        digested = record.raw if record.error else content.encode()
+        return FileLine(record.number, record.raw[: MAX_LINE_BYTES + 1], None, digested, str(error))
+
+
+def _parse(record: Record, layout: Layout) -> ParsedLine:
+    """Raises UnreadableMessage."""
+    _check(record, layout)
+    values = {column: _cell(record, layout, column) for column in COLUMNS}
+    is_date_clear = layout.is_day_first or not (
+        cells.is_order_of_numbers(values["date"]) or _kind(record, layout, "date") == "d"
+    )
+    if not is_date_clear:
+        raise UnreadableMessage(
+            "the file does not write all dates with the day first, so this one is not clear"
+        )
+    biller_id = cells.parse_biller(values["biller_id"])
+    return ParsedLine(
+        kind=cells.parse_kind(values["type"]),
+        biller_id=biller_id,
+        reference1=cells.parse_reference1(
+            values["reference1"], is_number=_kind(record, layout, "reference1") == "n"
+        ),
+        reference2=parse_text(values["reference2"], "reference 2", 35),
+        reference3=parse_text(values["reference3"], "reference 3", 35),
+        amount=cells.parse_amount(values["amount"], has_decimal_commas=layout.has_decimal_commas),
+        paid_at=cells.parse_paid_at(values["date"], values["time"]),
+        payer_name=parse_text(values["payer_name"], "the payer's name", 140),
+        payer_bank_code=parse_pattern(values["payer_bank_code"], "the payer's bank", "[0-9]{3}|"),
+    )
+
+
+def _check(record: Record, layout: Layout) -> None:
+    """Refuse a record whose cells a person may see otherwise. Raises UnreadableMessage."""
+    if record.error:
+        raise UnreadableMessage(record.error)
+    if len(record.raw) > MAX_LINE_BYTES:
+        raise UnreadableMessage(f"it is longer than {MAX_LINE_BYTES} bytes")
+    if _has_control_characters(record):
+        raise UnreadableMessage("a cell contains a line break or another control character")
+    if len(record.cells) <= max(layout.places[column] for column in COLUMNS.keys() - OPTIONAL):
+        raise UnreadableMessage(f"it has only {len(record.cells)} cells")
+
+
+def _has_control_characters(record: Record) -> bool:
+    return any(CONTROL_CHARACTERS.search(cells.plain(cell)) for cell in record.cells)
+
+
+def _cell(record: Record, layout: Layout, column: str) -> str:
+    """The text of a column, empty if the file or the record does not have it."""
+    place = layout.places.get(column, len(record.cells))
+    return cells.plain(unescape_cell(record.cells[place])) if place < len(record.cells) else ""
+
+
+def _kind(record: Record, layout: Layout, column: str) -> str:
+    place = layout.places.get(column, len(record.kinds))
+    return record.kinds[place : place + 1]
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
+
+
+_OUR_NAMES = {_plain_name(name): column for column, names in COLUMNS.items() for name in (column, *names)}

@@ -1,0 +1,101 @@
+"""The records of a text file with separated columns. A record is what the `csv` module takes for one.
+
+It may have several lines: a cell in quotes may hold line breaks, and what stands there is part of the cell.
+"""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, TextIO
+
+from reconciliation.statements.lines import InvalidStatementFile, Record
+
+UTF_8, UTF_16, THAI = "utf-8-sig", "utf-16", "cp874"
+SEPARATORS = ",;\t"
+CHUNK_BYTES = 65_536
+MAX_RECORD_CHARACTERS = 65_536  # a missing quote would make one record of the rest of the file
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Bytes that are not valid become surrogates; in UTF-16 they become U+FFFD.
+_VALID, _BROKEN = re.compile("[^\x00-\x7f\ud800-\udfff]"), re.compile("[\ud800-\udfff\ufffd]")
+
+
+class EncodingEvidence:
+    """Decides about the encoding by all bytes of a file. One broken byte does not make it another one.
+
+    Thai in CP874 is rarely valid UTF-8: each of 14 names had fewer valid characters than broken bytes.
+    """
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._start, self._valid, self._broken = b"", 0, 0
+
+    def add(self, chunk: bytes) -> None:
+        self._start = self._start or chunk[:3]
+        text = self._decoder.decode(chunk)
+        if not text.isascii():
+            self._valid += len(_VALID.findall(text))
+            self._broken += len(_BROKEN.findall(text))
+
+    @property
+    def encoding(self) -> str:
+        if self._start.startswith(_UTF_16_MARKS):
+            return UTF_16
+        self._broken += len(self._decoder.decode(b"", final=True))
+        is_utf_8 = self._start == codecs.BOM_UTF8 or self._valid >= self._broken
+        return UTF_8 if is_utf_8 else THAI
+
+
+class _Lines:
+    """The lines of a text, and those of the record that the `csv` module is reading."""
+
+    def __init__(self, text: TextIO) -> None:
+        self._text = text
+        self._parts: list[str] = []
+        self._number, self._size = 0, 0
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._text.readline(MAX_RECORD_CHARACTERS + 1):
+            self._parts.append(line)
+            self._size += len(line)
+            if self._size > MAX_RECORD_CHARACTERS:
+                raise InvalidStatementFile(
+                    f"The record that begins in line {self._number + 1} is longer than "
+                    f"{MAX_RECORD_CHARACTERS} characters. Is a quote missing?"
+                )
+            yield line
+
+    def take(self) -> tuple[int, str]:
+        """The number of the first line of the record, and its text."""
+        first, text = self._number + 1, "".join(self._parts)
+        self._number, self._size, self._parts = self._number + len(self._parts), 0, []
+        return first, text
+
+
+def read_records(stream: BinaryIO, encoding: str, separator: str) -> Iterator[Record]:
+    """Raises InvalidStatementFile for a record that is too long."""
+    with _decoded(stream, encoding) as text:
+        lines = _Lines(text)
+        for cells in csv.reader(lines, delimiter=separator):
+            number, raw = lines.take()
+            is_broken = not raw.isascii() and _BROKEN.search(raw) is not None
+            error = f"it contains bytes that are not valid {_name(encoding)}" if is_broken else ""
+            yield Record(number, cells, raw.rstrip("\r\n").encode(errors="surrogateescape"), error)
+
+
+@contextmanager
+def _decoded(stream: BinaryIO, encoding: str) -> Iterator[TextIO]:
+    """Closes only the decoder."""
+    stream.seek(0)
+    errors = "replace" if encoding == UTF_16 else "surrogateescape"
+    text = io.TextIOWrapper(stream, encoding, errors, newline="")
+    try:
+        yield text
+    finally:
+        text.detach()
+
+
+def _name(encoding: str) -> str:
+    return encoding.removesuffix("-sig").upper()
