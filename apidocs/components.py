@@ -10,11 +10,12 @@ from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerial
 from apidocs import error_responses
 from banks.sandbox import SIGNATURE_HEADER
 from core import response_fields, thaibanks
-from core.fields import METADATA_QUERY_KEYS
+from core.fields import METADATA_KEYS, METADATA_QUERY_KEYS
 from core.openapi import Signature
 from idempotency.views import MAX_KEY_LENGTH
 
 Json = dict[str, Any]
+CONTROLS = r"\u0000-\u001f\u007f-\u009f"
 REQUEST_ID = {"$ref": "#/components/parameters/RequestId"}
 IDEMPOTENCY_KEY = {"$ref": "#/components/parameters/IdempotencyKey"}
 PARAMETERS: Json = {
@@ -29,12 +30,12 @@ PARAMETERS: Json = {
         "name": "Idempotency-Key",
         "in": "header",
         "description": "Makes it safe to repeat this request for 24 hours: repeats get the first answer "
-        "again. Use an order number, for example.",
+        "again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks.",
         "schema": {
             "type": "string",
             "minLength": 1,
             "maxLength": MAX_KEY_LENGTH,
-            "pattern": "^[ -~]*[!-~][ -~]*$",
+            "pattern": f"^[^{CONTROLS}]*[^\\s{CONTROLS}][^{CONTROLS}]*$",
         },
     },
 }
@@ -134,7 +135,7 @@ class MetadataField(OpenApiSerializerFieldExtension):
     target_class = "core.fields.Metadata"
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"type": "object", "maxProperties": 50, "additionalProperties": True}
+        return {"type": "object", "maxProperties": METADATA_KEYS, "additionalProperties": True}
 
 
 class QueryInstantField(OpenApiSerializerFieldExtension):

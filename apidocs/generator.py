@@ -93,6 +93,7 @@ class OperationSchema(AutoSchema):
     def _body(self, operation: Operation) -> Json | None:
         if operation.body is not None:
             body = self.resolve_serializer(operation.body.serializer, "request")
+            _allow_null(body.schema)
             needed = not body.schema.keys().isdisjoint(("required", "oneOf"))
             return {"required": needed, "content": self._content(operation.body, "request")}
         if operation.request_contents:
@@ -187,11 +188,33 @@ class ApiSchemaGenerator(SchemaGenerator):
         return schema
 
 
+def _allow_null(schema: Json) -> None:
+    """Let the optional fields of a body be null, which means omitted. Operations may share the schema."""
+    for name in schema.get("properties", {}).keys() - set(schema.get("required", ())):
+        field = schema["properties"][name]
+        if isinstance(field.get("type"), str):
+            field["type"] = [field["type"], "null"]
+            field |= {"enum": [*field["enum"], None]} if "enum" in field else {}
+        elif "allOf" in field:
+            field["oneOf"] = [*field.pop("allOf"), {"type": "null"}]
+
+
 def _described_once(paths: Json) -> Iterator[tuple[str, Json]]:
-    """The paths without the country, with their methods in order."""
+    """Each path without the country where there is one, with its methods in order."""
     for path, methods in paths.items():
-        if not path.startswith(f"{COUNTRY}/"):
-            yield path, {method: methods[method] for method in METHODS if method in methods}
+        if path.startswith(f"{COUNTRY}/") and path.removeprefix(COUNTRY) in paths:
+            continue
+        described = {method: methods[method] for method in METHODS if method in methods}
+        if path.startswith(f"{COUNTRY}/"):
+            described = {method: _without_version(operation) for method, operation in described.items()}
+        yield path, described
+
+
+def _without_version(operation: Json) -> Json:
+    """An operation that the interface also has without a version in its path."""
+    name = f"{operation['operationId']}_without_version"
+    description = f"The same as `{operation['operationId']}`. {operation['description']}"
+    return operation | {"operationId": name, "description": description}
 
 
 def _plain_views() -> Iterator[tuple[str, Any]]:

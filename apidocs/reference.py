@@ -1,5 +1,6 @@
 """The reference: the OpenAPI document, what is made of it, and the table of error codes."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def published() -> dict[str, str]:
     whole = document()
     return {
         "openapi.json": _as_json(whole),
-        "openapi.yaml": _as_yaml(whole),
+        "openapi.yaml": as_yaml(whole),
         "postman.json": _as_json(postman.collection(whole)),
         "llms.txt": llms_text.text(whole),
     }
@@ -75,6 +76,23 @@ def _as_json(value: dict[str, Any]) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
-def _as_yaml(value: dict[str, Any]) -> str:
+class _Dumper(yaml.CSafeDumper):
+    """Quotes texts that a reader of YAML 1.1 or of YAML 1.2 would take for something else."""
+
+
+# PyYAML knows YAML 1.1 without `y` and `n`. In YAML 1.2 (section 10.3.2), 008 is the number 8.
+_OTHER_SCALARS = {
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    "float": (r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    "bool": ("[yYnN]", "yYnN"),
+}
+for _name, (_pattern, _first) in _OTHER_SCALARS.items():
+    _Dumper.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_name}", re.compile(rf"^(?:{_pattern})$"), list(_first)
+    )
+
+
+def as_yaml(value: dict[str, Any]) -> str:
+    """YAML 1.2 that readers of YAML 1.1 read in the same way."""
     plain = orjson.loads(orjson.dumps(value))  # without enums, and without parts that YAML would refer to
-    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import orjson
 import pytest
+import yaml
 from django.core.management import call_command
 from django.urls import Resolver404, URLPattern, get_resolver, resolve
 from jsonschema import Draft202012Validator
@@ -20,6 +22,8 @@ from banks import TransferResult
 from core import thaiqr
 from core.errors import CATALOGUE
 from core.openapi import TAGS, operation_of
+from idempotency.errors import InvalidIdempotencyKey
+from idempotency.views import read_key
 from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.conftest import served_by
@@ -118,21 +122,92 @@ def test_committed_openapi_document_is_up_to_date() -> None:
 
 
 def test_every_api_route_is_in_the_openapi_document() -> None:
-    described = {f"{form}{path}" for path in document()["paths"] for form in ("", "/Thai", "/Thai/v1")}
+    described = {f"{form}{path}" for path in document()["paths"] for form in ("", "/Thai")}
     for pattern in get_resolver().url_patterns:
         is_api = isinstance(pattern, URLPattern) and (
             hasattr(pattern.callback, "actions") or operation_of(pattern.callback) is not None
         )
         if is_api:
             path = "/" + PLACEHOLDER.sub(r"{\1}", str(pattern.pattern))
-            # The interface shows two paths without a version as well.
-            assert path.replace("/Thai/qr-codes", "/Thai/v1/qr-codes") in described
+            assert path in described
 
 
 def test_openapi_operations_are_described_once() -> None:
     names = [operation["operationId"] for _, operation in operations()]
     assert len(names) == len(set(names))
-    assert not [path for path in document()["paths"] if path.startswith("/Thai")]
+    # The interface shows these without a version. `qr_image_url` has the second one.
+    without_version = [path for path in document()["paths"] if path.startswith("/Thai")]
+    assert without_version == ["/Thai/qr-codes", "/Thai/qr-codes/{qr_code_id}/image"]
+
+
+class Yaml12Loader(yaml.SafeLoader):
+    """Reads the core schema of YAML 1.2 (section 10.3.2), in which 008 is the number 8."""
+
+    yaml_implicit_resolvers: ClassVar[Any] = {}
+
+
+for kind, pattern in {
+    "null": "~|null|Null|NULL|",
+    "bool": "true|True|TRUE|false|False|FALSE",
+    "int": "[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+}.items():
+    Yaml12Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(f"^(?:{pattern})$"), None)
+Yaml12Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
+
+
+def test_yaml_document_is_the_json_document_for_readers_of_yaml_1_1_and_1_2() -> None:
+    """`008` without quotes is a text in YAML 1.1, and the number 8 in YAML 1.2."""
+    published = reference.published()
+    plain = orjson.loads(published["openapi.json"])
+    for loader in (yaml.SafeLoader, Yaml12Loader):
+        assert yaml.load(published["openapi.yaml"], Loader=loader) == plain
+    texts = [
+        "008",
+        "069",
+        "1e3",
+        "1.5",
+        ".5",
+        "0o17",
+        "0x1F",
+        "y",
+        "N",
+        "no",
+        "null",
+        "~",
+        "",
+        "2026-11-21",
+        "1:30",
+    ]
+    written = reference.as_yaml({"texts": texts, "numbers": [8, -1, 1.5, 1e30], "others": [True, None]})
+    for loader in (yaml.SafeLoader, Yaml12Loader):
+        assert yaml.load(written, Loader=loader)["texts"] == texts
+
+
+def test_idempotency_key_of_the_openapi_document_is_that_of_the_code() -> None:
+    pattern = re.compile(document()["components"]["parameters"]["IdempotencyKey"]["schema"]["pattern"])
+    for key in (
+        "order-17",
+        "คำสั่งซื้อ 17",
+        " a ",
+        "é",
+        "😀",
+        "  ",
+        "\u00a0",
+        "a\tb",
+        "a\x7f",
+        "\x85",
+        "",
+        "a\n",
+    ):
+        try:
+            read_key(
+                cast(Any, SimpleNamespace(META={"HTTP_IDEMPOTENCY_KEY": key.encode().decode("latin-1")}))
+            )
+        except InvalidIdempotencyKey:
+            assert not pattern.search(key), key
+        else:
+            assert pattern.search(key), key
 
 
 def test_each_path_answers_below_all_of_its_openapi_servers() -> None:

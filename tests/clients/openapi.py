@@ -24,8 +24,8 @@ class Operation:
 
 
 def merchant_operations() -> dict[str, Operation]:
-    """The operations that need a key of a merchant, by their ids."""
-    return {operation.id: operation for operation in _operations()}
+    """The operations that need a key of a merchant, by their ids. Each has a path with a version."""
+    return {each.id: each for each in _operations() if not each.id.endswith("_without_version")}
 
 
 def _operations() -> Iterator[Operation]:

@@ -736,6 +736,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/Thai/qr-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Generate a QR code
+         * @description The same as `create_qr_code`. Creates a QR code and a pending payment of the same amount and reference. The response omits optional fields without a value. The header `Warning-Amount` says that the amount is 100 times the merchant's usual one, or a hundredth of it: the unit may be wrong. The key needs the scope `payments:write`.
+         */
+        post: operations["create_qr_code_without_version"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/banks/{bank}/notices": {
         parameters: {
             query?: never;
@@ -936,6 +956,26 @@ export interface paths {
          * @description The credits and reversals of a biller on a day in Bangkok. The request is signed like an order.
          */
         get: operations["fetch_sandbox_bank_statement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/Thai/qr-codes/{qr_code_id}/image": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Picture of a QR code
+         * @description The same as `get_qr_code_image`. For an `<img>`: it needs no key and shows no personal data. PNG, or SVG by `format` or `Accept`. If the code can no longer be paid, the status is 410 and the picture shows PAID or EXPIRED.
+         */
+        get: operations["get_qr_code_image_without_version"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1480,7 +1520,7 @@ export interface components {
              * @description Hours until the link expires.
              * @default 168
              */
-            expires_in_hours?: number;
+            expires_in_hours?: number | null;
         };
         /** @description The link of a refund, and its address. */
         ClaimLinkSecret: {
@@ -1515,7 +1555,7 @@ export interface components {
         /** @description A decision about an exception. */
         DecisionRequest: {
             /** @description Your reason, for the records. */
-            note?: string;
+            note?: string | null;
         };
         /** @description One HTTP request and its result. */
         DeliveryAttemptObject: {
@@ -1877,7 +1917,7 @@ export interface components {
         PaymentRequest: {
             /** @description The card token that the acquirer created in the customer's browser. */
             token_id: string;
-            /** @description Satang: 150000 is 1,500.00 THB. */
+            /** @description Satang, in digits only: 150000 is 1,500.00 THB. `1500.00` is refused. */
             amount: number;
             /**
              * @description ISO 4217; only THB.
@@ -1885,13 +1925,13 @@ export interface components {
              */
             currency: "THB";
             /** @description Returned in responses. */
-            description?: string;
+            description?: string | null;
             /** @description Your order or invoice number. */
-            reference?: string;
-            /** @description Any JSON object; returned in responses and webhooks. */
+            reference?: string | null;
+            /** @description Any JSON object, returned in responses and webhooks: at most 50 keys, 8,192 bytes as JSON in UTF-8, and 32 levels with that of the body. */
             metadata?: {
                 [key: string]: unknown;
-            };
+            } | null;
         };
         /** @description The data of a `webhook.ping`. */
         PingData: {
@@ -1947,7 +1987,7 @@ export interface components {
         };
         /** @description What the customer shall pay, and what you know about the customer. */
         QrCodeRequest: {
-            /** @description Satang: 150000 is 1,500.00 THB. */
+            /** @description Satang, in digits only: 150000 is 1,500.00 THB. `1500.00` is refused. */
             amount: number;
             /**
              * @description ISO 4217; only THB.
@@ -1955,22 +1995,22 @@ export interface components {
              */
             currency: "THB";
             /** @description The customer's full name. */
-            client_name?: string;
+            client_name?: string | null;
             /** @description The customer's bank. */
-            client_bank_name?: string;
+            client_bank_name?: string | null;
             /** @description The customer's account. Taken from the bank transaction if omitted. */
-            client_bank_account?: string;
+            client_bank_account?: string | null;
             /** @description Your order or invoice number. */
-            reference?: string;
+            reference?: string | null;
             /**
              * @description Minutes until it expires.
              * @default 15
              */
-            expiry_minutes?: number;
-            /** @description Any JSON object. It is part of responses and webhooks. */
+            expiry_minutes?: number | null;
+            /** @description Any JSON object, returned in responses and webhooks: at most 50 keys, 8,192 bytes as JSON in UTF-8, and 32 levels with that of the body. */
             metadata?: {
                 [key: string]: unknown;
-            };
+            } | null;
         };
         /** @description A page of refunds. */
         RefundList: {
@@ -2028,22 +2068,22 @@ export interface components {
             payment_id: string;
             /**
              * Format: int64
-             * @description Satang, at least 1. If omitted, the remaining amount of the payment.
+             * @description Satang, in digits only, at least 1. If omitted, the remaining amount of the payment.
              */
-            amount?: number;
+            amount?: number | null;
             /**
              * @description For your books.
-             * @enum {string}
+             * @enum {string|null}
              */
-            reason?: "requested_by_customer" | "duplicate" | "fraudulent" | "late_payment" | "other";
+            reason?: "requested_by_customer" | "duplicate" | "fraudulent" | "late_payment" | "other" | null;
             /** @description For your books. */
-            note?: string;
+            note?: string | null;
             /** @description The account to send it to. If omitted, it is the payer's account as the bank reported it, else the `client_bank_account` of the QR code, else the refund waits for one. Not for cards. */
-            destination?: components["schemas"]["DestinationRequest"];
-            /** @description Any JSON object; returned in responses and webhooks. */
+            destination?: components["schemas"]["DestinationRequest"] | null;
+            /** @description Any JSON object, returned in responses and webhooks: at most 50 keys, 8,192 bytes as JSON in UTF-8, and 32 levels with that of the body. */
             metadata?: {
                 [key: string]: unknown;
-            };
+            } | null;
         };
         /** @description Satang of the refunds of a payment. */
         RefundSummary: {
@@ -2115,13 +2155,13 @@ export interface components {
         /** @description A return of the money of an exception. */
         ReturnRequest: {
             /** @description Your reason, for the records. */
-            note?: string;
+            note?: string | null;
             /**
              * @description `all`: the payment gets nothing. `excess`: an over-payment pays its payment with the payment's amount, and the rest goes back.
              * @default all
-             * @enum {string}
+             * @enum {string|null}
              */
-            part?: "all" | "excess";
+            part?: "all" | "excess" | null;
         };
         SandboxPaymentObject: {
             bank_transaction_id: string;
@@ -2133,24 +2173,24 @@ export interface components {
             qr_data: string;
             /**
              * @default paid
-             * @enum {string}
+             * @enum {string|null}
              */
-            scenario?: "paid" | "declined" | "late" | "reported_late" | "twice" | "over" | "under" | "callback_lost" | "callback_repeated" | "unknown_reference" | "reversed";
+            scenario?: "paid" | "declined" | "late" | "reported_late" | "twice" | "over" | "under" | "callback_lost" | "callback_repeated" | "unknown_reference" | "reversed" | null;
             /**
              * Format: date-time
              * @description The bank's time of the payment, within a year of now. The default is now, and for `late` 24 hours and 1 minute from now, which is after the expiry of every code.
              */
-            paid_at?: string;
+            paid_at?: string | null;
             /**
              * Format: date-time
              * @description When the bank reports the payment, within a year of now. The default is now, and for `reported_late` 24 hours and 1 minute from now.
              */
-            report_at?: string;
+            report_at?: string | null;
         };
         /** @description The new secret. */
         SecretRequest: {
             /** @description Signs messages: whsec_ and base64 of 24 to 64 bytes, or at least 16 characters. Generated if omitted. */
-            secret?: string;
+            secret?: string | null;
         };
         /** @description A page of a timeline. */
         Timeline: {
@@ -2216,14 +2256,14 @@ export interface components {
              * Format: uri
              * @description A public https address that answers POST.
              */
-            url?: string;
+            url?: string | null;
             /** @description Types of events to send. A type that is listed twice counts once. */
-            events?: ("payment.succeeded" | "payment.failed" | "payment.pending" | "payment.exception" | "payment.exception_resolved" | "withdrawal.processed" | "withdrawal.succeeded" | "withdrawal.failed" | "withdrawal.pending" | "refund.completed" | "refund.failed")[];
+            events?: ("payment.succeeded" | "payment.failed" | "payment.pending" | "payment.exception" | "payment.exception_resolved" | "withdrawal.processed" | "withdrawal.succeeded" | "withdrawal.failed" | "withdrawal.pending" | "refund.completed" | "refund.failed")[] | null;
             /**
              * @description A disabled webhook gets nothing; its events are held.
-             * @enum {string}
+             * @enum {string|null}
              */
-            status?: "active" | "disabled";
+            status?: "active" | "disabled" | null;
         };
         /** @description A page of webhooks. */
         WebhookList: {
@@ -2267,7 +2307,7 @@ export interface components {
             /** @description Types of events to send. A type that is listed twice counts once. */
             events: ("payment.succeeded" | "payment.failed" | "payment.pending" | "payment.exception" | "payment.exception_resolved" | "withdrawal.processed" | "withdrawal.succeeded" | "withdrawal.failed" | "withdrawal.pending" | "refund.completed" | "refund.failed")[];
             /** @description Signs messages: whsec_ and base64 of 24 to 64 bytes, or at least 16 characters. Generated if omitted. */
-            secret?: string;
+            secret?: string | null;
         };
         WebhookSecret: {
             webhook_id: string;
@@ -2328,9 +2368,9 @@ export interface components {
              */
             completed_at: string | null;
         };
-        /** @description A separate base class, because errors name the first invalid field in the order of the bases. */
+        /** @description What to send, and the account that it goes to. */
         WithdrawalRequest: {
-            /** @description Satang: 150000 is 1,500.00 THB. */
+            /** @description Satang, in digits only: 150000 is 1,500.00 THB. `1500.00` is refused. */
             amount: number;
             /**
              * @description ISO 4217; only THB.
@@ -2347,11 +2387,11 @@ export interface components {
             /** @description The name of the account holder at the bank. */
             account_name: string;
             /** @description Your own reference of the withdrawal. */
-            reference?: string;
-            /** @description Any JSON object; returned in responses and webhooks. */
+            reference?: string | null;
+            /** @description Any JSON object, returned in responses and webhooks: at most 50 keys, 8,192 bytes as JSON in UTF-8, and 32 levels with that of the body. */
             metadata?: {
                 [key: string]: unknown;
-            };
+            } | null;
         };
     };
     responses: {
@@ -3078,7 +3118,7 @@ export interface components {
     parameters: {
         /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
         RequestId: string;
-        /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+        /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
         IdempotencyKey: string;
     };
     requestBodies: never;
@@ -3193,7 +3233,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3369,7 +3409,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -3542,7 +3582,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3889,7 +3929,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -3953,7 +3993,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4102,7 +4142,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4245,7 +4285,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4370,7 +4410,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4434,7 +4474,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4570,7 +4610,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4853,7 +4893,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4924,7 +4964,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5070,7 +5110,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5129,7 +5169,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5642,7 +5682,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -5785,7 +5825,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6031,6 +6071,81 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    create_qr_code_without_version: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amount": 150000,
+                 *       "currency": "THB",
+                 *       "reference": "INV-2026-0042",
+                 *       "metadata": {
+                 *         "table": 4
+                 *       },
+                 *       "expiry_minutes": 15
+                 *     }
+                 */
+                "application/json": components["schemas"]["QrCodeRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Ignored-Parameters": components["headers"]["Ignored-Parameters"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "Warning-Amount": components["headers"]["Warning-Amount"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "amount": 150000,
+                     *       "currency": "THB",
+                     *       "reference": "INV-2026-0042",
+                     *       "metadata": {
+                     *         "table": 4
+                     *       },
+                     *       "amount_display": "1,500.00 THB",
+                     *       "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
+                     *       "qr_data": "00020101021230630016A000000677010112011509940001580400102207K2M9QX4T1B8V5N3C6ZD530376454071500.005802TH63044AFB",
+                     *       "qr_image_url": "https://pay.example/Thai/qr-codes/qr_0oDFPXZGqcZBZBvfqisJHCvwJvO/image",
+                     *       "payment_page_url": "https://pay.example/pay/qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
+                     *       "expires_at": "2026-11-21T03:19:05.123Z",
+                     *       "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
+                     *       "status": "pending"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["QrCodeObject"];
+                };
+            };
+            400: components["responses"]["CreateQrCode400"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["InsufficientScope"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["IdempotencyKeyReusedOrIdempotencyKeyInProgress"];
+            413: components["responses"]["RequestTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimitExceededOrTooManyRefusedKeys"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     receive_bank_notification: {
         parameters: {
             query?: never;
@@ -6122,7 +6237,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -6262,7 +6377,7 @@ export interface operations {
             header?: {
                 /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
-                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. */
+                /** @description Makes it safe to repeat this request for 24 hours: repeats get the first answer again. Use an order number, for example. Up to 255 characters in UTF-8, not only blanks. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -6595,6 +6710,53 @@ export interface operations {
             400: components["responses"]["InvalidParametersOrInvalidHost"];
             401: components["responses"]["InvalidOrderSignature"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    get_qr_code_image_without_version: {
+        parameters: {
+            query?: {
+                /** @description Takes precedence over `Accept`. */
+                format?: "png" | "svg";
+            };
+            header?: {
+                /** @description The id of this request in our logs: up to 64 letters, digits, dots, dashes and underscores. Without a valid one we create it. The response contains it. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path: {
+                qr_code_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Ignored-Parameters": components["headers"]["Ignored-Parameters"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": unknown;
+                    "image/svg+xml": unknown;
+                };
+            };
+            400: components["responses"]["InvalidFormatOrInvalidHost"];
+            404: components["responses"]["QrCodeNotFound"];
+            /** @description Gone */
+            410: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": unknown;
+                    "image/svg+xml": unknown;
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];
         };
