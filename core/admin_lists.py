@@ -18,7 +18,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import bangkok_days, clock, ids
+from core import bangkok_days, clock, dates, ids
 from core.admin_filters import OwnerFilter, TypedField, TypedFilter
 
 # Rows that a filter looks at.
@@ -75,6 +75,8 @@ class DateFilter(TypedFilter):
     def error(self) -> str:
         if not self.shown or bangkok_days.span(self.values, clock.now()):
             return ""
+        for refusal in filter(None, map(dates.buddhist_year, self.values.values())):
+            return f"{refusal}."
         return gettext("Choose days that exist. The first is not after the last.")
 
     @property

@@ -171,10 +171,11 @@ def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict
     `serializer` is shared between requests and threads: validation keeps no state on it, and building one
     for each request would cost more than the validation.
     """
+    data = fields.without_nulls(serializer, request.data)
     try:
-        return dict(serializer.run_validation(request.data))
+        return dict(serializer.run_validation(data))
     except exceptions.ValidationError as error:
-        fault = fields.first_fault(error, serializer, request.data)
+        fault = fields.first_fault(error, serializer, data)
         raise _invalid_field(errors.CATALOGUE[f"invalid_{fault.name}"], fault) from None
 
 

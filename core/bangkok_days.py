@@ -1,11 +1,12 @@
 """Days and months in Bangkok, as filters of lists name them."""
 
-import re
+from calendar import monthrange
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.utils.translation import gettext_lazy as _
 
+from core import dates
 from core.clock import BANGKOK
 
 CHOICES = (
@@ -17,7 +18,6 @@ CHOICES = (
 )
 # A choice, day or month; or the first and the last day.
 PARAMETERS = ("date", "date_from", "date_to")
-_DAY = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?", re.ASCII)
 
 
 def between(value: str, now: datetime) -> tuple[datetime, datetime] | None:
@@ -55,16 +55,15 @@ def span(query: Mapping[str, str], now: datetime) -> tuple[datetime, datetime] |
     return starts[0], ends[1]
 
 
-OPEN = datetime(2000, 1, 1, tzinfo=BANGKOK), datetime(9000, 1, 1, tzinfo=BANGKOK)
+OPEN = datetime(2000, 1, 1, tzinfo=BANGKOK), dates.END
 
 
 def _typed(value: str) -> tuple[datetime, datetime] | None:
-    found = _DAY.fullmatch(value)
-    if found is None:
-        return None
-    year, month, day = found.groups()
     try:
-        start = datetime(int(year), int(month), int(day or 1), tzinfo=BANGKOK)
-        return start, start + timedelta(days=1) if day else (start + timedelta(days=31)).replace(day=1)
-    except (ValueError, OverflowError):
+        if dates.is_day(value):
+            return dates.midnight(day := dates.day(value)), dates.end_of(day)
+        first = dates.day(f"{value}-01")
+    except ValueError:
         return None
+    last = first.replace(day=monthrange(first.year, first.month)[1])
+    return dates.midnight(first), dates.end_of(last)

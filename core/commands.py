@@ -1,11 +1,28 @@
-"""What management commands share: checks, progress, and output in every encoding."""
+"""What management commands share: checks, arguments, progress, and output in every encoding."""
 
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 from django.core.management.base import BaseCommand, OutputWrapper
 from django.db import DEFAULT_DB_ALIAS
+
+from core import dates
+
+
+def read_day(text: str) -> date:
+    """The type of an argument that is a date of this century or the next. Raises ArgumentTypeError."""
+    try:
+        day = dates.day(text)
+    except dates.BuddhistYear as refusal:
+        raise ArgumentTypeError(str(refusal)) from None
+    except ValueError:
+        day = date.min
+    if not 2000 <= day.year < 2200:
+        raise ArgumentTypeError(f"{text!r} is not a date such as 2026-11-21")
+    return day
 
 
 def show_any_character() -> None:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -20,8 +20,8 @@ from rest_framework import serializers
 from rest_framework.fields import empty
 from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
-from core import clock, received
-from core.strict_json import OtherNumber
+from core import clock, dates, money, received
+from core.strict_json import MAX_DEPTH, OtherNumber
 
 LARGEST = 2**63 - 1
 """The largest integer of a field without a limit of its own."""
@@ -30,10 +30,7 @@ METADATA_BYTES = 8_192
 METADATA_QUERY_KEYS = 5
 # The Unicode property Bidi_Control: such characters can make "evil" look like "live" (CVE-2021-42574).
 BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_INSTANT = re.compile(
-    r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d{1,9}))?(Z|[+ -]\d{2}:\d{2})", re.ASCII
-)
+_MILLISECOND = timedelta(milliseconds=1)
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -69,6 +66,14 @@ def first_fault(
     text = str(reason[0] if isinstance(reason, list) else reason)
     shown = received.describe(value, is_shown=getattr(field, "is_shown", True))
     return Fault(str(name), f"{path} {text}", f"{path}: {shown}") if path else Fault(str(name), text, shown)
+
+
+def without_nulls(serializer: serializers.Serializer[Any], data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The body without its optional fields that are null, because they mean omitted."""
+    if None not in data.values():
+        return data
+    required = {name for name, field in serializer.fields.items() if field.required}
+    return {name: value for name, value in data.items() if value is not None or name in required}
 
 
 def _mapping(detail: Any) -> Mapping[str, Any]:
@@ -142,6 +147,28 @@ class Integer(serializers.IntegerField):
         if type(data) is not int and not is_whole:
             self.fail("max_value" if type(data) is OtherNumber and data.is_integer else "invalid")
         return int(data)
+
+
+class Amount(Integer):
+    """Satang. A decimal point or an exponent is refused: a client that sends 1500.0 means baht."""
+
+    default_error_messages = {
+        "written": "must have no decimal point and no exponent, because it is in satang: "
+        "1,500.00 THB is 150000"
+    }
+
+    def __init__(
+        self, *, min_value: int = money.MIN_AMOUNT, max_value: int = money.MAX_AMOUNT, **kwargs: Any
+    ) -> None:
+        kwargs.setdefault(
+            "help_text", "Satang, in digits only: 150000 is 1,500.00 THB. `1500.00` is refused."
+        )
+        super().__init__(unit="satang", min_value=min_value, max_value=max_value, **kwargs)
+
+    def to_internal_value(self, data: Any) -> int:
+        if type(data) is float or (type(data) is OtherNumber and not data.is_plain):
+            self.fail("written")
+        return super().to_internal_value(data)
 
 
 class Text(serializers.CharField):
@@ -226,6 +253,14 @@ class Metadata(serializers.DictField):
         "number": "must not contain a number beyond 64 bits",
     }
 
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault(
+            "help_text",
+            f"Any JSON object, returned in responses and webhooks: at most {METADATA_KEYS} keys, "
+            f"{METADATA_BYTES:,} bytes as JSON in UTF-8, and {MAX_DEPTH} levels with that of the body.",
+        )
+        super().__init__(**kwargs)
+
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
             self.fail("not_a_dict")
@@ -250,7 +285,7 @@ class Metadata(serializers.DictField):
         if not isinstance(value, OtherNumber):
             return value
         number = float(value)
-        if value.text.removeprefix("-").isdigit() or math.isinf(number):
+        if value.is_plain or math.isinf(number):
             self.fail("number")
         return number
 
@@ -315,7 +350,7 @@ def _timezones() -> set[str]:
 
 
 class QueryInstant(serializers.Field[Any, Any, Any, Any]):
-    """An ISO 8601 date (a UTC day, in a `ZonedQuery` a day of its `timezone`) or an instant with its offset.
+    """An ISO 8601 date (a UTC day, in a `ZonedQuery` a day of its `timezone`) or an instant.
 
     `end=True` makes it the exclusive upper bound: the day after a date, the millisecond after an instant,
     so that both are inclusive for the caller.
@@ -326,6 +361,7 @@ class QueryInstant(serializers.Field[Any, Any, Any, Any]):
         **dict.fromkeys(
             ("date", "null"), "must be a date (2026-11-21) or a time with its offset (2026-11-21T10:00:00Z)"
         ),
+        "buddhist": "must be in the Gregorian calendar: {reason}",
     }
 
     def __init__(self, *, end: bool = False, **kwargs: Any) -> None:
@@ -333,29 +369,17 @@ class QueryInstant(serializers.Field[Any, Any, Any, Any]):
         super().__init__(**kwargs)
 
     def to_internal_value(self, data: Any) -> datetime:
+        return self.bound(str(data), UTC)
+
+    def bound(self, text: str, zone: tzinfo) -> datetime:
+        """The instant that the text means as a bound. A date is a day of `zone`."""
         try:
-            return self._bound(str(data))
-        except (ValueError, OverflowError):
+            if dates.is_day(text):
+                return (dates.end_of if self.end else dates.midnight)(dates.day(text), zone)
+            at = dates.instant(text)
+        except dates.BuddhistYear as reason:
+            self.fail("buddhist", reason=reason)
+        except ValueError:
             self.fail("date")
-
-    def _bound(self, text: str) -> datetime:
-        if _DAY.fullmatch(text):
-            start = datetime.combine(date.fromisoformat(text), time(), UTC)
-            return start + timedelta(days=1) if self.end else start
-        at = clock.to_millisecond(_instant(text)) if self.end else _instant(text)
-        return at + timedelta(milliseconds=1) if self.end else at
-
-
-def is_day(text: str) -> bool:
-    """Whether a query names a date without a time."""
-    return _DAY.fullmatch(text) is not None
-
-
-def _instant(text: str) -> datetime:
-    match = _INSTANT.fullmatch(text)
-    if match is None:
-        raise ValueError(text)
-    whole, fraction, offset = match.groups()
-    # A plus sign that was not escaped arrives as a space.
-    at = datetime.fromisoformat(whole + offset.replace(" ", "+"))
-    return (at + timedelta(microseconds=int((fraction or "0").ljust(6, "0")[:6]))).astimezone(UTC)
+        last = dates.END - _MILLISECOND
+        return clock.to_millisecond(at) + _MILLISECOND if self.end and at < last else at

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
 
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
-from core import errors, fields, received
+from core import dates, errors, fields, received
 from core.http import ApiResponse
 
 DEFAULT_LIMIT = 20
@@ -70,17 +69,10 @@ class ZonedQuery(serializers.Serializer[Any]):
         values = dict(super().to_internal_value(data))
         zone = values.pop("timezone", None)
         for name in values if zone else ():
-            if isinstance(self.fields[name], fields.QueryInstant) and fields.is_day(str(data[name])):
-                values[name] = _in_zone(name, values[name], zone)
+            field = self.fields[name]
+            if isinstance(field, fields.QueryInstant) and dates.is_day(str(data[name])):
+                values[name] = field.bound(str(data[name]), zone)
         return values
-
-
-def _in_zone(name: str, midnight: datetime, zone: ZoneInfo) -> datetime:
-    """The midnight of the same date in a zone. The first and the last year have days without one."""
-    try:
-        return midnight.replace(tzinfo=zone).astimezone(UTC)
-    except OverflowError:
-        raise serializers.ValidationError({name: ["is out of range"]}) from None
 
 
 class PeriodPageQuery(ZonedQuery, CursorPageQuery):

@@ -32,6 +32,11 @@ class OtherNumber:
         self.text = text
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is written as digits, without a decimal point or an exponent."""
+        return self.text.removeprefix("-").isdigit()
+
+    @property
     def is_integer(self) -> bool:
         """Whether it is an integer, read as a decimal number: 1e400 is, 99.999999999999999999 is not."""
         try:

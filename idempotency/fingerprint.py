@@ -43,10 +43,15 @@ class Fingerprint:
 
 
 def _with_integers(body: Any) -> Any:
-    """The body with fields such as `150000.0` as the integers that they are. Metadata stays as it is."""
+    """The body with fields such as `15.0` as the integers that they are. Metadata stays as it is.
+
+    An amount that is written so is invalid (`core.fields.Amount`), and no repeat of a valid request.
+    """
     if not isinstance(body, dict) or float not in map(type, body.values()):
         return body
-    return {name: int(each) if _is_integer(each) else each for name, each in body.items()}
+    return {
+        name: int(each) if name != "amount" and _is_integer(each) else each for name, each in body.items()
+    }
 
 
 def _is_integer(value: Any) -> bool:

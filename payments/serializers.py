@@ -50,18 +50,11 @@ class PaymentRequest(serializers.Serializer[Any]):
     """A payment by card."""
 
     token_id = TokenId(help_text="The card token that the acquirer created in the customer's browser.")
-    amount = fields.Integer(
-        unit="satang",
-        min_value=money.MIN_AMOUNT,
-        max_value=money.MAX_AMOUNT,
-        help_text="Satang: 150000 is 1,500.00 THB.",
-    )
+    amount = fields.Amount()
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     description = fields.Text(max_length=255, required=False, help_text="Returned in responses.")
     reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
-    metadata = fields.Metadata(
-        required=False, help_text="Any JSON object; returned in responses and webhooks."
-    )
+    metadata = fields.Metadata(required=False)
 
 
 class Card(serializers.Serializer[Any]):

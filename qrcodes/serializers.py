@@ -16,12 +16,7 @@ IMAGE_FORMATS = ["png", "svg"]
 class QrCodeRequest(fields.Body):
     """What the customer shall pay, and what you know about the customer."""
 
-    amount = fields.Integer(
-        unit="satang",
-        min_value=money.MIN_AMOUNT,
-        max_value=money.MAX_AMOUNT,
-        help_text="Satang: 150000 is 1,500.00 THB.",
-    )
+    amount = fields.Amount()
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     client_name = fields.Text(
         max_length=MAX_CLIENT_LENGTH, required=False, help_text="The customer's full name."
@@ -42,9 +37,7 @@ class QrCodeRequest(fields.Body):
         default=DEFAULT_EXPIRY,
         help_text="Minutes until it expires.",
     )
-    metadata = fields.Metadata(
-        required=False, help_text="Any JSON object. It is part of responses and webhooks."
-    )
+    metadata = fields.Metadata(required=False)
 
 
 class QrCodeQuery(PeriodPageQuery):

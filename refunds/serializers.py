@@ -27,12 +27,11 @@ class RefundRequest(serializers.Serializer[Any]):
     payment_id = fields.Text(
         min_length=1, max_length=64, is_shown=True, help_text="A payment that succeeded."
     )
-    amount = fields.Integer(
-        unit="satang",
+    amount = fields.Amount(
         min_value=1,
         max_value=MAX_AMOUNT,
         required=False,
-        help_text="Satang, at least 1. If omitted, the remaining amount of the payment.",
+        help_text="Satang, in digits only, at least 1. If omitted, the remaining amount of the payment.",
     )
     reason = fields.Choice(RefundReason.values, required=False, help_text="For your books.")
     note = fields.Text(min_length=1, max_length=MAX_NOTE_LENGTH, required=False, help_text="For your books.")
@@ -41,9 +40,7 @@ class RefundRequest(serializers.Serializer[Any]):
         help_text="The account to send it to. If omitted, it is the payer's account as the bank reported it, "
         "else the `client_bank_account` of the QR code, else the refund waits for one. Not for cards.",
     )
-    metadata = fields.Metadata(
-        required=False, help_text="Any JSON object; returned in responses and webhooks."
-    )
+    metadata = fields.Metadata(required=False)
 
 
 class RefundQuery(PeriodPageQuery):

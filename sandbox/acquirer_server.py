@@ -105,7 +105,7 @@ class AcquirerHandler(BaseHTTPRequestHandler):
         charge = cards.charge(
             order_id=str(data["order_id"]),
             token=token,
-            amount=int(data["amount"]),
+            amount=_satang(data),
             return_uri=str(data.get("return_uri", "")),
             now=clock.now(),
         )
@@ -114,7 +114,7 @@ class AcquirerHandler(BaseHTTPRequestHandler):
         return 200, cards.charge_object(charge, clock.now())
 
     def _refund(self, data: Json) -> Reply:
-        order_id, charge_id, amount = str(data["order_id"]), str(data["charge_id"]), int(data["amount"])
+        order_id, charge_id, amount = str(data["order_id"]), str(data["charge_id"]), _satang(data)
         refund = cards.refund(order_id=order_id, charge_id=charge_id, amount=amount, now=clock.now())
         return 200, cards.refund_object(refund)
 
@@ -129,3 +129,11 @@ class AcquirerHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:
             self.close_connection = True  # the client has closed the connection
+
+
+def _satang(data: Json) -> int:
+    """Raises TypeError for an amount that is no integer, or is written with a decimal point."""
+    amount = data["amount"]
+    if type(amount) is not int:
+        raise TypeError("an amount is an integer number of satang")
+    return amount

@@ -102,9 +102,9 @@ class OwnStatementViewSet(MerchantViewSet):
         query = api.read_query(FORMAT_QUERY, request)
         try:
             day: datetime.date = DATE_FIELD.run_validation(date)
-        except ValidationError:
+        except ValidationError as error:
             shown = received.describe(date, is_shown=True)
-            raise InvalidDate(param="date", received=shown) from None
+            raise InvalidDate(param="date", detail=str(error.detail[0]), received=shown) from None  # type: ignore[index]
         return _file(merchant_of(request).biller_id, day, query["format"])
 
 

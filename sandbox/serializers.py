@@ -1,11 +1,10 @@
 import re
-from datetime import date
 from typing import Any
 
 from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 
-from core import clock, fields, response_fields
+from core import clock, dates, fields, response_fields
 from sandbox.scenarios import SCENARIOS
 from sandbox.statements import FORMATS
 
@@ -18,7 +17,7 @@ class InstantField(fields.QueryInstant):
     default_error_messages = {"date": "must be a time with its offset (2026-11-21T10:00:00Z)"}
 
     def to_internal_value(self, data: Any) -> Any:
-        if not isinstance(data, str) or "T" not in data:
+        if not isinstance(data, str) or dates.is_day(data):
             self.fail("date")
         return clock.to_millisecond(super().to_internal_value(data))
 
@@ -43,7 +42,10 @@ class PatternField(fields.Text):
 class DateField(PatternField):
     """A date as text."""
 
-    default_error_messages = {"date": "must be a date (2026-11-21)"}
+    default_error_messages = {
+        "date": "must be a date (2026-11-21)",
+        "buddhist": "must be in the Gregorian calendar: {reason}",
+    }
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__("[0-9]{4}-[0-9]{2}-[0-9]{2}", **kwargs)
@@ -52,7 +54,9 @@ class DateField(PatternField):
     def to_internal_value(self, data: Any) -> Any:
         text = super().to_internal_value(data)
         try:
-            return date.fromisoformat(text)
+            return dates.day(text)
+        except dates.BuddhistYear as reason:
+            self.fail("buddhist", reason=reason)
         except ValueError:
             self.fail("date")
 

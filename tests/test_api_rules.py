@@ -7,8 +7,10 @@ from django.test import RequestFactory
 
 from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
 from core import api
+from core.openapi import operation_of
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import qr_request
+from tests.webhooks.builders import make_endpoint
 
 CODES = "/Thai/v1/qr-codes"
 LISTS = [
@@ -176,3 +178,32 @@ def test_payment_object_is_the_same_under_both_path_forms(shop: Shop) -> None:
     payment_id = shop.qr_code()["payment_id"]
     thai, plain = (shop.get(f"/{prefix}payments/{payment_id}") for prefix in (THAI_PREFIX, PLAIN_PREFIX))
     assert thai.content == plain.content
+
+
+# --- dates --------------------------------------------------------------------------------------------
+
+
+def test_all_lists_of_a_period_read_dates_in_the_same_way(shop: Shop) -> None:
+    webhook_id = make_endpoint(shop).id
+    paths = {
+        f"/{PLAIN_PREFIX}{route}".replace("<str:webhook_id>", webhook_id)
+        for route, viewset, methods in API_ROUTES
+        if "get" in methods
+        and (operation := operation_of(getattr(viewset, methods["get"])))
+        and "start_date" in operation.query_fields
+    }
+    assert len(paths) == 9
+    no_bounds = "start_date=0001-01-01&end_date=9999-12-31"
+    accepted = [
+        no_bounds,
+        *(f"{no_bounds}&timezone={zone}" for zone in ("Asia/Bangkok", "America/New_York")),
+        "start_date=2026-11-21T10:00:00&end_date=9999-12-31T23:59:59.999999",
+        "start_date=2026-11-21T10:00:00%2B0700&end_date=9999-12-31T23:59:59Z",
+    ]
+    for path in paths:
+        for query in accepted:
+            assert shop.get(f"{path}?{query}").status_code == 200, (path, query)
+        for name in ("start_date", "end_date"):
+            answer = shop.get(f"{path}?{name}=2569-11-21")
+            assert error_of(answer) == (400, "invalid_parameters", "validation_error", name), path
+            assert "2569 is a year of the Buddhist calendar: write 2026" in answer.json()["error"]["message"]

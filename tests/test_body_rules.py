@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from tests.conftest import Shop
+from tests.conftest import SandboxBankClient, Shop
 from tests.factories import qr_request
 
 CODES = "/Thai/v1/qr-codes"
@@ -98,33 +98,52 @@ def test_invalid_amount_has_fixed_message(shop: Shop, amount: Any) -> None:
     assert_amount_refused(make(shop, amount=amount))
 
 
-@pytest.mark.parametrize(
-    ("raw", "satang"),
-    [("150000.0", 150_000), ("1e2", 100), ("1.5E+5", 150_000), ("100.000000000000000000", 100)],
-)
-def test_json_number_without_a_fraction_is_an_integer(shop: Shop, raw: str, satang: int) -> None:
-    made = shop.post(CODES, f'{{"amount": {raw}, "currency": "THB"}}')
-    assert (made.status_code, made.json()["amount"]) == (200, satang)
-    assert b'"amount":' + str(satang).encode() + b"," in made.content
+def test_json_number_without_a_fraction_is_an_integer(shop: Shop) -> None:
+    for raw, minutes in {"100.0": 100, "1e2": 100, "1.5E+1": 15, "100.000000000000000000": 100}.items():
+        made = shop.post(CODES, f'{{"amount": 150000, "currency": "THB", "expiry_minutes": {raw}}}').json()
+        payment = shop.payment(made["payment_id"])
+        lifetime = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(payment["created_at"])
+        assert lifetime == timedelta(minutes=minutes), raw
+    for raw in ("99.999999999999999999", "100.5", "1e-1", "1440.0000000000000000001"):
+        refusal = shop.post(CODES, f'{{"amount": 150000, "currency": "THB", "expiry_minutes": {raw}}}')
+        assert refused(refusal, "invalid_expiry_minutes", "expiry_minutes"), raw
+
+
+def test_amount_with_a_decimal_point_or_an_exponent_is_refused_everywhere(shop: Shop) -> None:
+    """Whoever writes 1500.00 means baht: it made a code of 15.00 THB."""
+    account = '"bank_code": "014", "bank_account": "1234567890", "account_name": "Somchai"'
+    bodies = {
+        CODES: '{"amount": %s, "currency": "THB"}',
+        "/v1/payments": '{"token_id": "tok_test_visa", "amount": %s, "currency": "THB"}',
+        "/v1/refunds": '{"payment_id": "pay_1", "amount": %s}',
+        "/v1/withdrawals": '{"amount": %s, "currency": "THB", ' + account + "}",
+    }
+    for path, body in bodies.items():
+        for raw in ("1500.0", "1500.00", "1.5e3", "1e5", "150000.000000000000000000001", "1e400"):
+            for key in (None, f"{path} {raw}"):
+                refusal = shop.post(path, body % raw, key=key)
+                assert refused(refusal, "invalid_amount", "amount"), (path, raw)
+                assert refusal.json()["error"]["detail"].startswith(f"{WRITTEN}; received "), (path, raw)
 
 
 OUT_OF_RANGE = "is out of range: 100 to 200000000 satang"
 NO_INTEGER = "must be an integer number of satang"
+WRITTEN = "must have no decimal point and no exponent, because it is in satang: 1,500.00 THB is 150000"
 
 
 @pytest.mark.parametrize(
     ("raw", "detail"),
     [
         ("99", f"{OUT_OF_RANGE}; received 99"),
-        ("-0.0", f"{OUT_OF_RANGE}; received -0.0"),
+        ("-0.0", f"{WRITTEN}; received -0.0"),
         ("9223372036854775808", f"{OUT_OF_RANGE}; received a number of 19 characters"),
         ("1" + "0" * 30, f"{OUT_OF_RANGE}; received a number of 31 characters"),
         ("9" * 60_000, f"{OUT_OF_RANGE}; received a number of 60000 characters"),
-        ("1e400", f"{OUT_OF_RANGE}; received 1e400"),
-        ("1e999999999999999999999", f"{OUT_OF_RANGE}; received a number of 23 characters"),
-        ("99.999999999999999999", f"{NO_INTEGER}; received a number of 21 characters"),
-        ("100.5", f"{NO_INTEGER}; received 100.5"),
-        ("1e-400", f"{NO_INTEGER}; received 1e-400"),
+        ("1e400", f"{WRITTEN}; received 1e400"),
+        ("1e999999999999999999999", f"{WRITTEN}; received a number of 23 characters"),
+        ("99.999999999999999999", f"{WRITTEN}; received a number of 21 characters"),
+        ("100.5", f"{WRITTEN}; received 100.5"),
+        ("1e-400", f"{WRITTEN}; received 1e-400"),
         ('"100"', f'{NO_INTEGER}; received "100"'),
         ('"4051234567"', f'{NO_INTEGER}; received "...4567"'),
         ("4051234567", f"{OUT_OF_RANGE}; received a number of 10 characters"),
@@ -178,18 +197,34 @@ def assert_amount_refused(response: Any) -> None:
     ("field", "value"),
     [
         *each("currency", "USD", "thb", "THB ", "", 764, None, ["THB"]),
-        *each("expiry_minutes", 0, 1441, -1, "15", 15.5, True, None, 2**31, []),
-        *each("reference", "", "r" * 36, 1, None, [], {}),
-        *each("client_name", "", "n" * 141, 1, None, True),
-        *each("client_bank_name", "", "n" * 141, 1, None),
-        *each("client_bank_account", "", "1" * 141, 1234567890, None),
-        *each("metadata", None, [], "x", 1, {"k": "x" * 8_192}),
+        *each("expiry_minutes", 0, 1441, -1, "15", 15.5, True, 2**31, []),
+        *each("reference", "", "r" * 36, 1, [], {}),
+        *each("client_name", "", "n" * 141, 1, True),
+        *each("client_bank_name", "", "n" * 141, 1),
+        *each("client_bank_account", "", "1" * 141, 1234567890),
+        *each("metadata", [], "x", 1, {"k": "x" * 8_192}),
         ("metadata", {str(number): 1 for number in range(51)}),
     ],
     ids=lambda value: repr(value)[:30],
 )
 def test_invalid_field_is_named_in_error(shop: Shop, field: str, value: Any) -> None:
     assert refused(make(shop, **{field: value}), f"invalid_{field}", field)
+
+
+def test_null_for_an_optional_field_means_omitted(shop: Shop, bank: SandboxBankClient) -> None:
+    optional = ("client_name", "client_bank_name", "client_bank_account", "reference", "expiry_minutes")
+    made = make(shop, **dict.fromkeys((*optional, "metadata"))).json()
+    assert made.keys() == make(shop).json().keys()
+    code = shop.qr_code()
+    bank.notify(code)
+    body = {
+        "payment_id": code["payment_id"],
+        "destination": None,
+        "note": None,
+        "reason": None,
+        "amount": None,
+    }
+    assert shop.post("/v1/refunds", body).json()["amount"] == code["amount"]
 
 
 def test_missing_currency_is_refused(shop: Shop) -> None:

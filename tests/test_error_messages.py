@@ -165,7 +165,8 @@ CASES = [
     Case("invalid_amount", act_on(CODES, {}), AMOUNT, "is required"),
     Case(
         "invalid_amount", withdrawal_with(amount=1.5), AMOUNT,
-        "must be an integer number of satang; received 1.5",
+        "must have no decimal point and no exponent, because it is in satang: 1,500.00 THB is 150000; "
+        "received 1.5",
     ),
     Case(
         "invalid_amount", refund_with(amount=0), AMOUNT,
@@ -229,8 +230,8 @@ CASES = [
         'part must be all or excess. Received: "rest".', "must be one of all, excess",
     ),
     Case(
-        "invalid_note", refund_with(note=None),
-        "note must be a string of 1 to 255 characters. Received: null.", "must be a string",
+        "invalid_note", refund_with(note=1),
+        "note must be a string of 1 to 255 characters. Received: a number.", "must be a string",
     ),
     Case(
         "invalid_destination", refund_with(destination=PAYEE | {"bank_account": "12"}),

@@ -13,22 +13,17 @@ MAX_REFERENCE_LENGTH = 35
 class _AmountFields(serializers.Serializer[Any]):
     """A separate base class, because errors name the first invalid field in the order of the bases."""
 
-    amount = fields.Integer(
-        unit="satang",
-        min_value=money.MIN_AMOUNT,
-        max_value=money.MAX_AMOUNT,
-        help_text="Satang: 150000 is 1,500.00 THB.",
-    )
+    amount = fields.Amount()
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
 
 
 class WithdrawalRequest(_AmountFields, Payee):
+    """What to send, and the account that it goes to."""
+
     reference = fields.Text(
         max_length=MAX_REFERENCE_LENGTH, required=False, help_text="Your own reference of the withdrawal."
     )
-    metadata = fields.Metadata(
-        required=False, help_text="Any JSON object; returned in responses and webhooks."
-    )
+    metadata = fields.Metadata(required=False)
 
 
 class WithdrawalQuery(PeriodPageQuery):

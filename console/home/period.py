@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timedelta
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from core import clock
+from core import clock, dates
 
 MAX_DAYS = 92
 # A bar for each hour up to this many days, else a bar for each day.
@@ -76,7 +76,9 @@ def presets(today: date) -> list[tuple[Promise, Period]]:
 
 def _parse_day(text: str) -> date:
     try:
-        day = date.fromisoformat(text)
+        day = dates.day(text)
+    except dates.BuddhistYear as refusal:
+        raise PeriodError(f"{refusal}.") from None
     except ValueError:
         day = date.min
     # Earlier and later days would overflow in a time zone.

@@ -11,7 +11,7 @@ from datetime import date, datetime, time, timedelta
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from core import clock, money, rows
+from core import clock, dates, money, rows
 from core.spreadsheets import Cell
 from ledger.journal_types import JournalType
 from ledger.models import MERCHANT_ACCOUNT_TYPES
@@ -127,7 +127,7 @@ def parse(text: str, today: date) -> Month:
     if not text:
         return Month((today.replace(day=1) - timedelta(days=1)).replace(day=1))
     try:
-        first = date.fromisoformat(f"{text}-01")
+        first = dates.day(f"{text}-01")
     except ValueError:
         raise MonthError from None
     if not date(2000, 1, 1) <= first <= today:

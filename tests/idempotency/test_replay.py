@@ -39,11 +39,18 @@ def test_idempotent_replay_ignores_field_order_and_white_space(shop: Shop) -> No
     assert shop.post(PATH, '{ "currency": "THB",\n "amount": 150000 }', key="k").content == first.content
 
 
-@pytest.mark.parametrize("amount", ["150000.0", "1.5e5"])
-def test_idempotent_replay_ignores_how_an_integer_is_written(shop: Shop, amount: str) -> None:
-    first = shop.post(PATH, '{"amount":150000,"currency":"THB"}', key="k")
-    again = shop.post(PATH, f'{{"amount":{amount},"currency":"THB"}}', key="k")
+@pytest.mark.parametrize("minutes", ["15.0", "1.5e1"])
+def test_idempotent_replay_ignores_how_an_integer_is_written(shop: Shop, minutes: str) -> None:
+    body = '{"amount":150000,"currency":"THB","expiry_minutes":%s}'
+    first = shop.post(PATH, body % "15", key="k")
+    again = shop.post(PATH, body % minutes, key="k")
     assert (again.content, again.headers["Idempotent-Replayed"]) == (first.content, "true")
+
+
+def test_amount_with_a_decimal_point_is_no_repeat_of_the_request(shop: Shop) -> None:
+    shop.post(PATH, '{"amount":150000,"currency":"THB"}', key="k")
+    refused = shop.post(PATH, '{"amount":150000.0,"currency":"THB"}', key="k")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "idempotency_key_reused")
 
 
 @pytest.mark.parametrize("amount", ["1e20", "-1e300", "1e400", "0.5"])

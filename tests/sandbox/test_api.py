@@ -156,11 +156,11 @@ def test_control_characters_are_refused_even_with_valid_checksum(shop: Shop) -> 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("scenario", value) for value in ("", "Paid", "lottery", None, 1, ["paid"])),
+        *(("scenario", value) for value in ("", "Paid", "lottery", 1, ["paid"])),
         *(
             (field, value)
             for field in ("paid_at", "report_at")
-            for value in ("", "now", "2026-11-21", "2026-11-21T10:00:00", 1795230245, None, YEARS_AWAY)
+            for value in ("", "now", "2026-11-21", "2569-11-21T10:00:00Z", 1795230245, YEARS_AWAY)
         ),
         ("paid_at", "0001-01-01T00:00:00+07:00"),
         ("report_at", "9999-12-31T23:59:59-07:00"),

@@ -65,7 +65,7 @@ def test_no_database_lock_is_held_during_a_probe(shop: Shop, monkeypatch: pytest
     assert seen == [False]
 
 
-@pytest.mark.parametrize("url", [None, 7, "", "https://10.0.0.1/", "http://127.0.0.1:1/"])
+@pytest.mark.parametrize("url", [7, "", "https://10.0.0.1/", "http://127.0.0.1:1/"])
 def test_patch_with_invalid_url_changes_nothing(shop: Shop, url: Any) -> None:
     endpoint = make_endpoint(shop)
     answer = shop.patch(webhook_path(endpoint), {"url": url, "status": "disabled"})
@@ -80,7 +80,6 @@ def test_patch_with_invalid_url_changes_nothing(shop: Shop, url: Any) -> None:
         ({"events": []}, "invalid_events"),
         ({"events": ["webhook.ping"]}, "invalid_events"),
         ({"status": "paused"}, "invalid_status"),
-        ({"status": None}, "invalid_status"),
         ({"status": True}, "invalid_status"),
         (b"[]", "invalid_request"),
         (b"{", "invalid_request"),

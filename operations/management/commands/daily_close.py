@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
+from core.commands import read_day
 from operations.daily_close import closing, signing
 from operations.daily_close.closing import NotClosable
 from operations.daily_close.signing import NoSigningKey
@@ -21,7 +22,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--first", type=date.fromisoformat, metavar="DATE", help="The first day; yesterday unless given."
+            "--first", type=read_day, metavar="DATE", help="The first day; yesterday unless given."
         )
         parser.add_argument("--public-key", action="store_true", help="Print the key that verifies closes.")
         parser.add_argument("--check", metavar="FILE", help="Verify a file. Needs --key.")

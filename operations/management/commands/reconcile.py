@@ -1,5 +1,5 @@
 import json
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import date, timedelta
@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from banks.parsing import YEARS
 from core import clock, money
+from core.commands import read_day
 from ledger import accounts
 from operations.models import JobRun, NightlyJob
 from operations.nightly import runs
@@ -23,7 +23,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("date", type=_day, metavar="DATE", help="Such as 2026-11-21.")
+        parser.add_argument("date", type=read_day, metavar="DATE", help="Such as 2026-11-21.")
         parser.add_argument("--bank", help="Only this one, such as sandbox.")
         parser.add_argument("--json", action="store_true", help="Print one JSON object per line.")
 
@@ -56,16 +56,6 @@ def _run_of(day: date, bank: str | None) -> AbstractContextManager[JobRun]:
     if bank is None and day == yesterday:
         return runs.by_command(NightlyJob.RECONCILE)
     return nullcontext(JobRun())
-
-
-def _day(text: str) -> date:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or day.year not in YEARS:
-        raise ArgumentTypeError(f"{text!r} is not a date such as 2026-11-21")
-    return day
 
 
 def _format_difference(difference: Difference) -> str:

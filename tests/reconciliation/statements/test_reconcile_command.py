@@ -128,7 +128,7 @@ def test_reconcile_refuses_an_unknown_bank(shop: Shop) -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "2569-11-21", "9999-12-31", "0001-01-01"])
 def test_reconcile_refuses_an_invalid_date(text: str) -> None:
-    with pytest.raises(CommandError, match="not a date such as"):
+    with pytest.raises(CommandError, match=r"not a date such as|write 2026"):
         call_command("reconcile", text)
 
 
