@@ -68,7 +68,7 @@ def first_fault(
     return Fault(str(name), f"{path} {text}", f"{path}: {shown}") if path else Fault(str(name), text, shown)
 
 
-def without_nulls(serializer: serializers.Serializer[Any], data: Mapping[str, Any]) -> Mapping[str, Any]:
+def without_nulls(serializer: serializers.Serializer[Any], data: Any) -> Any:
     """The body without its optional fields that are null, because they mean omitted."""
     if None not in data.values():
         return data
