@@ -143,7 +143,7 @@ def test_openapi_operations_are_described_once() -> None:
 class Yaml12Loader(yaml.SafeLoader):
     """Reads the core schema of YAML 1.2 (section 10.3.2), in which 008 is the number 8."""
 
-    yaml_implicit_resolvers = {}  # type: ignore[misc]
+    yaml_implicit_resolvers = {}
 
 
 for kind, pattern in {
