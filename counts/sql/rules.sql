@@ -1,6 +1,7 @@
 -- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
 -- `owner` is the column that names whose list a row is in, `amount` the expression of its satang.
--- Each list has a function of its own, because PostgreSQL keeps the plans of fixed statements only.
+-- Each list has a function of its own, because PostgreSQL keeps the plans of fixed statements only. It has the
+-- rights of the owner, and nobody else can make a trigger with it: so `counts_protect` knows who writes.
 CREATE OR REPLACE FUNCTION counts_count_list(
     list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id', amount text DEFAULT '0'
 ) RETURNS void
@@ -9,7 +10,8 @@ CREATE OR REPLACE FUNCTION counts_count_list(
 BEGIN
     EXECUTE format($function$
         CREATE OR REPLACE FUNCTION %1$I() RETURNS trigger
-            LANGUAGE plpgsql
+            LANGUAGE plpgsql SECURITY DEFINER
+            SET search_path = public, pg_temp
             AS $$
         BEGIN
             IF TG_OP = 'INSERT' THEN
@@ -27,6 +29,7 @@ BEGIN
             END IF;
             RETURN NULL;
         END $$;
+        REVOKE ALL ON FUNCTION %1$I() FROM PUBLIC;
 
         CREATE OR REPLACE TRIGGER count_inserted AFTER INSERT ON %4$s
             REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
@@ -39,7 +42,8 @@ END $install$;
 
 
 CREATE OR REPLACE FUNCTION counts_roll_up() RETURNS trigger
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = public, pg_temp
     AS $$
 DECLARE
     zeros bigint[];
@@ -69,6 +73,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
+REVOKE ALL ON FUNCTION counts_roll_up() FROM PUBLIC;
+
 CREATE OR REPLACE TRIGGER counts_roll_up AFTER DELETE ON counts_countdelta
     REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
     EXECUTE FUNCTION counts_roll_up();
@@ -78,8 +84,10 @@ CREATE OR REPLACE FUNCTION counts_protect() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    -- Depth 1 is this trigger alone; depth 2 is this trigger within one of the above.
-    IF TG_OP = 'TRUNCATE' OR pg_trigger_depth() < 2 THEN
+    -- The functions above run as the owner of the table. A trigger of somebody else does not, such as one of a
+    -- temporary table. Depth 1 is this trigger alone: a mistake of the owner.
+    IF TG_OP = 'TRUNCATE' OR pg_trigger_depth() < 2
+       OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN
         RAISE EXCEPTION 'only triggers change the counts' USING ERRCODE = 'insufficient_privilege';
     END IF;
     RETURN NULL;

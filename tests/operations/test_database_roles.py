@@ -12,8 +12,11 @@ from config import checks
 from config.deployment import postgresql
 from config.deployment.findings import Level
 from core.postgres.roles import APPLICATION, REPORTS
+from counts import counting
 from operations import database_roles
-from tests.sqlstates import NOT_ALLOWED, sqlstate
+from tests.conftest import Shop
+from tests.factories import TransactionFactory
+from tests.sqlstates import NOT_ALLOWED, sqlstate, within_a_trigger
 
 pytestmark = pytest.mark.django_db
 # Rows are only added. If a table leaves this list, its history can be changed.
@@ -72,6 +75,30 @@ def execute(statement: str) -> None:
 def test_application_can_neither_update_nor_delete_rows_that_are_only_added() -> None:
     assert tables_without("UPDATE") == ADDED_ONLY | {"ledger_pendingentry"}
     assert tables_without("DELETE") == ADDED_ONLY | KEPT
+
+
+def test_application_changes_counts_only_by_the_rows_that_are_counted(shop: Shop) -> None:
+    """Also not by a trigger of a temporary table, or by our functions as its triggers."""
+    with acting_as(APPLICATION):
+        TransactionFactory(merchant=shop.merchant)
+        counting.roll_up()
+        TransactionFactory(merchant=shop.merchant)
+        for attack in (
+            "UPDATE counts_listcount SET count = count + 1",
+            "UPDATE counts_countdelta SET delta = delta + 1",
+            "DELETE FROM counts_listcount",
+            """INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
+               SELECT list, owner_id, kind, starts_at, 1 FROM counts_listcount""",
+        ):
+            assert sqlstate(within_a_trigger(attack)) == NOT_ALLOWED, attack
+        made = (
+            "CREATE TEMPORARY TABLE fake (LIKE transactions_transaction) ON COMMIT DROP; CREATE TRIGGER one "
+        )
+        made += "AFTER INSERT ON fake REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION "
+        assert sqlstate(made + "counts_count_transactions()") == NOT_ALLOWED
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sum(count) FROM counts_listcount WHERE bucket = 'minute'")
+        assert cursor.fetchone() == (1,)
 
 
 def test_application_reads_and_adds_to_every_table_and_truncates_none() -> None:
