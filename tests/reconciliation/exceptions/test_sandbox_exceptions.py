@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from core import clock, ids
-from ledger import accounts
-from ledger import services as ledger
-from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReconciliationException
+from banks.base import ReportedTransaction
+from core import clock
+from reconciliation.matching import services as matching
+from reconciliation.models import BankTransaction, ReconciliationException
+from reconciliation.notifications import intake
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page
 
@@ -24,21 +25,21 @@ def sandbox_money(shop: Shop, bank: SandboxBankClient) -> BankTransaction:
 def live_money(sandbox_money: BankTransaction) -> BankTransaction:
     """Live money that arrived after the sandbox money."""
     now = clock.now() + timedelta(seconds=1)
-    movement = BankTransaction.objects.create(
-        id=ids.new("rcp_", now),
-        bank="scb",
+    reported = ReportedTransaction(
         bank_transaction_id="scb1",
-        kind=BankTransactionKind.CREDIT,
+        kind="credit",
         biller_id="099400016550100",
         reference1="NOBODYKNOWSTHIS00000",
+        reference2="",
+        reference3="",
         amount=150_000,
         paid_at=now,
-        received_at=now,
-        match_result=MatchResult.UNMATCHED,
-        matched_at=now,
+        payer_name="",
+        payer_bank_code="",
+        payer_account="",
     )
-    ledger.hold({movement.id: movement.amount}, source=accounts.bank("scb"), now=now)
-    return movement
+    movement = intake.receive(bank="scb", body=b"{}", notification=reported, now=now)
+    return matching.apply(movement_id=movement.id, now=now)
 
 
 def listed(client: Client, *movements: BankTransaction, **query: str) -> list[BankTransaction]:
