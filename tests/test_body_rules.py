@@ -9,6 +9,8 @@ import time_machine
 
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import qr_request
+from tests.webhooks.builders import make_endpoint
+from tests.withdrawals.builders import withdrawal_request
 
 CODES = "/Thai/v1/qr-codes"
 
@@ -215,16 +217,23 @@ def test_null_for_an_optional_field_means_omitted(shop: Shop, bank: SandboxBankC
     optional = ("client_name", "client_bank_name", "client_bank_account", "reference", "expiry_minutes")
     made = make(shop, **dict.fromkeys((*optional, "metadata"))).json()
     assert made.keys() == make(shop).json().keys()
-    code = shop.qr_code()
-    bank.notify(code)
-    body = {
-        "payment_id": code["payment_id"],
-        "destination": None,
-        "note": None,
-        "reason": None,
-        "amount": None,
-    }
-    assert shop.post("/v1/refunds", body).json()["amount"] == code["amount"]
+    code, other = shop.qr_code(), shop.qr_code()
+    for each_code in (code, other):
+        bank.notify(each_code)
+    refund = {"payment_id": code["payment_id"]} | dict.fromkeys(("destination", "note", "reason", "amount"))
+    assert shop.post("/v1/refunds", refund).json()["amount"] == code["amount"]
+    withdrawal = shop.post("/v1/withdrawals", withdrawal_request(reference=None, metadata=None)).json()
+    assert (withdrawal["reference"], withdrawal["metadata"]) == (None, None)
+    webhook = make_endpoint(shop)
+    change = {"url": None, "events": None, "status": "disabled"}
+    changed = shop.patch(f"/v1/webhooks/{webhook.id}", change).json()
+    assert (changed["url"], changed["events"], changed["status"]) == (webhook.url, webhook.events, "disabled")
+
+
+def test_null_for_a_required_field_is_refused(shop: Shop) -> None:
+    assert_amount_refused(make(shop, amount=None))
+    assert refused(make(shop, currency=None), "invalid_currency", "currency")
+    assert refused(shop.post("/v1/refunds", {"payment_id": None}), "invalid_payment_id", "payment_id")
 
 
 def test_missing_currency_is_refused(shop: Shop) -> None:

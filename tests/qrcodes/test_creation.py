@@ -76,7 +76,6 @@ def test_amount_outside_the_limits_is_refused_with_the_specified_message(shop: S
         ("currency", "thb"),
         ("reference", ""),
         ("reference", "x" * 36),
-        ("reference", None),
         ("reference", 17),
         ("expiry_minutes", 0),
         ("expiry_minutes", 1441),

@@ -105,7 +105,7 @@ def test_free_text_webhook_secret_is_accepted(shop: Shop, secret: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "secret", ["", None, 7, [], "whsec_", "whsec_my-secret", "whsec_c2hvcnQ=", "x" * 15, "x" * 256]
+    "secret", ["", 7, [], "whsec_", "whsec_my-secret", "whsec_c2hvcnQ=", "x" * 15, "x" * 256]
 )
 def test_webhook_with_malformed_secret_is_refused(shop: Shop, secret: Any) -> None:
     answer = register(shop, "https://shop.example/hook", secret=secret)

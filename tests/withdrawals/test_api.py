@@ -98,8 +98,8 @@ INVALID: dict[str, list[Any]] = {
         *("4051234567 ", " 051234567", "405123456\n", "๔051234567", "+405123456", "4051234567\n"),
     ],
     "account_name": [None, "", " ", "\t", "a\nb", "a\x7fb", "x" * 141, 7, ["x"]],
-    "reference": [None, "", "x" * 36, 17, ["x"]],
-    "metadata": [None, [], "x", {str(n): n for n in range(51)}, {"x": "x" * 8_192}],
+    "reference": ["", "x" * 36, 17, ["x"]],
+    "metadata": [[], "x", {str(n): n for n in range(51)}, {"x": "x" * 8_192}],
 }
 
 

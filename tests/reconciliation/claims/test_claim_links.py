@@ -69,7 +69,7 @@ def test_refund_with_an_account_gets_no_link(shop: Shop, bank: SandboxBankClient
     check_error(answer.json(), "claim_link_not_found", id=refund["refund_id"])
 
 
-@pytest.mark.parametrize("hours", [0, 721, "2", None, 1.5])
+@pytest.mark.parametrize("hours", [0, 721, "2", 1.5])
 def test_hours_out_of_range_are_refused(shop: Shop, bank: SandboxBankClient, hours: Any) -> None:
     refund, _reference = waiting_refund(shop, bank)
     answer = shop.post(path_of(refund), {"expires_in_hours": hours})
