@@ -88,9 +88,15 @@ def parse_biller(text: str) -> str:
     return digits.zfill(LENGTHS_WITHOUT_ZERO.get(len(digits), len(digits)))
 
 
-def parse_reference1(text: str, *, is_number: bool) -> str:
+def parse_bank_code(text: str) -> str:
+    """Three digits, or none. A spreadsheet that took them for a number has dropped the zeros in front."""
+    digits = parse_pattern(text, "the payer's bank", "[0-9]{0,3}")
+    return digits and digits.zfill(3)
+
+
+def parse_reference1(text: str, *, is_text: bool) -> str:
     """The text. Of a number nobody knows how many zeros it had in front, so it names no payment."""
-    if is_number or _SHORTENED_NUMBER.fullmatch(text):
+    if not is_text or _SHORTENED_NUMBER.fullmatch(text):
         raise UnreadableMessage("reference 1 is a number, and may have lost digits: format it as text")
     return parse_text(text, "reference 1", 35)
 

@@ -2,36 +2,39 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO, Literal, get_args
 
-from reconciliation.statements import bot_format, table_format, text_files
+from reconciliation.statements import bot_format, table_format, text_files, xlsx_files
 from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile, numbered_lines
 from reconciliation.statements.table_format import Layout, Records
 from reconciliation.statements.text_files import CHUNK_BYTES, SEPARATORS, EncodingEvidence
 
-StatementFormat = Literal["bot", "csv"]
+StatementFormat = Literal["bot", "csv", "xlsx"]
 FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
 # Bits of a Bloom filter for repeated lines: 1 MB for a file of any length.
 FILTER_BITS = 1 << 23
 UNKNOWN = "It is neither a cross-bank bill payment file nor a CSV file with a line of column names."
+NO_TABLE = "No visible sheet of the Excel file has a line with the names of the columns."
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The records of a file with named columns."""
+    """The records of a file with named columns. sheet: its name in an Excel file, else empty."""
 
     records: Records
     layout: Layout
+    sheet: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementFile:
     """A file that can be read several times. size: in bytes. table: None for the format `bot`.
 
-    bank_code: three digits of the bank that wrote it, or empty if the file does not name it.
+    encoding: empty for `xlsx`. bank_code: three digits of the bank that wrote it, or empty if the file does
+    not name it.
     """
 
     stream: BinaryIO
@@ -84,29 +87,53 @@ def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) 
         hasher.update(chunk)
         size += len(chunk)
         evidence.add(chunk)
-    encoding = evidence.encoding
+    digest = hasher.hexdigest()
     stream.seek(0)
     _, first = next(numbered_lines(stream), (0, b""))
     if not first:
         raise InvalidStatementFile("The file is empty.")
+    if first.startswith(xlsx_files.OLD_START):
+        raise InvalidStatementFile(xlsx_files.OLD)
+    if form == "xlsx" or (form is None and first.startswith(xlsx_files.START)):
+        return StatementFile(stream, name, "xlsx", "", digest, size, table=_only_sheet(stream))
     is_bot = form == "bot" or (form is None and bot_format.LINE_START.match(first))
-    file = StatementFile(stream, name, "bot" if is_bot else "csv", encoding, hasher.hexdigest(), size)
+    file = StatementFile(stream, name, "bot" if is_bot else "csv", evidence.encoding, digest, size)
     if is_bot:
         return replace(file, bank_code=bot_format.bank_code_of(first))
-    return replace(file, table=_open_table(stream, encoding))
+    return replace(file, table=_separated(stream, file.encoding))
 
 
-def _open_table(stream: BinaryIO, encoding: str) -> Table:
+def _separated(stream: BinaryIO, encoding: str) -> Table:
     """The separator is the one that separates the names of the columns. Raises InvalidStatementFile."""
-    refusal: InvalidStatementFile | None = None
-    for separator in SEPARATORS:
-        records = partial(text_files.read_records, stream, encoding, separator)
+    readers = [
+        ("", partial(text_files.read_records, stream, encoding, separator)) for separator in SEPARATORS
+    ]
+    return next(_tables(readers, UNKNOWN))
+
+
+def _only_sheet(stream: BinaryIO) -> Table:
+    """Raises InvalidStatementFile, also if several sheets could be the statement."""
+    first, *others = _tables(xlsx_files.read_sheets(stream), NO_TABLE)
+    if others:
+        names = ", ".join(repr(table.sheet) for table in (first, *others))
+        raise InvalidStatementFile(f"Several sheets have the columns of a statement: {names}. Keep one.")
+    return first
+
+
+def _tables(readers: Iterable[tuple[str, Records]], unknown: str) -> Iterator[Table]:
+    """The tables that name our columns, at least one. Raises InvalidStatementFile."""
+    refusal, is_found = InvalidStatementFile(unknown), False
+    for sheet, records in readers:
         try:
-            if layout := table_format.find_layout(records):
-                return Table(records, layout)
+            layout = table_format.find_layout(records)
         except InvalidStatementFile as error:
-            refusal = refusal or error
-    raise refusal or InvalidStatementFile(UNKNOWN)
+            refusal = refusal if refusal.args[0] != unknown else error
+            continue
+        if layout:
+            is_found = True
+            yield Table(records, layout, sheet)
+    if not is_found:
+        raise refusal
 
 
 def decode_line(line: bytes) -> str:

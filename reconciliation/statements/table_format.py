@@ -19,7 +19,6 @@ from reconciliation.statements.lines import (
     InvalidStatementFile,
     ParsedLine,
     Record,
-    parse_pattern,
     parse_text,
 )
 
@@ -164,14 +163,14 @@ def _parse(record: Record, layout: Layout) -> ParsedLine:
         kind=cells.parse_kind(values["type"]),
         biller_id=biller_id,
         reference1=cells.parse_reference1(
-            values["reference1"], is_number=_kind(record, layout, "reference1") == "n"
+            values["reference1"], is_text=_kind(record, layout, "reference1") in ("", "s")
         ),
         reference2=parse_text(values["reference2"], "reference 2", 35),
         reference3=parse_text(values["reference3"], "reference 3", 35),
         amount=cells.parse_amount(values["amount"], has_decimal_commas=layout.has_decimal_commas),
         paid_at=cells.parse_paid_at(values["date"], values["time"]),
         payer_name=parse_text(values["payer_name"], "the payer's name", 140),
-        payer_bank_code=parse_pattern(values["payer_bank_code"], "the payer's bank", "[0-9]{3}|"),
+        payer_bank_code=cells.parse_bank_code(values["payer_bank_code"]),
     )
 
 

@@ -195,6 +195,7 @@ def test_csv_statement_is_read_in_any_encoding(encoding: str) -> None:
         CSV_LINE.replace("credit", "CR"),
         CSV_LINE.replace("REF1", '"=""REF1"""'),
         CSV_LINE.replace("REF1", '="REF1"'),
+        CSV_LINE.replace(",004", ",4"),
     ],
 )
 def test_equivalent_csv_lines_are_parsed_alike(line: str) -> None:
@@ -243,7 +244,7 @@ def test_csv_columns_may_be_in_any_order() -> None:
         ("REF1", "1.23457E+14", "reference 1 is a number, and may have lost digits: format it as text"),
         ("REF1", '"RE', BREAK),
         (",REF3,1500.50,credit,สมชาย ใจดี,004", "", "it has only 5 cells"),
-        ("004", "4", "the payer's bank cannot be '4'"),
+        ("004", "0004", "the payer's bank cannot be '0004'"),
         ("สมชาย", "x" * 5_000, f"it is longer than {MAX_LINE_BYTES} bytes"),
     ],
 )
@@ -263,6 +264,11 @@ def test_formula_in_a_csv_cell_is_plain_text() -> None:
         (b"", "The file is empty."),
         (b"\r\n \n\x1a", "The file is empty."),
         (b"%PDF-1.7", "It is neither"),
+        (b"PK\x03\x04", r"It is not an Excel file \(.xlsx\), or it is broken."),
+        (
+            bytes.fromhex("d0cf11e0a1b11ae1"),
+            r"It is an Excel file of the old kind \(.xls\), or has a password.",
+        ),
         ("date,time".encode("utf-16"), "Columns are missing: biller_id, reference1, amount, type."),
         (b"\x00" * 10_000, "It is neither"),
         (HEADER.replace(",", "|").encode(), "It is neither"),

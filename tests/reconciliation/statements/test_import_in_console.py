@@ -115,7 +115,7 @@ def test_unreadable_line_shows_the_error_without_the_content(shop: Shop, malee: 
 
 
 def test_upload_in_unknown_format_is_refused_with_a_reason(shop: Shop, malee: Client) -> None:
-    shown = upload(malee, b"PK\x03\x04 a spreadsheet")
+    shown = upload(malee, b"%PDF-1.7")
     assert "neither a cross-bank bill payment file nor a CSV file" in shown.content.decode()
     assert not Statement.objects.exists()
 
