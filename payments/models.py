@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils.functional import cached_property
 
-from core import ids, triggers, vault
+from core import ids, thaibanks, triggers, vault
 from core.columns import PublicId, PublicIdKey, RawJson
 from core.state_machines import StateMachine
 from merchants.models import Merchant
@@ -235,6 +235,12 @@ class Payment(StateMachine):
     def client_bank_account(self) -> str | None:
         sealed = self.client_bank_account_sealed
         return None if sealed is None else vault.open_sealed(sealed, context=self.id)
+
+    @property
+    def payer_bank_name(self) -> str | None:
+        """The name of the payer's bank, or the code of a bank that we do not know."""
+        bank = thaibanks.find(self.payer_bank_code) if self.payer_bank_code else None
+        return bank.name if bank else self.payer_bank_code
 
     @property
     def payer_account(self) -> str | None:

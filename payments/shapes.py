@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Prefetch, Sum, prefetch_related_objects
 
-from core import money, thaibanks, vault
+from core import money, vault
 from core.clock import iso, iso_or_none
 from merchants.models import Mode
 from payments.models import HELD_STATUSES, Payment, PaymentException, PaymentStatus
@@ -130,11 +130,10 @@ def _payer(payment: Payment) -> dict[str, str | None] | None:
     code, account = payment.payer_bank_code, payment.payer_account
     if payment.payer_name is None and code is None and account is None:
         return None
-    bank = thaibanks.find(code) if code else None
     return {
         "name": payment.payer_name,
         "bank_code": code,
-        "bank_name": bank.name if bank else code,
+        "bank_name": payment.payer_bank_name,
         "bank_account": vault.masked(account),
     }
 

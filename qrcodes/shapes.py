@@ -32,7 +32,7 @@ def _optional(payment: Payment) -> dict[str, Any]:
     return {
         "reference": payment.reference,
         "client_name": payment.client_name or payment.payer_name,
-        "client_bank_name": payment.client_bank_name or payment.payer_bank_code,
+        "client_bank_name": payment.client_bank_name or payment.payer_bank_name,
         "client_bank_account": payment.client_bank_account or vault.masked(payment.payer_account),
         "metadata": payment.metadata,
     }

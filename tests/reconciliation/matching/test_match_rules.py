@@ -42,6 +42,8 @@ def test_credit_with_matching_amount_makes_payment_succeed(shop: Shop, bank: San
     assert Event.objects.filter(type="payment.succeeded").count() == 1
     shown = shop.get(f"/v1/qr-codes/{code['qr_code_id']}").json()
     assert shown["client_bank_account"] == "xxxxxx7890"
+    assert shown["client_bank_name"] == shop.payment(code["payment_id"])["payer"]["bank_name"]
+    assert shown["client_bank_name"] == "Siam Commercial Bank"
 
 
 def test_repeated_notification_changes_nothing(shop: Shop, bank: SandboxBankClient) -> None:
