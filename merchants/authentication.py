@@ -16,6 +16,7 @@ from merchants.errors import AddressNotAllowed, AuthenticationFailed
 from merchants.models import MAX_SEEN_NETWORKS, ApiKey, Merchant
 from merchants.refused_keys import refused_keys
 
+OTHER_SCHEME = "Authorization must be the word Bearer, a space and the secret key"
 RECORD_USE_EVERY = timedelta(minutes=1)  # a write for each request would double its cost
 # Writes nothing if another request recorded the same network first.
 RECORD_NETWORK = """
@@ -63,6 +64,8 @@ class BearerKeyAuthentication(BaseAuthentication):
             merchant, key, found = find_key(digest, clock.now(), other, arguments)
         except AuthenticationFailed:
             refused_keys.count(network, digest)
+            if scheme and scheme.lower() != "bearer":
+                raise AuthenticationFailed(detail=OTHER_SCHEME) from None
             raise
         except AddressNotAllowed:
             refused_keys.count(network, None)  # the key is valid in another network

@@ -220,11 +220,23 @@ def bad_keys(shop: Shop) -> dict[str, str | None]:
         "unknown": f"Bearer {secret_keys.generate('test')}",
         "of live mode": f"Bearer {secret_keys.generate('live')}",
         "wrong checksum": f"Bearer {shop.secret_key[:-1]}{other_end}",
-        "other scheme": f"Basic {shop.secret_key}",
         "twice": f"Bearer {shop.secret_key} {shop.secret_key}",
         "revoked": f"Bearer {revoked_secret}",
         "expired": f"Bearer {expired_secret}",
     }
+
+
+def test_authorization_without_bearer_gets_a_hint_that_tells_nothing_about_the_key(shop: Shop) -> None:
+    hint = "Authorization must be the word Bearer, a space and the secret key"
+    for secret in (shop.secret_key, secret_keys.generate("test"), "sesame"):
+        for header in (secret, f"Basic {secret}", f"Token {secret}", f"Bearer:{secret}"):
+            answer = shop.http.get("/v1/payments", headers={"Authorization": header})
+            assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
+            assert answer.json()["error"].pop("detail") == hint
+            assert secret not in answer.content.decode()
+    for header in ("", "Bearer", "bearer ", f"Bearer {secret_keys.generate('test')}"):
+        answer = shop.http.get("/v1/payments", headers={"Authorization": header})
+        assert answer.content == REFUSED
 
 
 @pytest.mark.slow
