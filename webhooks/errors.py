@@ -36,7 +36,7 @@ class DeliveryNotRedeliverable(StateError):
 class InvalidUrl(Invalid):
     """Blocked and unreachable URLs get the same message, or the check would work as a port scanner.
 
-    Only test merchants get the reason as `detail`.
+    Only test merchants read in `detail` what a look-up or a connection tells.
     """
 
     status = 422

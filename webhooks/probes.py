@@ -38,8 +38,11 @@ REJECTIONS = {
     url_check.RejectionReason.MALFORMED: "the URL is malformed or has a fragment",
     url_check.RejectionReason.SCHEME: "the scheme is not https",
     url_check.RejectionReason.CREDENTIALS: "the URL has credentials",
+    url_check.RejectionReason.AT_SIGN: "the query has an @ and follows the host: write a / before the ?",
+    url_check.RejectionReason.HOST_CHARACTER: "the host name has another character than letters, digits, "
+    "hyphens and dots",
     url_check.RejectionReason.HOST: "the host is not a public name or address",
-    url_check.RejectionReason.PORT: "the port is not allowed",
+    url_check.RejectionReason.PORT: "the port is not one of those that are allowed: {ports}",
     url_check.RejectionReason.ADDRESS: "the address is not public",
     url_check.RejectionReason.DNS: "the host name has no address in DNS",
 }
@@ -70,8 +73,9 @@ def _probe_in_free_slot(endpoint: Endpoint, now: datetime) -> int | None:
 
 
 def _probe(endpoint: Endpoint, now: datetime) -> int | None:
+    target, policy = _parse(endpoint)
     if settings.WEBHOOK_PROBE == "off":
-        _check_url(endpoint)
+        _check_addresses(endpoint, target, policy)
         return None
     ping = events.build_ping(endpoint, now)
     work = sending.send(
@@ -84,35 +88,43 @@ def _probe(endpoint: Endpoint, now: datetime) -> int | None:
     )
     result = event_loop.run(work)
     if result.status is None or (settings.WEBHOOK_PROBE == "2xx" and result.error):
+        if result.error == BLOCKED:
+            blocked = target.needs_allowed_network(policy) or url_check.RejectionReason.ADDRESS
+            raise _rejected(endpoint, blocked)
         answered = f"the endpoint answered {result.status}"
-        raise _invalid_url(endpoint, answered if result.status else _reason(endpoint, result.error))
+        raise _unreachable(endpoint, answered if result.status else REASONS[result.error])
     return result.status
 
 
-def _reason(endpoint: Endpoint, error: str) -> str:
-    """The reason of an error of the client. Blocked URLs have one of their own."""
-    if error != BLOCKED:
-        return REASONS[error]
-    try:
-        url_check.parse_target(endpoint.url, url_policy(endpoint.merchant.mode))
-    except url_check.UrlRejected as rejection:
-        return REJECTIONS[rejection.reason]
-    return REJECTIONS[url_check.RejectionReason.ADDRESS]
-
-
-def _invalid_url(endpoint: Endpoint, reason: str) -> InvalidUrl:
-    return InvalidUrl(param="url", detail=reason if endpoint.merchant.mode == Mode.TEST else None)
-
-
-def _check_url(endpoint: Endpoint) -> None:
-    """Check the URL without a probe. A name without an address passes, because each delivery checks again."""
+def _parse(endpoint: Endpoint) -> tuple[url_check.Target, url_check.UrlPolicy]:
+    """Check what the URL alone tells."""
     policy = url_policy(endpoint.merchant.mode)
     try:
-        target = url_check.parse_target(endpoint.url, policy)
+        return url_check.parse_target(endpoint.url, policy), policy
+    except url_check.UrlRejected as rejection:
+        raise _rejected(endpoint, rejection.reason) from None
+
+
+def _check_addresses(endpoint: Endpoint, target: url_check.Target, policy: url_check.UrlPolicy) -> None:
+    """Check without a probe. A name without an address passes, because each delivery checks again."""
+    try:
         url_check.resolve(target, policy, merchant_id=endpoint.merchant_id)
     except url_check.UrlRejected as rejection:
         if rejection.reason is not url_check.RejectionReason.DNS:
-            raise _invalid_url(endpoint, REJECTIONS[rejection.reason]) from None
+            raise _rejected(endpoint, rejection.reason) from None
+
+
+def _rejected(endpoint: Endpoint, reason: url_check.RejectionReason) -> InvalidUrl:
+    ports = sorted(url_policy(endpoint.merchant.mode).ports)
+    detail = REJECTIONS[reason].format(ports=", ".join(map(str, ports)))
+    if reason in url_check.NETWORK_REASONS:
+        return _unreachable(endpoint, detail)
+    return InvalidUrl(param="url", detail=detail)
+
+
+def _unreachable(endpoint: Endpoint, detail: str) -> InvalidUrl:
+    """The error for what a look-up or a connection tells. Only a test merchant reads it."""
+    return InvalidUrl(param="url", detail=detail if endpoint.merchant.mode == Mode.TEST else None)
 
 
 def _check_rate(merchant_id: str) -> None:

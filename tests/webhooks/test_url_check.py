@@ -57,6 +57,9 @@ def test_unusual_urls_are_normalized_to_ascii(case: dict[str, Any]) -> None:
         ("", RejectionReason.SCHEME),
         ("http://hooks.example.test/", RejectionReason.SCHEME),
         ("https://@hooks.example.test/", RejectionReason.CREDENTIALS),
+        ("https://u:p@hooks.example.test?a=b", RejectionReason.CREDENTIALS),
+        ("https://hooks.example.test?mail=a@b.test", RejectionReason.AT_SIGN),
+        ("https://my_hooks.example.test/", RejectionReason.HOST_CHARACTER),
         ("https://hooks.example.test/#", RejectionReason.MALFORMED),
         ("https://hooks.example.test/\u200b", RejectionReason.MALFORMED),
         ("https://hooks.example.test/\ud800", RejectionReason.MALFORMED),
@@ -111,6 +114,11 @@ def test_url_longer_than_2048_characters_after_encoding_is_refused() -> None:
 
 def test_host_name_with_an_internal_address_is_refused() -> None:
     assert refusal("https://hooks.example.test/", STRICT, PUBLIC, "10.0.0.1") is RejectionReason.ADDRESS
+
+
+def test_public_address_outside_of_the_allowed_networks_is_refused_for_its_port_or_scheme() -> None:
+    assert refusal("https://hooks.example.test:8080/", LOOPBACK, PUBLIC) is RejectionReason.PORT
+    assert refusal("http://hooks.example.test/", LOOPBACK, PUBLIC) is RejectionReason.SCHEME
 
 
 def test_resolved_addresses_are_unique_and_ordered() -> None:

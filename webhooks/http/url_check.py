@@ -24,20 +24,27 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 # Names that have a meaning only inside a network (RFC 6761, 6762 and common practice).
 INTERNAL_DOMAINS = frozenset({"localhost", "localdomain", "local", "internal"})
 HOST_NAME = re.compile(r"(?:(?!-)[a-z0-9-]{1,63}(?<!-)\.)*(?!-)[a-z0-9-]{1,63}(?<!-)")
+OTHER_CHARACTER = re.compile(r"[^a-z0-9.%:\[\]-]")
 # Resolvers read a name as an address if its last label is a number, such as 0x7f.1 or 2130706433.
 NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class RejectionReason(StrEnum):
-    """Why a URL was rejected. Only test merchants read it, because it would help a port scanner."""
+    """Why a URL was rejected."""
 
     MALFORMED = "malformed"
     SCHEME = "scheme"
     CREDENTIALS = "credentials"
+    AT_SIGN = "at_sign"
+    HOST_CHARACTER = "host_character"
     HOST = "host"
     PORT = "port"
     ADDRESS = "address"
     DNS = "dns"
+
+
+NETWORK_REASONS = frozenset({RejectionReason.ADDRESS, RejectionReason.DNS})
+"""What the URL alone does not tell. Only test merchants read it, because it would help a port scanner."""
 
 
 class UrlRejected(ValueError):
@@ -86,9 +93,13 @@ class Target:
     def origin(self) -> tuple[str, str, int]:
         return self.scheme, self.host, self.port
 
-    def needs_allowed_network(self, policy: UrlPolicy) -> bool:
-        """Whether only addresses in the allowed networks may be reached."""
-        return self.scheme == "http" or self.port not in policy.ports or self._is_internal_name
+    def needs_allowed_network(self, policy: UrlPolicy) -> RejectionReason | None:
+        """Why only addresses in the allowed networks may be reached, or None if public ones may be, too."""
+        if self.scheme == "http":
+            return RejectionReason.SCHEME
+        if self.port not in policy.ports:
+            return RejectionReason.PORT
+        return RejectionReason.HOST if self._is_internal_name else None
 
     @property
     def _is_internal_name(self) -> bool:
@@ -106,8 +117,10 @@ def parse_target(url: str, policy: UrlPolicy) -> Target:
         port=parts.port if parts.port is not None else DEFAULT_PORTS[parts.scheme or ""],
         path_and_query=parts.request_uri,
     )
-    if target.port == 0 or (target.needs_allowed_network(policy) and not policy.allowed_networks):
-        raise UrlRejected(RejectionReason.PORT if target.port not in policy.ports else RejectionReason.HOST)
+    if target.port == 0:
+        raise UrlRejected(RejectionReason.PORT)
+    if (reason := target.needs_allowed_network(policy)) and not policy.allowed_networks:
+        raise UrlRejected(reason)
     if target.address is not None:
         _check_addresses([target.address], target, policy)
     if len(target.url) > MAX_URL_LENGTH:
@@ -153,7 +166,7 @@ def resolve(
 
 def _check_addresses(addresses: list[Address], target: Target, policy: UrlPolicy) -> None:
     if not all(is_allowed(address, target, policy) for address in addresses):
-        raise UrlRejected(RejectionReason.ADDRESS)
+        raise UrlRejected(target.needs_allowed_network(policy) or RejectionReason.ADDRESS)
 
 
 def _parse(url: str) -> Url:
@@ -164,8 +177,10 @@ def _parse(url: str) -> Url:
     except ValueError:
         raise UrlRejected(RejectionReason.MALFORMED) from None
     # Any @, because parsers disagree about the host of https://a.example?@b.example/.
-    if "@" in url.partition("//")[2].partition("/")[0]:
-        raise UrlRejected(RejectionReason.CREDENTIALS)
+    before_path = url.partition("//")[2].partition("/")[0]
+    if "@" in before_path:
+        is_in_query = "?" in before_path.partition("@")[0]
+        raise UrlRejected(RejectionReason.AT_SIGN if is_in_query else RejectionReason.CREDENTIALS)
     if parts.fragment is not None:
         raise UrlRejected(RejectionReason.MALFORMED)
     return parts
@@ -187,6 +202,8 @@ def _host(host: str) -> str:
     if literal is not None and "%" not in host:
         return str(literal)
     name = host.removesuffix(".")
+    if OTHER_CHARACTER.search(name):
+        raise UrlRejected(RejectionReason.HOST_CHARACTER)
     is_name = len(name) <= MAX_HOST_LENGTH and HOST_NAME.fullmatch(name)
     if not is_name or NUMERIC_LABEL.fullmatch(name.rpartition(".")[2]):
         raise UrlRejected(RejectionReason.HOST)
