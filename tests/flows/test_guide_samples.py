@@ -3,9 +3,11 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 import requests
@@ -16,6 +18,7 @@ from config.devstack import ports
 from core.clock import BANGKOK
 from core.errors import CATALOGUE
 from sandbox import cards, orders, scenarios
+from tests import judges
 from tests.clients import typescript_package
 from tests.flows import guide_reader
 from tests.flows.conftest import SECRET, ShopClient, pay_from_an_unknown_account
@@ -26,14 +29,21 @@ from tests.webhook_receiver import Receiver
 
 README = ROOT / "README.md"
 FILES = {name: page.file for name, page in PAGES.items()} | {"the README": README}
-NEEDED = {"start/php": "php", "start/go": "go"}
-OWN_RECEIVER = {"recipes/web-shop", "the README"}
+NEEDED = {"start/php": "php", "start/go": "go", "start/typescript": str(judges.TYPESCRIPT)}
 # Samples that are not run: output whose values differ each time, and the first lines of a message.
 SHOWN = {"json", "text", "http", guide_reader.OUTPUT}
 # Parts of programs and a table, which tests/flows/test_guide.py runs.
 TUTORIAL = {("webhooks-tutorial", language) for language in ("python", "js", "php", "go", "sql")}
 # The message to LINE is looked at in a test of its own.
 NOT_HERE = {"recipes/line-message"}
+# Pages on which a reader takes payments, and what must become of those. Nobody opens the link sent to LINE.
+TAKE_A_PAYMENT = {
+    "the README": {"succeeded"},
+    **{name: {"succeeded"} for name in PAGES if name.startswith(("start/", "recipes/"))},
+    "integration": {"succeeded"},
+    "webhooks-tutorial": {"succeeded"},
+    "recipes/line-message": {"pending"},
+}
 RUN = [
     name
     for name, file in FILES.items()
@@ -44,35 +54,63 @@ RUN = [
 
 @pytest.fixture
 def shop(stack: Stack) -> ShopClient:
-    """A new merchant for each page, so that pages may use the same idempotency keys."""
+    """A new merchant, so that the lists of a page have what the page made."""
     made = json.loads(stack.manage("create_merchant", "--name", "Reader", "--mode", "test", "--json"))
     return ShopClient(stack.base_url, made["secret_key"], made["merchant_id"])
 
 
 @pytest.fixture
-def reader(
-    request: pytest.FixtureRequest, stack: Stack, shop: ShopClient, endpoint: Receiver, tmp_path: Path
-) -> Iterator[Reader]:
-    name: str = request.param
-    prepared = PREPARATIONS[name](stack, shop, endpoint, tmp_path) if name in PREPARATIONS else {}
-    port = ports.pick() if name in OWN_RECEIVER else endpoint.port
-    values = {
-        "http://127.0.0.1:8000": stack.base_url,
-        "tq_test_...": shop.secret_key,
-        "9000": str(port),
-        "/tmp/": f"{tmp_path}/",
-        "mch_...": shop.merchant_id,
-    } | prepared
-    yield Reader(tmp_path, stack.environ, values)
+def reader_of(stack: Stack, shop: ShopClient, endpoint: Receiver, tmp_path: Path) -> Callable[[str], Reader]:
+    """A reader of a page, in a folder of its own."""
+
+    def prepared_for(name: str) -> Reader:
+        folder = Path(mkdtemp(dir=tmp_path))
+        prepared = PREPARATIONS[name](stack, shop, endpoint, folder) if name in PREPARATIONS else {}
+        # The README and the web shop start receivers.
+        port = ports.pick() if name == "the README" else endpoint.port
+        values = {
+            "http://127.0.0.1:8000": stack.base_url,
+            "tq_test_...": shop.secret_key,
+            "9000": str(port),
+            "9001": str(ports.pick()),
+            "/tmp/": f"{folder}/",
+            "mch_...": shop.merchant_id,
+        } | prepared
+        return Reader(folder, stack.environ, values)
+
+    return prepared_for
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("reader", "name"), [(name, name) for name in RUN], indirect=["reader"], ids=RUN)
-def test_commands_of_a_page_run_and_print_what_it_says(reader: Reader, name: str) -> None:
-    program = NEEDED.get(name)
-    if program and not shutil.which(program):
-        pytest.skip(f"{program} is not installed")
-    reader.follow(FILES[name])
+@pytest.mark.parametrize("name", RUN)
+def test_commands_of_a_page_run_and_print_what_it_says(name: str, reader_of: Callable[[str], Reader]) -> None:
+    if not is_runnable(name):
+        pytest.skip(f"{NEEDED[name]} is not installed")
+    reader_of(name).follow(FILES[name])
+
+
+def is_runnable(name: str) -> bool:
+    return name not in NEEDED or shutil.which(NEEDED[name]) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [1, -1], ids=["from the first", "from the last"])
+def test_pages_read_one_after_the_other_each_take_a_new_payment(
+    step: int, reader_of: Callable[[str], Reader], shop: ShopClient
+) -> None:
+    """No page gets the code of another, or of its own first reading, and pays it again."""
+    pages = [name for name in TAKE_A_PAYMENT if is_runnable(name)][::step]
+    known: dict[str, Any] = {}
+    for name in [*pages, *pages[:3]]:
+        reader_of(name).follow(FILES[name])
+        now = {each["payment_id"]: each for each in shop.get("/v1/payments?limit=100")["payments"]}
+        assert {each["status"] for key, each in now.items() if key not in known} >= TAKE_A_PAYMENT[name]
+        assert [each["reference"] for each in now.values() if has_open_exception(each)] == [], name
+        known = now
+
+
+def has_open_exception(payment: dict[str, Any]) -> bool:
+    return any(each["status"] == "open" for each in payment["exceptions"])
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -247,11 +285,11 @@ PREPARATIONS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reader", ["recipes/line-message"], indirect=True)
 def test_line_message_has_the_amount_and_a_link_to_the_payment_page(
-    reader: Reader, shop: ShopClient, endpoint: Receiver
+    reader_of: Callable[[str], Reader], shop: ShopClient, endpoint: Receiver
 ) -> None:
-    reader.follow(FILES["recipes/line-message"])
+    name = "recipes/line-message"
+    reader_of(name).follow(FILES[name])
     (sent,) = endpoint.to("/v2/bot/message/push")
     (payment,) = shop.get("/v1/payments")["payments"]
     (bubble,) = (message["contents"] for message in sent.json["messages"])

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from core import ids
 from tests.flows.conftest import ShopClient
 from tests.flows.examples import signed
 from tests.stack import ROOT, wait_until
@@ -27,10 +26,8 @@ def test_snippets_of_the_readme_run(
     monkeypatch.setenv("THAIQR_BASE_URL", shop_client.base_url)
     names: dict[str, Any] = {}
     printed = io.StringIO()
-    # Only a real endpoint can be registered, and other tests of this instance have such orders.
-    snippets = [
-        each.replace(URL, endpoint.url()).replace("order-17", ids.random_text(12)) for each in SNIPPETS
-    ]
+    # Only a real endpoint can be registered.
+    snippets = [each.replace(URL, endpoint.url()) for each in SNIPPETS]
     try:
         with redirect_stdout(printed):
             for snippet in snippets:

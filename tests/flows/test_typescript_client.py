@@ -117,7 +117,7 @@ def test_snippets_of_the_readme_run(project: Path, stack: Stack, endpoint: Recei
         assert "invalid_amount is out of range: 100 to 200000000 satang; received 99" in printed
         assert "answers 204 204 400" in printed
         assert "refund completed" in printed
-        assert printed.count("ship order-18") == 1
+        assert printed.count("ship order-") == 1
     finally:
         webhook_id = re.search(r"webhook (wh_\w+)", printed)
         assert webhook_id
