@@ -1,5 +1,6 @@
 """The page *Audit*: what staff did, searchable."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -54,13 +55,23 @@ class AuditRecordAdmin(ReadOnlyAdmin):
         "request_id", "chain_link",
     ]  # fmt: skip
 
+    def prepare_rows(self, shown: Sequence[Any]) -> None:
+        """With the name of each object."""
+        super().prepare_rows(shown)
+        names = presentation.names(shown)
+        for record in shown:
+            key = record.object_type, record.object_id
+            record.object_name = names.get(key) or short_id(record.object_id)
+
     @admin.display(description=_("who"))
     def who(self, record: AuditRecord) -> str:
         return presentation.who(record)
 
     @admin.display(description=_("object"))
-    def object(self, record: AuditRecord) -> str:
-        text = f"{presentation.type_label(record.object_type)} {short_id(record.object_id)}"
+    def object(self, record: Any) -> str:
+        if not hasattr(record, "object_name"):  # the page of one record
+            self.prepare_rows([record])
+        text = f"{presentation.type_label(record.object_type)} {record.object_name}"
         page = presentation.page_of(record)
         return format_html('<a href="{}">{}</a>', page, text) if page else text
 

@@ -1,6 +1,7 @@
 """Audit records as staff read them: labels, amounts in baht, times in Bangkok."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,7 @@ MAX_VALUE_LENGTH = 200
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AMOUNT = re.compile(r"(^|_)(amount|balance|satang)(_|$)")
 NOTHING = "-"
+NAME_COLUMNS = {"auth.user": "username", "auth.group": "name"}
 # As text and not as a parameter, because PostgreSQL uses the partial index only if it knows the value.
 IS_NO_VIEW = Func(F("act"), template=f"%(expressions)s <> '{Act.VIEWED.value}'", output_field=BooleanField())
 
@@ -63,6 +65,22 @@ def type_label(object_type: str) -> str:
         return str(capfirst(apps.get_model(object_type)._meta.verbose_name))
     except (LookupError, ValueError):
         return object_type
+
+
+def names(records: Iterable[AuditRecord]) -> dict[tuple[str, str], str]:
+    """The names of people and roles, by type and id. Their ids are numbers, which staff do not know."""
+    found: dict[tuple[str, str], str] = {}
+    for object_type, column in NAME_COLUMNS.items():
+        of_type = [record for record in records if record.object_type == object_type]
+        found |= {
+            (object_type, record.object_id): str(values[column])
+            for record in of_type
+            if column in (values := record.before | record.after)
+        }
+        keys = {each.object_id for each in of_type if each.object_id.isdecimal()}
+        known = apps.get_model(object_type)._default_manager.filter(pk__in=keys)
+        found |= {(object_type, str(key)): name for key, name in known.values_list("pk", column)}
+    return found
 
 
 def page_of(record: AuditRecord) -> str | None:

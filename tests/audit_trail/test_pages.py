@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.utils import quote
+from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -87,6 +88,22 @@ def test_audit_page_shows_labels_and_links(payment: Payment, admin_client: Clien
     assert f'<a href="/admin/payments/payment/{quote(payment.id)}/change/">Payment pay_…' in text
     for shown in ("somsri", "Changed", "Status: pending → expired", "The customer called."):
         assert shown in text
+
+
+def test_audit_page_names_people_and_roles(admin_client: Client) -> None:
+    clerk, role = User.objects.create_user("somsri"), Group.objects.create(name="Cashiers")
+    gone = Group.objects.create(name="Night shift")
+    with transaction.atomic():
+        recording.write(Act.DELETED, gone, before={"name": "Night shift"})
+        gone.delete()
+    records = [act(clerk, actor="staff:anong"), act(role, actor="staff:anong")]
+    text = admin_client.get(LIST).content.decode()
+    for name in ("User somsri", "Group Night shift", "Group Cashiers"):
+        assert name in text
+    assert "User somsri" in admin_client.get(f"{LIST}{records[0].pk}/change/").content.decode()
+    with transaction.atomic():
+        recording._insert(Act.EXPORTED, "auth.user", "", "")
+    assert admin_client.get(LIST).status_code == 200
 
 
 def test_page_of_a_record_shows_its_link_in_the_chain(payment: Payment, admin_client: Client) -> None:
