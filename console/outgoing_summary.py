@@ -4,7 +4,9 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from approvals import payout_accounts
 from approvals.models import ApprovalKind
+from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from console import summaries
 from console.summaries import Summary
 from core import money
@@ -13,7 +15,8 @@ from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import ReconciliationException
 from reconciliation.transfer_acts import is_overdue
 from refunds.models import REJECTED_BY_STAFF, Refund, RefundStatus
-from transfers import history
+from transfers import circuit_breakers, history, safe_mode
+from transfers.circuit_breakers import Counterparty
 from transfers.models import Transfer, TransferContradiction, TransferEventType, TransferState
 from withdrawals.models import RETURNED_BY_BANK, Withdrawal, WithdrawalStatus
 
@@ -104,7 +107,7 @@ def _of_withdrawal_status(withdrawal: Withdrawal, now: datetime) -> Summary:
     values = {"amount": money.display(withdrawal.amount), "code": withdrawal.failure_code or "-"}
     match WithdrawalStatus(withdrawal.status):
         case WithdrawalStatus.PENDING:
-            return _of_debt(withdrawal) or _of_order(withdrawal.id, now)
+            return _of_pause() or _of_debt(withdrawal) or _of_order(withdrawal.id, now)
         case WithdrawalStatus.PROCESSING:
             return _of_order(withdrawal.id, now)
         case WithdrawalStatus.SUCCEEDED:
@@ -133,28 +136,60 @@ def _of_debt(withdrawal: Withdrawal) -> Summary | None:
     if not debt:
         return None
     text = _("It waits because the merchant owes %(debt)s. It is sent when this is paid.")
-    url = summaries.page("merchants_merchant", withdrawal.merchant_id)
-    return Summary(text % {"debt": money.display(debt)}, "wait", url, _("See the merchant"))
+    return _at_merchant(text % {"debt": money.display(debt)}, withdrawal.merchant_id)
 
 
 def _of_order(order_id: str, now: datetime) -> Summary:
     """How the order to the bank stands."""
     order = Transfer.objects.filter(pk=order_id).first()
-    if order is None:
-        return Summary(_("It is sent to the bank in a moment."), "wait")
+    if order is None or order.state != TransferState.SUBMITTED:
+        return _of_pause() or (order and _of_unsent(order, now)) or _soon_sent()
     if is_overdue(order, now):
         return _of_overdue(order, now)
-    values = {"at": summaries.soon(order.due_at, now)}
-    if order.state == TransferState.SUBMITTED:
-        text = _("The bank has the order. It is asked at %(at)s whether the money arrived.")
-        if order.due_at <= now:
-            text = _("The bank has the order. It is asked in a moment whether the money arrived.")
-        return Summary(text % values, "wait")
-    if history.last_event_type(order.id) == TransferEventType.NOT_SENT:
+    text = _("The bank has the order. It is asked at %(at)s whether the money arrived.")
+    if order.due_at <= now:
+        text = _("The bank has the order. It is asked in a moment whether the money arrived.")
+    return Summary(text % {"at": summaries.soon(order.due_at, now)}, "wait")
+
+
+def _of_pause() -> Summary | None:
+    """All outgoing money is paused."""
+    period = safe_mode.current()
+    if period is None:
+        return None
+    text = _("It waits because no money is sent now: %(cause)s.") % {"cause": period.get_cause_display()}
+    url = summaries.page("transfers_safemode", str(period.pk))
+    return Summary(text, "wait", url, _("What to do"), "transfers.view_safemode")
+
+
+def _of_unsent(order: Transfer, now: datetime) -> Summary | None:
+    """What keeps the order from being sent."""
+    last = history.last_event_type(order.id)
+    if last == TransferEventType.HELD and not _is_account_allowed(order, now):
+        text = _("It waits because its account is not on the merchant's list of payout accounts.")
+        return _at_merchant(text, order.merchant_id)
+    next_call_at = circuit_breakers.open_until(Counterparty.of(order.route, order.merchant_id), now)
+    if next_call_at is None and last != TransferEventType.NOT_SENT:
+        return None
+    text, sent_at = _("The bank does not answer. The order is sent at %(at)s."), next_call_at or order.due_at
+    if last == TransferEventType.NOT_SENT:
         text = _("The bank cannot be reached. The order is sent again at %(at)s.")
-        if order.due_at <= now:
-            text = _("The bank cannot be reached. The order is sent again in a moment.")
-        return Summary(text % values, "wait", summaries.page("transfers_transfer", order.id), _see_order())
+    if sent_at <= now:
+        text = _("The bank cannot be reached. The order is sent again in a moment.")
+    values = {"at": summaries.soon(max(sent_at, order.due_at), now)}
+    return Summary(text % values, "wait", summaries.page("transfers_transfer", order.id), _see_order())
+
+
+def _is_account_allowed(order: Transfer, now: datetime) -> bool:
+    """Whether the list of the merchant has the account. It is judged once more when the order is sent."""
+    try:
+        payout_accounts.check(order.merchant_id, order.bank_code, order.account, now=now)
+    except (PayoutAccountNotAllowed, PayoutAccountTooNew):
+        return False
+    return True
+
+
+def _soon_sent() -> Summary:
     return Summary(_("It is sent to the bank in a moment."), "wait")
 
 
@@ -163,6 +198,11 @@ def _of_overdue(order: Transfer, now: datetime) -> Summary:
     text = _("For %(duration)s the bank has not said whether it arrived. Ask the bank, then mark the order.")
     url = summaries.page("transfers_transfer", order.id)
     return Summary(text % {"duration": waited}, "bad", url, _see_order())
+
+
+def _at_merchant(text: str, merchant_id: str) -> Summary:
+    url = summaries.page("merchants_merchant", merchant_id)
+    return Summary(text, "wait", url, _("See the merchant"), "merchants.view_merchant")
 
 
 def _see_order() -> str:

@@ -43,6 +43,12 @@ def search(page: Page, text: str) -> None:
     page.keyboard.press("Enter")
 
 
+def run_act(page: Page, name: str) -> None:
+    page.get_by_label("Reason", exact=True).fill("A test of the banner")
+    page.get_by_role("button", name=name).click()
+    expect(page.locator(".messagelist")).to_contain_text("done")
+
+
 def serious_faults(page: Page) -> list[str]:
     """Serious and critical faults that axe finds on this page."""
     # The console's policy forbids scripts that are added to a page, so axe runs in the context of the test.
@@ -124,6 +130,28 @@ def test_page_of_an_exception_fits_a_phone(page: Page, shop_client: ShopClient) 
     page.locator("#content a[href*='/reconciliationexception/']").first.click()
     expect(page.get_by_role("link", name="Return the excess")).to_be_visible()
     assert page.evaluate(WIDE) == 0
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_banner_of_paused_money_is_above_the_content(page: Page, paid: dict[str, Any], size: Any) -> None:
+    page.set_viewport_size(size)
+    page.goto("/admin/transfers/safemode/do/pause/")
+    run_act(page, "Pause all outgoing money")
+    try:
+        for path in ("/admin/", "/admin/payments/payment/", f"/admin/search/?q={paid['payment_id']}"):
+            page.goto(path)
+            header, banner, content = (
+                page.locator(each).bounding_box() for each in ("#header", ".safe-mode", "#content")
+            )
+            assert header and banner and content
+            assert header["y"] + header["height"] <= banner["y"]
+            assert banner["y"] + banner["height"] <= content["y"]
+            assert (banner["x"], banner["width"]) == (content["x"], content["width"])
+    finally:
+        page.locator(".safe-mode a").click()
+        page.get_by_role("link", name="Resume outgoing money").click()
+        run_act(page, "Resume outgoing money")
+    expect(page.locator(".safe-mode")).to_have_count(0)
 
 
 def test_phone_has_a_menu_and_rows_as_cards(page: Page, paid: dict[str, Any]) -> None:

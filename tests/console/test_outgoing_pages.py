@@ -10,16 +10,19 @@ from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from approvals import payout_accounts
 from banks import ReportedTransfer, TransferResult
 from core import clock as times
 from refunds import completion as refunds
-from tests.approvals.builders import decide_approval
+from tests.approvals.builders import add_payout_account, decide_approval
 from tests.conftest import SandboxBankClient, Shop
-from tests.reconciliation.builders import Seller, decide
+from tests.reconciliation.builders import Seller, decide, staff_client
 from tests.refunds.builders import NOBODY, PAYEE, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import send_due_withdrawals, withdrawn
+from transfers import circuit_breakers, safe_mode
 from transfers import services as transfers
+from transfers.circuit_breakers import Counterparty
 from withdrawals import services as withdrawals
 
 Serving = Callable[..., Bank]
@@ -205,6 +208,48 @@ def test_withdrawal_waits_while_the_merchant_owes(seller: Seller, admin_client: 
         "wait",
         "It waits because the merchant owes 1,000.00 THB. It is sent when this is paid. See the merchant.",
     )
+
+
+def test_page_says_that_money_is_paused_to_those_who_may_see_why(
+    seller: Seller, served_by: Serving, admin_client: Client
+) -> None:
+    served_by(sends=[REPLIES["not reached"]])
+    tried, refund, withdrawal = a_withdrawal(seller), a_refund(seller), a_withdrawal(seller)
+    send_due_withdrawals()
+    safe_mode.pause(reason="A disk was put back", now=times.now())
+    text = "It waits because no money is sent now: Staff paused all outgoing money."
+    for made in (tried, refund, withdrawal):
+        shown = of_refund if "refund_id" in made else of_withdrawal
+        assert shown(admin_client, made) == ("wait", f"{text} What to do.")
+    assert of_withdrawal(staff_client("malee", "view_withdrawal"), withdrawal) == ("wait", text)
+    safe_mode.resume(reason="It was checked", now=times.now(), is_inquiry_needed=False)
+    assert of_refund(admin_client, refund) == ("wait", "It is sent to the bank in a moment.")
+
+
+def test_withdrawal_to_a_removed_account_says_that_it_waits_for_the_list(
+    seller: Seller, served_by: Serving, admin_client: Client
+) -> None:
+    bank = served_by(sends=[REPLIES["arrived"]])
+    account = add_payout_account(seller.shop)
+    payout_accounts.restrict(seller.shop.merchant, True, now=times.now())
+    made = a_withdrawal(seller)
+    payout_accounts.remove(account.id, now=times.now())
+    send_due_withdrawals()
+    assert bank.sent == []
+    assert of_withdrawal(admin_client, made) == (
+        "wait",
+        "It waits because its account is not on the merchant's list of payout accounts. See the merchant.",
+    )
+
+
+def test_order_to_a_bank_that_does_not_answer_is_not_sent_in_a_moment(
+    seller: Seller, admin_client: Client
+) -> None:
+    made = a_withdrawal(seller)
+    party = Counterparty.of("bank:sandbox", seller.shop.merchant.id)
+    circuit_breakers.record_calls([(party, True)] * circuit_breakers.FAILURES_TO_OPEN, now=times.now())
+    text = "The bank does not answer. The order is sent at 12:00:05. See the order."
+    assert of_withdrawal(admin_client, made) == ("wait", text)
 
 
 def test_refund_of_a_reversal_says_that_the_bank_took_the_money(seller: Seller, admin_client: Client) -> None:
