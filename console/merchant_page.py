@@ -27,6 +27,7 @@ from merchants import bank_connections
 from merchants.admin import MerchantAdmin
 from merchants.key_acts import KEY_ACTS
 from merchants.models import ApiKey, BankConnection, Merchant, Mode
+from webhooks.admin import describe_state
 from webhooks.models import Endpoint, EndpointStatus
 
 # Each table shows this many rows. A merchant rarely has more than five keys.
@@ -167,9 +168,10 @@ def _bank(merchant: Merchant) -> dict[str, Any]:
     }
 
 
-def _endpoints(merchant: Merchant) -> Any:
+def _endpoints(merchant: Merchant) -> list[tuple[Endpoint, str]]:
+    """With their states."""
     newest = Endpoint.objects.of(merchant).select_related("health").order_by("-created_at", "-id")
-    return newest[:MAX_ROWS]
+    return [(endpoint, describe_state(endpoint)) for endpoint in newest[:MAX_ROWS]]
 
 
 def _payouts(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import localtime
 from django.utils.translation import gettext, ngettext
@@ -24,12 +26,29 @@ from webhooks.models import (
     Endpoint,
     EndpointAction,
     EndpointHealth,
+    EndpointStatus,
     Event,
+    HealthState,
 )
 
 MAX_SHOWN = 20
 # The page searches only this many of the newest deliveries for failures.
 MAX_SEARCHED = 200
+
+
+def describe_state(endpoint: Endpoint) -> str:
+    """What somebody must know first about an endpoint, as coloured words."""
+    if endpoint.deleted_at is not None:
+        return admin_columns.badge("deleted", _("Deleted"))
+    status = admin_columns.badge(endpoint.status, endpoint.get_status_display())
+    if endpoint.status != EndpointStatus.ACTIVE:
+        return format_html("{} {}", status, endpoint.get_disabled_reason_display())
+    health: EndpointHealth | None = getattr(endpoint, "health", None)
+    if health is not None and health.state != HealthState.HEALTHY:
+        return admin_columns.badge(health.state, health.state.label)
+    if health is None or health.verified_at is None:
+        return admin_columns.badge("unverified", _("not verified yet"))
+    return status
 
 
 def describe_health(health: EndpointHealth | None, now: datetime) -> str:
@@ -99,19 +118,21 @@ class EndpointAdmin(ActingAdmin):
         "disabled_reason",
         ("health__verified_at", admin.EmptyFieldListFilter),
         ("deleted_at", admin.EmptyFieldListFilter),
+        ModeFilter,
     ]
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url"]
-    readonly_fields = ["current_health", "recent_actions", "latest_failures"]
+    readonly_fields = ["state", "current_health", "recent_actions", "latest_failures"]
 
     @admin.display(description=_("status"))
     def state(self, endpoint: Endpoint) -> str:
-        """In one column, because each of them is empty for most endpoints."""
-        if endpoint.deleted_at is not None:
-            return admin_columns.badge("deleted", _("Deleted"))
-        status = admin_columns.badge(endpoint.status, endpoint.get_status_display())
-        reason = endpoint.get_disabled_reason_display() if endpoint.disabled_reason else ""
-        return format_html("{} {}", status, reason) if reason else status
+        return describe_state(endpoint)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Without the two columns that the state tells."""
+        return [
+            name for name in super().get_fields(request, obj) if name not in ("status", "disabled_reason")
+        ]
 
     @admin.display(description=_("health"))
     def current_health(self, endpoint: Endpoint) -> str:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
@@ -108,6 +109,28 @@ def run_action(client: Client, endpoint: Endpoint, action: str) -> str:
 
 def change_page(client: Client, endpoint: Endpoint) -> str:
     return client.get(f"/admin/webhooks/endpoint/{endpoint.id}/change/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("status", "health", "tone", "word"),
+    [
+        ("active", {}, "good", "Active"),
+        ("active", {"consecutive_failures": 17, "last_error": "http_5xx"}, "bad", "Failing"),
+        ("active", PAUSED, "wait", "Paused"),
+        ("active", {"verified_at": None}, "wait", "not verified yet"),
+        ("disabled", {"consecutive_failures": 17}, "bad", "Disabled"),
+    ],
+)
+def test_only_an_endpoint_that_answers_is_green(
+    staff: Client, shop: Shop, status: str, health: dict[str, Any], tone: str, word: str
+) -> None:
+    endpoint = make_endpoint(shop, status=status)
+    set_health(endpoint, **health)
+    merchant = f"/admin/merchants/merchant/{quote(shop.merchant.id)}/change/"
+    pages = [staff.get(path).content.decode() for path in ("/admin/webhooks/endpoint/", merchant)]
+    for page in (*pages, change_page(staff, endpoint)):
+        assert f'<span class="state {tone}">{word}</span>' in page
+        assert ('<span class="state good">Active' in page) == (tone == "good")
 
 
 @pytest.mark.parametrize(
