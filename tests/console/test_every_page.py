@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from audit_trail.act_pages import ActPages
 from console.roles import Role
 from core import clock, ids
 from core.columns import PublicId
@@ -30,6 +31,7 @@ ODD_TEXTS = [
     "", "x", "1998.00", "-1", "9" * 40, "9999-99-99", "0001-01-01", "wd_", "ref_" + "ก" * 27, "สมชาย",
     "\u200b", "\0", "'; --", "a" * 3_000, "💩", "%00", "../..", "all", "null", "pay_ 1",
 ]  # fmt: skip
+ORDERS = ["o=1.-2", "o=-99", "o=x&p=2", "all=&p=-1", "_facets=1"]
 PREFIX = re.compile(r'ids\.(?:new|new_together|first)\(\s*"([a-z]{2,3}_)"')
 
 
@@ -62,6 +64,14 @@ def filters(client: Client, address: str) -> list[str]:
     answer: Any = client.get(address)
     shown = answer.context_data["cl"]
     return [name for spec in shown.filter_specs for name in spec.expected_parameters() if name]
+
+
+def act_pages(model_admin: Any, page: str, rows: list[Any]) -> Iterator[str]:
+    """The forms of what staff do, also for rows for which it is not possible."""
+    if isinstance(model_admin, ActPages):
+        yield from (reverse(f"{page}_list_act", args=[act.slug]) for act in model_admin.list_acts)
+        for act in model_admin.object_acts:
+            yield from (reverse(f"{page}_act", args=[quote(key), act.slug]) for key in (*rows, "x"))
 
 
 @pytest.fixture
@@ -108,6 +118,8 @@ def addresses(client: Client, texts: list[str], *, may_everything: bool) -> Iter
         yield from (listed, *(reverse(f"{page}_change", args=[quote(key)]) for key in rows))
         if may_everything:
             yield from (f"{listed}?{urlencode({'q': text})}" for text in (*next(odd), *rows))
+            yield from (f"{listed}?{query}" for query in ORDERS)
+            yield from act_pages(model_admin, page, rows)
             for name in filters(client, listed):
                 yield from (f"{listed}?{urlencode({name: text})}" for text in next(odd))
 
