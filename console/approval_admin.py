@@ -19,10 +19,12 @@ from approvals import services
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console import approval_page
-from core import clock, ids, money
+from console import approval_modes, approval_page
+from core import admin_lists, clock, ids, money
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import ModeFilter
 from ledger import services as ledger
+from merchants.models import Mode
 from reconciliation.exceptions import approval_handlers as movements
 from refunds import services as refunds
 from withdrawals import services as withdrawals
@@ -60,13 +62,24 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset if value == "all" else queryset.filter(status=value)
 
 
+class MoneyFilter(ModeFilter):
+    """Live or test. Of what was decided, the newest."""
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        if self.value() not in Mode.values:
+            return queryset
+        is_waiting = request.GET.get("status", ApprovalStatus.WAITING) == ApprovalStatus.WAITING
+        found = queryset if is_waiting else admin_lists.newest(queryset)[0]
+        return approval_modes.of_mode(found, str(self.value()))
+
+
 class ApprovalAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = [
         "age", "baht", "kind", "merchant", "destination", "requested_by", "reason", "balance", "status",
     ]  # fmt: skip
     list_display_links = ["age", "baht"]
-    list_filter = [StatusFilter]
+    list_filter = [StatusFilter, MoneyFilter]
     list_select_related = ["merchant"]
     search_fields = ["=subject_id"]
     search_help_text = _("Search by id of a withdrawal, refund, return or bank transaction.")

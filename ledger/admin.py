@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core import money
 from core.admin import ReadOnlyAdmin
+from core.admin_filters import ModeFilter
 from ledger.models import Account, Entry, Journal, PendingEntry
 
 
@@ -15,7 +16,7 @@ from ledger.models import Account, Entry, Journal, PendingEntry
 class AccountAdmin(ReadOnlyAdmin):
     list_display = ["id", "type", "merchant", "baht"]
     export_columns = ("id", "type", "merchant", "balance")
-    list_filter = ["type"]
+    list_filter = ["type", ModeFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
     fields = ["id", "type", "merchant", "rolled_up_balance", "baht"]

@@ -11,10 +11,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from approvals.models import Approval
+from approvals.models import Approval, ApprovalStatus
+from console import approval_modes
 from core import admin_lists, money, rows
 from ledger import services as ledger
 from merchants.models import Merchant, Mode
+from merchants.services import SANDBOX
 from reconciliation.exceptions.actions import may_view_exceptions
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import InquiryAnswer, InquiryOutcome, ReconciliationException
@@ -71,23 +73,25 @@ def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]
         yield _debts(mode)
     if request.user.has_perm("webhooks.view_endpoint"):
         yield _endpoints(mode)
-        yield _deliveries(now)
+        yield _deliveries(mode, now)
 
 
-def banks(now: datetime) -> list[BankHealth]:
+def banks(mode: Mode, now: datetime) -> list[BankHealth]:
     """Banks that were asked in the last day, of the newest answers, and banks that are not asked now.
 
     A row counts the same answers in a row, and has the duration of the last.
     """
     newest = InquiryAnswer.objects.order_by("-id").values_list("pk", flat=True)[:MAX_ANSWERS]
-    recent = InquiryAnswer.objects.filter(pk__in=list(newest), answered_at__gt=now - timedelta(days=1))
+    of_mode = InquiryAnswer.objects.filter(payment__merchant__mode=mode)
+    recent = of_mode.filter(pk__in=list(newest), answered_at__gt=now - timedelta(days=1))
     found: dict[str, list[tuple[str, int]]] = {}
     for bank, outcome, milliseconds, count in recent.values_list(
         "payment__merchant__bank", "outcome", "duration_ms", "answer_count"
     ):
         found.setdefault(bank, []).extend([(outcome, milliseconds)] * count)
     breakers = CircuitBreaker.objects.filter(open_until__gt=now, merchant_id="", route__startswith="bank:")
-    is_open = {breaker.route.removeprefix("bank:") for breaker in breakers}
+    names = {breaker.route.removeprefix("bank:") for breaker in breakers}
+    is_open = {name for name in names if (name == SANDBOX) == (mode == Mode.TEST)}
     return [
         BankHealth(
             bank=bank,
@@ -116,9 +120,8 @@ def _exceptions(mode: Mode, now: datetime) -> Notice:
 
 def _approvals(mode: Mode, now: datetime) -> Notice:
     label, url = gettext_lazy("Approvals"), reverse("admin:approvals_approval_changelist")
-    # Money without a merchant is the operator's, and real.
-    of_mode = Q(merchant__mode=mode) | (Q(merchant=None) if mode == Mode.LIVE else Q(pk__in=[]))
-    waiting = Approval.objects.waiting().filter(of_mode)
+    waiting = approval_modes.of_mode(Approval.objects.waiting(), mode)
+    url = f"{url}?status={ApprovalStatus.WAITING}&mode={mode}"
     count = waiting.order_by()[: admin_lists.MAX_COUNTED].count()
     if not count:
         return Notice(label, _("none"), url, "good")
@@ -127,7 +130,7 @@ def _approvals(mode: Mode, now: datetime) -> Notice:
 
 
 def _withdrawals(mode: Mode) -> Notice:
-    label, url = gettext_lazy("Withdrawals under way"), reverse("admin:withdrawals_withdrawal_changelist")
+    label, url = gettext_lazy("Withdrawals under way"), _list("withdrawals_withdrawal", mode)
     values = {"mode": mode.value, "list": "withdrawals", "kinds": ["pending", "processing"]}
     count, satang = rows.run(_NOW, values).fetchone()
     text = f"{count:,}, {money.display(satang)}" if count else _("none")
@@ -135,7 +138,7 @@ def _withdrawals(mode: Mode) -> Notice:
 
 
 def _debts(mode: Mode) -> Notice:
-    label, url = gettext_lazy("Negative balances"), reverse("admin:ledger_account_changelist")
+    label, url = gettext_lazy("Negative balances"), _list("ledger_account", mode)
     debts = ledger.debts()
     of_mode = set(Merchant.objects.filter(pk__in=list(debts), mode=mode).values_list("pk", flat=True))
     satang = [debt for merchant_id, debt in debts.items() if merchant_id in of_mode]
@@ -144,25 +147,32 @@ def _debts(mode: Mode) -> Notice:
 
 
 def _endpoints(mode: Mode) -> Notice:
-    label, url = gettext_lazy("Webhook endpoints"), reverse("admin:webhooks_endpoint_changelist")
+    label, url = gettext_lazy("Webhook endpoints"), _list("webhooks_endpoint", mode)
+    is_active, is_paused = Q(status=EndpointStatus.ACTIVE), Q(health__paused_until__isnull=False)
+    is_failing = Q(health__consecutive_failures__gt=0)
     known: dict[str, int] = Endpoint.objects.filter(deleted_at=None, merchant__mode=mode).aggregate(
-        active=Count("pk", filter=Q(status=EndpointStatus.ACTIVE, health__paused_until=None)),
-        paused=Count("pk", filter=Q(status=EndpointStatus.ACTIVE, health__paused_until__isnull=False)),
-        disabled=Count("pk", filter=~Q(status=EndpointStatus.ACTIVE)),
+        active=Count("pk", filter=is_active & ~is_paused & ~is_failing),
+        failing=Count("pk", filter=is_active & ~is_paused & is_failing),
+        paused=Count("pk", filter=is_active & is_paused),
+        disabled=Count("pk", filter=~is_active),
     )
-    text = _("%(active)s active, %(paused)s paused, %(disabled)s disabled") % known
-    return Notice(label, text, url, "wait" if known["paused"] or known["disabled"] else "good")
+    text = _("%(active)s active, %(failing)s failing, %(paused)s paused, %(disabled)s disabled") % known
+    return Notice(label, text, url, "good" if known["active"] == sum(known.values()) else "wait")
 
 
-def _deliveries(now: datetime) -> Notice:
-    label, url = gettext_lazy("Deliveries"), reverse("admin:webhooks_delivery_changelist")
-    backlog = deliveries.backlog(now, admin_lists.MAX_COUNTED)
+def _deliveries(mode: Mode, now: datetime) -> Notice:
+    label, url = gettext_lazy("Deliveries"), _list("webhooks_delivery", mode)
+    backlog = deliveries.backlog(now, admin_lists.MAX_COUNTED, mode=mode)
     text = _("%(due)s due, %(paused)s wait for their endpoint") % {
         "due": _bounded(backlog.due),
         "paused": _bounded(backlog.paused),
     }
-    seconds = deliveries.oldest_due_seconds(now)
-    return Notice(label, text, f"{url}?state__exact=pending", "bad" if seconds > 60 else "good")
+    seconds = deliveries.oldest_due_seconds(now, mode=mode)
+    return Notice(label, text, f"{url}&state__exact=pending", "bad" if seconds > 60 else "good")
+
+
+def _list(name: str, mode: Mode) -> str:
+    return f"{reverse(f'admin:{name}_changelist')}?mode={mode}"
 
 
 def _waits(count: int, age: timedelta) -> str:

@@ -49,7 +49,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     if request.user.has_perm("merchants.view_merchant") and request.user.has_perm("payments.view_payment"):
         shown["merchants"] = figures.merchants(period, mode)
     if request.user.has_perm("reconciliation.view_inquiryanswer"):
-        shown["banks"] = attention.banks(now)
+        shown["banks"] = attention.banks(mode, now)
     return shown
 
 

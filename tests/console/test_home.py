@@ -11,13 +11,20 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from console.home import figures
+from console.home import attention, figures
 from console.home.period import Period, PeriodError, parse
 from core import clock
 from counts import counting
 from merchants.models import Mode
+from payments.models import Payment
+from reconciliation.exceptions.returns import ReturnDestination
+from reconciliation.models import InquiryAnswer
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import MerchantFactory
+from tests.reconciliation.builders import Seller, decide
+from tests.webhooks.builders import NOW, make_endpoint, publish, set_health
+from tests.withdrawals.builders import ACCOUNT
+from transfers.models import CircuitBreaker
 
 TODAY = date(2026, 11, 21)
 
@@ -33,6 +40,13 @@ def tile(page: str, title: str) -> str:
     found = re.search(rf'<h2>{title}</h2><p class="number">([^<]*)</p>', page)
     assert found, title
     return found[1]
+
+
+def notice(page: str, label: str) -> tuple[str, str]:
+    """The colour and the text of what waits."""
+    found = re.search(rf'class="notice (\w+)"[^>]*><span>{label}</span><strong>([^<]*)<', page)
+    assert found, label
+    return found[1], found[2]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +145,62 @@ def test_live_and_test_money_are_apart(shop: Shop, bank: SandboxBankClient, admi
     assert tile(shown(admin_client), "Received") == "0.00 THB"
     assert tile(shown(admin_client, "mode=test"), "Received") == "1,500.00 THB"
     assert tile(shown(admin_client, "mode=x"), "Received") == "0.00 THB"
+
+
+def test_home_of_live_money_has_no_deliveries_and_endpoints_of_test_merchants(
+    shop: Shop, admin_client: Client
+) -> None:
+    MerchantFactory(mode=Mode.LIVE, bank="scb")
+    with time_machine.travel(NOW, tick=False):
+        make_endpoint(shop)
+        publish(shop, 3, at=NOW - timedelta(minutes=5))
+        assert notice(shown(admin_client, "mode=test"), "Deliveries") == (
+            "bad",
+            "3 due, 0 wait for their endpoint",
+        )
+        live = shown(admin_client)
+    assert notice(live, "Deliveries") == ("good", "0 due, 0 wait for their endpoint")
+    assert notice(live, "Webhook endpoints") == ("good", "0 active, 0 failing, 0 paused, 0 disabled")
+    for name in ("delivery", "endpoint"):
+        (link,) = re.findall(rf'href="(/admin/webhooks/{name}/[^"]+mode=live[^"]*)"', live)
+        assert shop.merchant.id not in admin_client.get(link.replace("&amp;", "&")).content.decode()
+
+
+def test_home_of_live_money_has_no_approvals_of_sandbox_money(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client, settings: Any
+) -> None:
+    """Also if it belongs to no merchant."""
+    settings.APPROVAL_ITEM_LIMIT = 100_000
+    MerchantFactory(mode=Mode.LIVE, bank="scb")
+    decide("send_back", Seller(shop, bank).unmatched(), destination=ReturnDestination("004", ACCOUNT, "Som"))
+    assert notice(shown(admin_client), "Approvals") == ("good", "none")
+    tone, text = notice(shown(admin_client, "mode=test"), "Approvals")
+    assert (tone, text.partition(",")[0]) == ("wait", "1 waits")
+    for mode, count in (("live", 0), ("test", 1)):
+        (link,) = re.findall(
+            r'href="(/admin/approvals/[^"]+mode=[^"]+)"', shown(admin_client, f"mode={mode}")
+        )
+        answer: Any = admin_client.get(link.replace("&amp;", "&"))
+        assert len(answer.context["cl"].result_list) == count
+
+
+def test_home_of_live_money_has_no_answers_of_the_sandbox_bank(shop: Shop, admin_client: Client) -> None:
+    payment = Payment.objects.get(pk=shop.qr_code()["payment_id"])
+    now = clock.now()
+    InquiryAnswer.objects.create(payment=payment, outcome="no_answer", answered_at=now, duration_ms=20)
+    CircuitBreaker.objects.create(
+        route="bank:sandbox", first_failed_at=now, open_until=now + timedelta(days=1)
+    )
+    assert attention.banks(Mode.LIVE, now) == []
+    assert [(each.bank, each.answers) for each in attention.banks(Mode.TEST, now)] == [("sandbox", 1)]
+
+
+def test_endpoint_that_fails_is_not_green_on_home(shop: Shop, admin_client: Client) -> None:
+    make_endpoint(shop)
+    assert notice(shown(admin_client), "Webhook endpoints")[0] == "good"
+    set_health(make_endpoint(shop), consecutive_failures=17, last_error="http_5xx")
+    expected = ("wait", "1 active, 1 failing, 0 paused, 0 disabled")
+    assert notice(shown(admin_client), "Webhook endpoints") == expected
 
 
 def test_home_names_open_exceptions_and_their_age(

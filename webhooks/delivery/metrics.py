@@ -14,6 +14,7 @@ from typing import Any
 from django.db import DatabaseError, connection
 
 from core import rows
+from merchants.models import Mode
 from webhooks.delivery.claim_query import WAITING_ENDPOINTS
 from webhooks.models import CounterType, DeliveryAttempt
 
@@ -30,7 +31,9 @@ _ACTIVE_ENDPOINTS = f"""
         SELECT e.id, e.merchant_id, h.paused_until IS NOT NULL OR h.verified_at IS NULL AS is_paused
         FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
         LEFT JOIN webhooks_endpointhealth h ON h.endpoint_id = e.id
-        WHERE e.status = 'active' AND e.deleted_at IS NULL
+        WHERE e.status = 'active' AND e.deleted_at IS NULL AND (%(mode)s::text IS NULL OR EXISTS (
+            SELECT FROM merchants_merchant m WHERE m.id = e.merchant_id AND m.mode = %(mode)s
+        ))
     )
 """  # noqa: S608
 _COUNT = """
@@ -54,7 +57,7 @@ OLDEST_DUE = f"""
         WHERE e.merchant_id = a.merchant_id AND f.state = 'leased' AND f.lease_until > clock_timestamp()
     )
 """  # noqa: S608
-ALL_ENDPOINTS: dict[str, Any] = {"after": "", "window": 2**31 - 1}
+ALL_ENDPOINTS: dict[str, Any] = {"after": "", "window": 2**31 - 1, "mode": None}
 
 
 def count_attempts(attempts: Iterable[DeliveryAttempt]) -> None:
@@ -106,17 +109,18 @@ class Backlog:
     paused: int
 
 
-def backlog(now: datetime, limit: int = MAX_COUNTED) -> Backlog:
-    """Count the due deliveries, up to `limit` each."""
-    return Backlog(*rows.run(BACKLOG, ALL_ENDPOINTS | {"now": now, "limit": limit}).fetchone())
+def backlog(now: datetime, limit: int = MAX_COUNTED, *, mode: Mode | None = None) -> Backlog:
+    """Count the due deliveries, of live or test merchants or of all, up to `limit` each."""
+    values = {"now": now, "limit": limit, "mode": mode}
+    return Backlog(*rows.run(BACKLOG, ALL_ENDPOINTS | values).fetchone())
 
 
-def oldest_due_seconds(now: datetime) -> float:
-    """Return for how long the oldest delivery that waits for a worker is due, or 0.
+def oldest_due_seconds(now: datetime, *, mode: Mode | None = None) -> float:
+    """Return for how long the oldest delivery that waits for a worker is due, or 0. mode: as in `backlog`.
 
     Deliveries of paused and unverified endpoints do not count, because they do not wait for a worker. Those
     of a merchant with a post in flight do not count either, because that merchant may be at its limit. An
     expired lease is no post in flight.
     """
-    (due_at,) = rows.run(OLDEST_DUE, ALL_ENDPOINTS | {"now": now}).fetchone()
+    (due_at,) = rows.run(OLDEST_DUE, ALL_ENDPOINTS | {"now": now, "mode": mode}).fetchone()
     return 0.0 if due_at is None else round((now - due_at).total_seconds(), 3)
