@@ -20,8 +20,9 @@ MAX_DAYS = 31
 # Years of the Buddhist era, which are 543 higher, are outside.
 YEARS = range(2000, 2200)
 BUDDHIST_ERA = 543
+MAX_NAME_LENGTH = 140
 # A name without control characters.
-NAME_PATTERN = "[^\x00-\x1f\x7f-\x9f]{0,140}"
+NAME_PATTERN = f"[^\x00-\x1f\x7f-\x9f]{{0,{MAX_NAME_LENGTH}}}"
 _MAX_AMOUNT_LENGTH = 13
 _ONE_DECIMAL = re.compile(r"[0-9]+\.[0-9]")
 

@@ -16,7 +16,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_columns, admin_lists, ids, money, personal_data, security_log, staff_acts
+from core import admin_columns, admin_lists, ids, money, personal_data, plain_text, security_log, staff_acts
 from core.admin_exports import ExportPages
 from core.columns import PublicIdKey
 from core.postgres import replica
@@ -160,10 +160,11 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
 
         Fields without `=` match parts of text: only for tables that do not grow with payments.
         """
-        text = search_term.strip()
-        if not text:
+        texts = [text for text in plain_text.spellings(search_term) if text]
+        if not texts:
             return queryset, False
-        found = {key for field in self.get_search_fields(request) for key in self._found(field, text)}
+        fields = self.get_search_fields(request)
+        found = {key for field in fields for text in texts for key in self._found(field, text)}
         return queryset.filter(pk__in=found), False
 
     def _found(self, field: str, text: str) -> Iterable[Any]:

@@ -10,7 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import money
+from core import money, plain_text
 
 # A typed text is an amount, an id or a name.
 MAX_LENGTH = 100
@@ -41,7 +41,7 @@ class TypedFilter(admin.ListFilter):
         self.clear_url = ""
         for name in self.parameters:
             if name in params:
-                self.used_parameters[name] = params.pop(name)[-1].strip()[:MAX_LENGTH]
+                self.used_parameters[name] = plain_text.visible(params.pop(name)[-1])[:MAX_LENGTH]
 
     def has_output(self) -> bool:
         return True

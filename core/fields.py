@@ -5,7 +5,7 @@ Their messages complete a sentence that begins with the name of the field.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
@@ -172,7 +172,7 @@ class Amount(Integer):
 
 
 class Text(serializers.CharField):
-    """A JSON string, unchanged. Characters that reorder the text around them are refused."""
+    """A JSON string, unchanged or as `plain` returns it. Characters that reorder the text are refused."""
 
     default_error_messages = {
         **REQUIRED,
@@ -184,13 +184,20 @@ class Text(serializers.CharField):
         "bidi": _("must not contain bidirectional control characters"),
     }
 
-    def __init__(self, *, is_shown: bool = False, **kwargs: Any) -> None:
-        """is_shown: errors repeat the value. Not for personal data and secrets."""
-        self.is_shown = is_shown
+    def __init__(
+        self, *, is_shown: bool = False, plain: Callable[[str], str] | None = None, **kwargs: Any
+    ) -> None:
+        """is_shown: errors repeat the value. Not for personal data and secrets.
+
+        plain: a function of `core.plain_text`. The rules judge what it returns.
+        """
+        self.is_shown, self._plain = is_shown, plain
         kwargs.setdefault("trim_whitespace", False)
         super().__init__(**kwargs)
 
     def run_validation(self, data: Any = empty) -> Any:
+        if self._plain and type(data) is str and (data.isascii() or not BIDI_CONTROL.search(data)):
+            data = self._plain(data)
         is_short = type(data) is str and 0 < len(data) <= self._limit
         if is_short and data.isascii() and "\0" not in data:
             return data

@@ -4,6 +4,8 @@ import re
 from decimal import Decimal
 from functools import lru_cache
 
+from core import plain_text
+
 CURRENCY = "THB"
 MIN_AMOUNT = 100
 """Smallest payment, in satang: 1 THB."""
@@ -54,7 +56,15 @@ def parse(text: str) -> int | None:
 
     None if it is no amount, or not clear.
     """
-    number = text.strip().upper().removeprefix("฿").removesuffix(CURRENCY).removesuffix("บาท").strip()
+    number = (
+        plain_text.folded(text)
+        .strip()
+        .upper()
+        .removeprefix("฿")
+        .removesuffix(CURRENCY)
+        .removesuffix("บาท")
+        .strip()
+    )
     written = _WRITTEN.fullmatch(number)
     if written is None:
         return None

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.act_pages import ActingAdmin
+from core import plain_text
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import MAX_LENGTH
 from merchants import admin_filters, bank_connections
@@ -47,7 +48,7 @@ class MerchantAdmin(ActingAdmin):
         """Merchants for what somebody has typed into a filter."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        text = request.GET.get("q", "").strip()[:MAX_LENGTH]
+        text = plain_text.visible(request.GET.get("q", ""))[:MAX_LENGTH]
         found = admin_filters.find(text) if text and "\0" not in text else []
         return JsonResponse({"suggestions": [admin_filters.suggestion(each) for each in found]})
 

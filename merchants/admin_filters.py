@@ -8,6 +8,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core import plain_text
 from core.admin_filters import OwnerFilter, TypedField
 from merchants.models import Merchant
 
@@ -17,12 +18,13 @@ MAX_FOUND = 20
 
 def find(text: str) -> list[Merchant]:
     """The merchant with this id, those with exactly this name, or else those whose name contains it."""
-    key = next((word for word in text.split() if word.startswith("mch_")), None)
+    name = plain_text.name(text)
+    key = next((word for word in name.split() if word.startswith("mch_")), None)
     if key is not None:
         return list(Merchant.objects.filter(pk=key))
     named = Merchant.objects.order_by("name", "id")
-    return list(named.filter(name__iexact=text)[:MAX_FOUND]) or list(
-        named.filter(name__icontains=text)[:MAX_FOUND]
+    return list(named.filter(name__iexact=name)[:MAX_FOUND]) or list(
+        named.filter(name__icontains=name)[:MAX_FOUND]
     )
 
 
@@ -64,7 +66,7 @@ class MerchantFilter(OwnerFilter):
 
     @classmethod
     def owner_of(cls, text: str) -> str | None:
-        found = find(text.strip()) if text.strip() and "\0" not in text else []
+        found = find(text) if plain_text.visible(text) and "\0" not in text else []
         return found[0].pk if len(found) == 1 else None
 
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from audit_trail import recording, values
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import client_addresses, ids, request_context, security_log
+from core import client_addresses, ids, plain_text, request_context, security_log
 from core.scopes import Scope
 from core.security_log import SecurityEvent
 from merchants import page_origins, secret_keys
@@ -168,8 +168,8 @@ def find_merchant(merchant_id: str) -> Merchant:
 
 
 def _validated_name(name: str) -> str:
-    """The name without spaces around it. It is one line, because lists and pages of customers show it."""
-    found = name.strip()
+    """The name as it is shown. It is one line, because lists and pages of customers show it."""
+    found = plain_text.name(name).strip()
     if not found.isprintable():
         raise ValidationError({"name": _("The name has a character that cannot be printed.")})
     return found

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
-from django.db.models.functions import Lower
 
 from approvals.models import Approval
 from audit_trail import recording
-from core import rows
+from core import plain_text, rows
 from payments.models import Payment, PaymentStatus
 from reconciliation.matching.models import CREDITED
 from reconciliation.models import (
@@ -28,7 +27,6 @@ from reconciliation.models import (
     ReturnStatus,
     StatementLine,
 )
-from reconciliation.payer_names import TITLES, normalized
 from refunds.models import Refund, RefundStatus
 from request_log.models import RequestRecord
 from transfers.models import UNFINISHED_STATES, Transfer
@@ -74,18 +72,24 @@ class Selection:
 
 
 def find(payer: Payer) -> Selection:
-    """Find by account reads and decrypts each bank transaction from this bank, a few thousand a second."""
+    """Read each bank transaction from this bank: a few thousand a second by account, which is encrypted.
+
+    Names and accounts are compared as people read them, also of rows that were stored otherwise.
+    """
     if payer.transaction_id:
         ids = Q(bank_transaction_id=payer.transaction_id) | Q(later_bank_transaction_id=payer.transaction_id)
         return select(_ids(BankTransaction.objects.filter(ids)))
     found = BankTransaction.objects.filter(payer_bank_code=payer.bank_code)
     if payer.name:
-        names = [normalized(title + payer.name) for title in TITLES]
-        named = found.alias(found_name=Lower("payer_name")).filter(found_name__in=names)
-        return select(_ids(named.exclude(payer_name="")))
+        named, wanted = (
+            found.exclude(payer_name="").values_list("pk", "payer_name"),
+            plain_text.person(payer.name),
+        )
+        return select([key for key, name in named.iterator() if plain_text.person(name) == wanted])
     with_account = found.exclude(payer_account_sealed="").only("payer_account_sealed")
-    own = [each.pk for each in with_account.iterator() if _digits(each.payer_account) == payer.account]
-    return select(own)
+    return select(
+        [each.pk for each in with_account.iterator() if digits(each.payer_account) == payer.account]
+    )
 
 
 def select(movement_ids: Sequence[str]) -> Selection:
@@ -187,6 +191,6 @@ def _ids(found: QuerySet[Any]) -> list[str]:
     return list(found.order_by("pk").values_list("pk", flat=True))
 
 
-def _digits(account: str) -> str:
-    """Banks write accounts with or without dashes."""
-    return "".join(filter(str.isalnum, account))
+def digits(account: str) -> str:
+    """Banks and people write accounts with or without dashes."""
+    return "".join(filter(str.isalnum, plain_text.folded(account)))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from core import plain_text
 from payments.models import Payment
 
 
@@ -28,10 +29,10 @@ def differs_from_client(payment: Payment, payer: Payer) -> bool:
     """
     account, name = payment.client_bank_account, payment.client_name
     other_account = bool(account and payer.account) and _last_four(account) != _last_four(payer.account)
-    other_name = bool(name and payer.name) and name.casefold() != payer.name.casefold()  # type: ignore[union-attr]
+    other_name = bool(name and payer.name) and plain_text.person(name) != plain_text.person(payer.name)  # type: ignore[arg-type]
     return other_account or other_name
 
 
 def _last_four(account: str | None) -> str:
     """The last four digits or letters. Clients write `405-1-23789-0` and banks `4051237890`."""
-    return "".join(filter(str.isalnum, account or ""))[-4:]
+    return "".join(filter(str.isalnum, plain_text.folded(account or "")))[-4:]

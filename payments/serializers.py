@@ -3,7 +3,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, response_fields
+from core import fields, money, plain_text, response_fields
 from core.paging import PeriodPageQuery
 from payments.models import PaymentStatus
 
@@ -17,14 +17,22 @@ class PaymentQuery(PeriodPageQuery):
         PaymentStatus.values, required=False, help_text="Only payments with this status now."
     )
     reference = fields.Text(
-        min_length=1, max_length=35, required=False, help_text="The merchant's reference."
+        plain=plain_text.visible,
+        min_length=1,
+        max_length=35,
+        required=False,
+        help_text="The merchant's reference.",
     )
     qr_code_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
     )
 
     bank_transaction_id = fields.Text(
-        min_length=1, max_length=64, required=False, help_text="The bank's id of the payer's transfer."
+        plain=plain_text.visible,
+        min_length=1,
+        max_length=64,
+        required=False,
+        help_text="The bank's id of the payer's transfer.",
     )
     amount = fields.QueryInteger(
         min_value=1, max_value=response_fields.MAX_SATANG, required=False, help_text="Satang asked for."
@@ -53,7 +61,9 @@ class PaymentRequest(serializers.Serializer[Any]):
     amount = fields.Amount()
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     description = fields.Text(max_length=255, required=False, help_text="Returned in responses.")
-    reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
+    reference = fields.Text(
+        plain=plain_text.visible, max_length=35, required=False, help_text="Your order or invoice number."
+    )
     metadata = fields.Metadata(required=False)
 
 

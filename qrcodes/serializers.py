@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, response_fields
+from core import fields, money, plain_text, response_fields
 from core.paging import PeriodPageQuery
 from payments.models import PaymentStatus
 from qrcodes import qr_cards
@@ -19,17 +19,23 @@ class QrCodeRequest(fields.Body):
     amount = fields.Amount()
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     client_name = fields.Text(
-        max_length=MAX_CLIENT_LENGTH, required=False, help_text="The customer's full name."
+        plain=plain_text.name,
+        max_length=MAX_CLIENT_LENGTH,
+        required=False,
+        help_text="The customer's full name.",
     )
     client_bank_name = fields.Text(
-        max_length=MAX_CLIENT_LENGTH, required=False, help_text="The customer's bank."
+        plain=plain_text.name, max_length=MAX_CLIENT_LENGTH, required=False, help_text="The customer's bank."
     )
     client_bank_account = fields.Text(
+        plain=plain_text.visible,
         max_length=MAX_CLIENT_LENGTH,
         required=False,
         help_text="The customer's account. Taken from the bank transaction if omitted.",
     )
-    reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
+    reference = fields.Text(
+        plain=plain_text.visible, max_length=35, required=False, help_text="Your order or invoice number."
+    )
     expiry_minutes = fields.Integer(
         unit="minutes",
         min_value=1,
@@ -45,7 +51,11 @@ class QrCodeQuery(PeriodPageQuery):
 
     status = fields.Choice(PaymentStatus.values, required=False, help_text="Only codes with this status now.")
     reference = fields.Text(
-        min_length=1, max_length=35, required=False, help_text="The merchant's reference."
+        plain=plain_text.visible,
+        min_length=1,
+        max_length=35,
+        required=False,
+        help_text="The merchant's reference.",
     )
 
 

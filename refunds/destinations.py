@@ -9,7 +9,7 @@ from approvals import payout_accounts
 from approvals import services as approvals
 from approvals.models import ApprovalKind
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core import money, thaibanks
+from core import money, plain_text, thaibanks
 from ledger import accounts
 from payments import payers
 from payments.models import Payment
@@ -149,7 +149,7 @@ def _payer_account(payment: Payment) -> _Account | None:
 
 def _client_account(payment: Payment) -> _Account | None:
     """The account that the merchant named when it created the QR code."""
-    number = (payment.client_bank_account or "").replace("-", "").replace(" ", "")
+    number = plain_text.compact(payment.client_bank_account or "")
     return _usable(payment.client_bank_name, number, payment.client_name)
 
 
@@ -158,7 +158,7 @@ ACCOUNT_RULES: list[Callable[[Payment], _Account | None]] = [_payer_account, _cl
 
 def _usable(bank_name: str | None, number: str | None, name: str | None) -> _Account | None:
     """Return the account if money can be sent to it. Some banks mask the payer's account number."""
-    bank = thaibanks.find((bank_name or "").strip())
+    bank = thaibanks.find(bank_name or "")
     if bank is None:
         return None
     try:

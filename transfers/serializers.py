@@ -6,7 +6,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from core import fields, response_fields, thaibanks
+from core import fields, plain_text, response_fields, thaibanks
 from core.errors import invalid_field
 
 InvalidBankCode = invalid_field("bank_code", "the 3-digit code or the short name of a bank (GET /v1/banks)")
@@ -30,10 +30,15 @@ class Payee(serializers.Serializer[Any]):
         help_text="The bank's 3-digit code, or its short name such as SCB.",
     )
     bank_account = fields.Text(
-        min_length=thaibanks.MIN_DIGITS, max_length=thaibanks.MAX_DIGITS, help_text="Digits only."
+        plain=plain_text.visible,
+        min_length=thaibanks.MIN_DIGITS,
+        max_length=thaibanks.MAX_DIGITS,
+        help_text="Digits only.",
     )
     account_name = fields.Text(
-        max_length=MAX_NAME_LENGTH, help_text="The name of the account holder at the bank."
+        plain=plain_text.name,
+        max_length=MAX_NAME_LENGTH,
+        help_text="The name of the account holder at the bank.",
     )
 
     def validate_bank_code(self, given: str) -> str:
@@ -43,7 +48,7 @@ class Payee(serializers.Serializer[Any]):
         return bank.code
 
     def validate_account_name(self, given: str) -> str:
-        if not given.strip() or any(unicodedata.category(character) == "Cc" for character in given):
+        if any(unicodedata.category(character) == "Cc" for character in given):
             raise serializers.ValidationError(_("must be in one line"))
         return given
 

@@ -1,17 +1,18 @@
 """The form of the claim page: a proof of the payment, and the account that the refund goes to."""
 
-import re
 import unicodedata
 from typing import Any
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
+from django.core.validators import RegexValidator
 from django.forms.boundfield import BoundField
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from core import thaibanks
+from core import plain_text, thaibanks
+from core.form_fields import PlainCharField
 
 MAX_REFERENCE_LENGTH, MAX_NAME_LENGTH = 64, 140
 PROOFS = ("picture", "slip_reference", "last_digits")
@@ -30,26 +31,29 @@ class ClaimForm(forms.Form):
         ),
         widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp"}),
     )
-    slip_reference = forms.CharField(
+    slip_reference = PlainCharField(
+        plain=plain_text.visible,
         required=False,
         max_length=MAX_REFERENCE_LENGTH,
         label=gettext_lazy("Or the reference on the slip"),
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "characters"}),
     )
-    last_digits = forms.RegexField(
-        r"\A[0-9]{4}\Z",
+    last_digits = PlainCharField(
+        plain=plain_text.compact,
         required=False,
         label=gettext_lazy("Or the last 4 digits of the account that you paid from"),
-        error_messages={"invalid": gettext_lazy("Write 4 digits.")},
-        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric", "maxlength": 4}),
+        validators=[RegexValidator(r"\A[0-9]{4}\Z", gettext_lazy("Write 4 digits."))],
+        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric"}),
     )
     bank_code = forms.ChoiceField(label=gettext_lazy("Your bank"))
-    bank_account = forms.CharField(
+    bank_account = PlainCharField(
+        plain=plain_text.compact,
         max_length=30,
         label=gettext_lazy("Your account number"),
         widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "numeric"}),
     )
-    account_name = forms.CharField(
+    account_name = PlainCharField(
+        plain=plain_text.name,
         max_length=MAX_NAME_LENGTH,
         label=gettext_lazy("Name of the account"),
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
@@ -66,10 +70,6 @@ class ClaimForm(forms.Form):
         if picture is not None and len(self.files.getlist("picture")) > 1:
             raise forms.ValidationError(_("Choose one picture."))
         return picture
-
-    def clean_bank_account(self) -> str:
-        """The digits. People copy spaces and dashes from their app."""
-        return re.sub(r"[\s-]", "", self.cleaned_data["bank_account"])
 
     def clean_account_name(self) -> str:
         name = str(self.cleaned_data["account_name"])

@@ -4,6 +4,7 @@ import hmac
 import re
 from collections.abc import Sequence
 
+from core import plain_text
 from payments import payers
 from payments.models import Payment
 
@@ -13,7 +14,7 @@ _ENDS_WITH_DIGITS = re.compile(r"[0-9]{4}\Z", re.ASCII)
 def is_right(payment: Payment, *, slip_references: Sequence[str], last_digits: str) -> bool:
     """Whether each proof that is given is right. One is enough. All are compared in constant time."""
     references, ends = _slip_references(payment), _ends_of_account(payment)
-    found = [_is_one_of(_plain(each), references) for each in slip_references]
+    found = [_is_one_of(plain_text.compact(each).upper(), references) for each in slip_references]
     if last_digits:
         found.append(_is_one_of(last_digits, ends))
     return bool(found) and all(found)
@@ -26,7 +27,7 @@ def _slip_references(payment: Payment) -> list[str]:
     """
     credits = payment.bank_transactions.credited()
     found = [name for each in credits for name in (each.slip_reference, *each.bank_transaction_ids)]
-    return [_plain(name) for name in found if name]
+    return [plain_text.compact(name).upper() for name in found if name]
 
 
 def _ends_of_account(payment: Payment) -> list[str]:
@@ -38,8 +39,3 @@ def _ends_of_account(payment: Payment) -> list[str]:
 def _is_one_of(text: str, expected: list[str]) -> bool:
     found = [hmac.compare_digest(text.encode(), each.encode()) for each in expected]
     return any(found)
-
-
-def _plain(reference: str) -> str:
-    """Without what a slip may print between its characters."""
-    return re.sub(r"[\s-]", "", reference).upper()

@@ -18,7 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals import services as approvals
-from core import admin_columns, clock, ids, money, rows
+from core import admin_columns, clock, ids, money, plain_text, rows
 from core.admin_filters import AmountFilter
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
@@ -130,15 +130,15 @@ class ReconciliationExceptionAdmin(BulkActionPages):
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Exceptions with this id or amount, and newer ones with all words in their ids and references."""
-        words = search_term.upper().split()
-        if not words:
+        texts = [text for text in plain_text.spellings(search_term) if text]
+        if not texts:
             return queryset, False
         known = ReconciliationException.objects.all()
         newer = known.filter(opened_at__gt=older) if (older := _newest_not_searched()) else known
-        sources = [
-            known.filter(pk=search_term.strip()),
-            newer.filter(*(Q(search_text__contains=word) for word in words)),
-        ]
+        sources = [known.filter(pk__in=texts)]
+        for text in texts:
+            words = text.upper().split()
+            sources.append(newer.filter(*(Q(search_text__contains=word) for word in words)))
         if (amount := money.parse(search_term)) is not None:
             sources.append(known.filter(amount=amount))
         found = {key for rows in sources for key in rows.values_list("pk", flat=True)[:MAX_FOUND]}

@@ -5,7 +5,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from core import ids
+from core import ids, plain_text
+from core.form_fields import PlainCharField
 from transfers.serializers import Payee
 
 MAX_NOTE_LENGTH = 500
@@ -22,10 +23,10 @@ class NoteForm(forms.Form):
 
 
 class AttachForm(NoteForm):
-    payment_id = forms.CharField(widget=forms.HiddenInput)
+    payment_id = PlainCharField(plain=plain_text.visible, widget=forms.HiddenInput)
 
     def clean_payment_id(self) -> str:
-        given = str(self.cleaned_data["payment_id"]).strip()
+        given = str(self.cleaned_data["payment_id"])
         if not ids.looks_right(given, "pay_"):
             raise forms.ValidationError(_("The id of a payment begins with pay_."))
         return given
@@ -34,11 +35,16 @@ class AttachForm(NoteForm):
 class AccountFields(forms.Form):
     """An account that staff enter, with the same checks as in the API."""
 
-    bank_code = forms.CharField(
-        max_length=10, label=_("Bank"), help_text=_("Its code or short name: 014 or SCB.")
+    bank_code = PlainCharField(
+        plain=plain_text.visible,
+        max_length=10,
+        label=_("Bank"),
+        help_text=_("Its code or short name: 014 or SCB."),
     )
-    bank_account = forms.CharField(max_length=20, label=_("Account"), help_text=_("Digits only."))
-    account_name = forms.CharField(max_length=140, label=_("Account holder"))
+    bank_account = PlainCharField(
+        plain=plain_text.compact, max_length=20, label=_("Account"), help_text=_("Digits only.")
+    )
+    account_name = PlainCharField(plain=plain_text.name, max_length=140, label=_("Account holder"))
 
     def clean(self) -> dict[str, Any]:
         filled = super().clean() or self.cleaned_data
@@ -56,7 +62,8 @@ class AccountForm(AccountFields, NoteForm):
 
 
 class ManualReturnForm(NoteForm):
-    bank_reference = forms.CharField(
+    bank_reference = PlainCharField(
+        plain=plain_text.visible,
         max_length=64,
         label=_("Bank's reference"),
         help_text=_("The bank's reference of the transfer that you made."),

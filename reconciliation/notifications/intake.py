@@ -6,7 +6,8 @@ from datetime import datetime
 from django.db import transaction
 
 from banks import base
-from core import ids, request_context, rows
+from banks.parsing import MAX_NAME_LENGTH
+from core import ids, plain_text, request_context, rows
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,
@@ -138,7 +139,7 @@ def _build_movement(
         reference3=notification.reference3,
         amount=notification.amount,
         paid_at=notification.paid_at,
-        payer_name=notification.payer_name,
+        payer_name=plain_text.name(notification.payer_name)[:MAX_NAME_LENGTH],
         payer_bank_code=notification.payer_bank_code,
         slip_reference=notification.slip_reference,
         received_at=now,

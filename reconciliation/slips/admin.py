@@ -13,8 +13,9 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import clock, ids
+from core import clock, ids, plain_text
 from core.admin import ReadOnlyAdmin
+from core.form_fields import PlainCharField
 from reconciliation.models import SlipCheck
 from reconciliation.slips import bank_check, checking, findings, pictures
 from reconciliation.slips.bank_check import BankCheckFailed
@@ -36,7 +37,8 @@ class SlipForm(forms.Form):
         label=_("Or a picture of the slip"),
         help_text=_("PNG, JPEG or WebP up to 10 MB. It is not stored."),
     )
-    claimed_payment_id = forms.CharField(
+    claimed_payment_id = PlainCharField(
+        plain=plain_text.visible,
         required=False,
         label=_("Shown for payment"),
         help_text=_("If you know: pay_..."),
@@ -66,7 +68,8 @@ class SlipForm(forms.Form):
 
 
 class AskBankForm(forms.Form):
-    payment_or_merchant_id = forms.CharField(
+    payment_or_merchant_id = PlainCharField(
+        plain=plain_text.visible,
         label=_("Ask the bank of"),
         help_text=_("The payment (pay_...) that the slip is for, or a merchant (mch_...)."),
         max_length=ids.MAX_LENGTH,

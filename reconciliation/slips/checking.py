@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 import banks
-from core import request_context, slips
+from core import plain_text, request_context, slips
 from core.slips import Slip, WalletSlip
 from core.tlv import BadPayload
 from reconciliation.matching import deduplication
@@ -71,7 +71,7 @@ def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> Sli
 def parse_slip(payload: str) -> tuple[str, str]:
     """The sending bank and its transaction id. Raises InvalidSlip."""
     try:
-        slip: Slip | WalletSlip = slips.parse_slip(payload.strip())
+        slip: Slip | WalletSlip = slips.parse_slip(plain_text.visible(payload).strip())
     except BadPayload as error:
         raise InvalidSlip(_explain(payload, error)) from None
     sending_bank = TRUEMONEY if isinstance(slip, WalletSlip) else slip.sending_bank
@@ -90,7 +90,7 @@ def pick_slip(texts: list[str]) -> str:
 
 
 def _explain(payload: str, error: BadPayload) -> str:
-    if payload.strip().startswith(PAYMENT_CODE_START):
+    if plain_text.visible(payload).startswith(PAYMENT_CODE_START):
         return _("This is a payment QR code, not the mini-QR of a slip. It does not prove a transfer.")
     if str(error) == "wrong checksum":
         return _("The checksum is wrong: the text was mistyped, cut or changed. It is no proof of payment.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from banks.base import TransactionKind, UnreadableMessage
-from core import money
+from core import money, plain_text
 from reconciliation.statements.lines import (
     FileLine,
     FileProblems,
@@ -86,7 +86,7 @@ def parse_detail(raw: bytes) -> ParsedLine:
         reference3=parse_text(cells[124:144], "reference 3", 20),
         amount=_amount(cells[163:176]),
         paid_at=_paid_at(parse_pattern(cells[20:34], "date and time", "[0-9]{14}")),
-        payer_name=parse_text(cells[34:84], "the payer's name", 50),
+        payer_name=parse_text(plain_text.name(cells[34:84]), "the payer's name", 50),
         payer_bank_code=parse_pattern(cells[243:246], "the payer's bank", "[0-9]{3}|"),
     )
 

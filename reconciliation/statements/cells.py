@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 
 from banks.base import TransactionKind, UnreadableMessage
-from core import money
+from core import money, plain_text
 from reconciliation.statements.lines import parse_bangkok_time, parse_pattern, parse_text
 
 KINDS: dict[str, TransactionKind] = {
@@ -33,7 +33,6 @@ _YEAR_FIRST = re.compile(r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})\2(?P<day>\d{
 _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})([-/.])(?P<month>\d{1,2})\2(?P<year>\d{4})", re.ASCII)
 _NAMED_MONTH = re.compile(r"(?P<day>\d{1,2})[ -/](?P<name>\D+?)[ -/](?P<year>\d{4})", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}|\d{1,3}(\.\d{3})+,\d+", re.ASCII)
-_THAI_DIGITS = str.maketrans("๐๑๒๓๔๕๖๗๘๙", "0123456789")
 # A spreadsheet shows long numbers like this, and saves what it shows.
 _SHORTENED_NUMBER = re.compile(r"[0-9](\.[0-9]+)?E\+?[0-9]+", re.IGNORECASE)
 _EXCEL_TEXT = re.compile(r'="([^"]*)"')
@@ -41,7 +40,7 @@ _EXCEL_TEXT = re.compile(r'="([^"]*)"')
 
 def plain(cell: str) -> str:
     """The text of a cell without blanks around it. Programs write `="007"` to keep zeros in front."""
-    text = cell.strip(" \t\xa0")
+    text = plain_text.visible(cell).strip(" \t\xa0")
     return match[1] if (match := _EXCEL_TEXT.fullmatch(text)) else text
 
 
@@ -67,8 +66,7 @@ def has_decimal_comma(amount: str) -> bool:
 
 def parse_amount(text: str, *, has_decimal_commas: bool = False) -> int:
     """Satang. has_decimal_commas: other amounts of the file are written so, hence "1,500" is not clear."""
-    written = text.translate(_THAI_DIGITS)
-    satang = None if has_decimal_commas and "," in written and "." not in written else money.parse(written)
+    satang = None if has_decimal_commas and "," in text and "." not in text else money.parse(text)
     if satang is None:
         raise UnreadableMessage(f"the amount cannot be {text[:MAX_QUOTED]!r}")
     if not 0 < satang < 10**13:
@@ -123,7 +121,7 @@ def _split(text: str) -> tuple[str, str]:
     """Date and time of a cell; the second is empty for a cell with one of them."""
     if len(text) > MAX_LENGTH:
         raise UnreadableMessage(f"date or time is longer than {MAX_LENGTH} characters")
-    match = _DATE_AND_TIME.fullmatch(text.translate(_THAI_DIGITS))
+    match = _DATE_AND_TIME.fullmatch(plain_text.folded(text))
     return (match[1], match[2] or "") if match else ("", "")
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from banks.base import TransactionKind, UnreadableMessage
 from banks.parsing import BUDDHIST_ERA, YEARS
+from core import plain_text
 from core.clock import BANGKOK
 
 MAX_LINE_BYTES = 4_096  # no format has longer lines; the rest of a longer line is dropped
@@ -130,7 +131,7 @@ def sha256_hex(content: bytes) -> str:
 
 def parse_text(raw: str, label: str, max_length: int) -> str:
     """The text without surrounding blanks. Raises UnreadableMessage."""
-    value = raw.strip()
+    value = plain_text.visible(raw).strip()
     if len(value) > max_length:
         raise UnreadableMessage(f"{label} is longer than {max_length} characters")
     if CONTROL_CHARACTERS.search(value):

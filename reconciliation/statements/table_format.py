@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from banks.base import UnreadableMessage
+from core import plain_text
 from core.csv_cells import unescape_cell
 from reconciliation.statements import cells
 from reconciliation.statements.lines import (
@@ -169,7 +170,7 @@ def _parse(record: Record, layout: Layout) -> ParsedLine:
         reference3=parse_text(values["reference3"], "reference 3", 35),
         amount=cells.parse_amount(values["amount"], has_decimal_commas=layout.has_decimal_commas),
         paid_at=cells.parse_paid_at(values["date"], values["time"]),
-        payer_name=parse_text(values["payer_name"], "the payer's name", 140),
+        payer_name=parse_text(plain_text.name(values["payer_name"]), "the payer's name", 140),
         payer_bank_code=cells.parse_bank_code(values["payer_bank_code"]),
     )
 

@@ -43,6 +43,16 @@ def is_found(client: Client, movement: BankTransaction, text: str) -> bool:
         ("นางสาวสมหญิง ใจดี", "สมหญิง ใจดี"),
         ("น.ส. สมหญิง ใจดี", "สมหญิง"),
         ("นาย สมชาย ใจดี", "นาย สมชาย"),
+        ("สมชาย ใจดี", "นายสมชาย"),
+        ("น.ส.สมหญิง ใจดี", "นางสาว สมหญิง"),
+        ("MISS SOMYING JAIDEE", "น.ส. somying"),
+        ("mr.somchai jaidee", "Mr Somchai"),
+        ("น\u0e49\u0e33ฝน ใจดี", "น\u0e49\u0e4d\u0e32ฝน"),
+        ("น\u0e4d\u0e49\u0e32ฝน ใจดี", "น\u0e49\u0e33ฝน"),
+        ("สม\u200bชาย \ufeff ใจดี", "สมชาย ใจ"),
+        ("สมชาย ใจดี", "\ufeffสม\u200bชาย\xa0 ใจดี"),
+        ("JEAN\u2013LUC ROY", "jean-luc"),
+        ("Jean-Luc Roy", "jean\u2011luc"),
     ],
 )
 def test_payer_is_found_by_the_beginning_of_the_name(

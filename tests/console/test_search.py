@@ -52,6 +52,22 @@ def test_reference_of_one_payment_leads_to_it(shop: Shop, admin_client: Client) 
     assert search(admin_client, "order 17").headers["Location"] == payment_page(code)
 
 
+@pytest.mark.parametrize("text", ["A\u201117", "\ufeffA-17\u200b", "A-๑๗", "A\u221217 "])
+def test_reference_is_found_with_any_dash_and_digits(shop: Shop, admin_client: Client, text: str) -> None:
+    code = shop.qr_code(reference="A-17")
+    assert search(admin_client, text).headers["Location"] == payment_page(code)
+
+
+def test_reference_with_a_long_dash_is_found_as_it_was_written(shop: Shop, admin_client: Client) -> None:
+    code = shop.qr_code(reference="ใบสั่ง \u2013  ๑๗")
+    assert search(admin_client, "ใบสั่ง \u2013  ๑๗\u200b").headers["Location"] == payment_page(code)
+
+
+def test_amount_is_found_in_thai_digits(shop: Shop, admin_client: Client) -> None:
+    code = shop.qr_code(amount=123_400)
+    assert search(admin_client, "๑,๒๓๔\u200b").headers["Location"] == payment_page(code)
+
+
 def test_reference_of_several_payments_lists_them(shop: Shop, admin_client: Client) -> None:
     codes = [shop.qr_code(reference="table 4") for _ in range(2)]
     page = text_of(search(admin_client, "table 4"))

@@ -154,6 +154,30 @@ def test_payer_is_found_by(by: str, paid: dict[str, Any]) -> None:
     assert "reconciliation.banktransaction: 1 rows" in written
 
 
+@pytest.mark.parametrize(
+    "payer",
+    [
+        "kbank:555-0-00987\u20116",
+        "kbank:๕๕๕๐๐๐๙๘๗๖",
+        "\ufeffkbank:\u200b5550009876",
+        "kbank: Ms.Malee  Suksan",
+    ],
+)
+def test_payer_is_found_as_people_write_the_account_or_name(payer: str, paid: dict[str, Any]) -> None:
+    assert "payments.payment: 1 rows" in run_erase(payer)
+
+
+def test_payer_of_an_older_row_is_found_too(paid: dict[str, Any]) -> None:
+    """It was stored before names were stored in one spelling."""
+    movement = BankTransaction.objects.get(payer_name=NAME)
+    sql = "UPDATE reconciliation_banktransaction SET payer_name = %s WHERE id = %s"
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(sql, ["MS. Malee \u200b Suksan\ufeff", movement.id])
+        cursor.execute("SET LOCAL session_replication_role = origin")
+    assert erasure.find(Payer(bank_code=BANK, name=NAME)).movement_ids == [movement.id]
+
+
 def test_erasure_is_recorded_without_personal_data(paid: dict[str, Any]) -> None:
     run_erase(f"{BANK}:{ACCOUNT}", "--yes")
     record = AuditRecord.objects.get(act="erased")

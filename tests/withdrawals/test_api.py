@@ -89,13 +89,21 @@ def test_withdrawal_over_the_balance_is_refused(shop: Shop) -> None:
     assert shop.post(PATH, withdrawal_request(amount=100)).status_code == 402
 
 
+def test_account_of_a_withdrawal_is_stored_without_invisible_characters(shop: Shop) -> None:
+    given = {"bank_account": f" {ACCOUNT}\u200b", "account_name": "\ufeffSomchai  Jaidee "}
+    assert shop.post(PATH, withdrawal_request(**given)).json()["account_name"] == "Somchai Jaidee"
+    order = Transfer.objects.get()
+    assert (order.account, order.account_name) == (ACCOUNT, "Somchai Jaidee")
+    assert order.has_its_content()
+
+
 INVALID: dict[str, list[Any]] = {
     "amount": [None, 0, -1, 99, 200_000_001, 2**63 - 1, "100000", 100000.5, True, [100_000]],
     "currency": [None, "", "USD", "thb", 764, ["THB"]],
     "bank_code": [None, "", 14, "14", "999", "065", "nobank", " 014", "๐๑๔", "014" * 9, ["014"], {}],
     "bank_account": [
         *(None, "", 4051234567, [], "405123456", "40512345678", "4" * 16, "405-123-4567"),
-        *("4051234567 ", " 051234567", "405123456\n", "๔051234567", "+405123456", "4051234567\n"),
+        *(" 051234567", "405123456\n", "๔051234567", "+405123456", "4051234567\n"),
     ],
     "account_name": [None, "", " ", "\t", "a\nb", "a\x7fb", "x" * 141, 7, ["x"]],
     "reference": ["", "x" * 36, 17, ["x"]],

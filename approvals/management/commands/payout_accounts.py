@@ -6,7 +6,7 @@ from django.core.management.base import CommandError, CommandParser
 from approvals import payout_accounts as accounts
 from approvals.models import PayoutAccount
 from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
-from core import clock, thaibanks
+from core import clock, plain_text, thaibanks
 from core.clock import iso
 from core.commands import SealingCommand
 from merchants import services
@@ -54,19 +54,19 @@ class Command(SealingCommand):
 
 
 def _add(merchant: Merchant, options: dict[str, Any], now: datetime) -> PayoutAccount:
-    bank = thaibanks.find(options["bank"])
+    bank, account = thaibanks.find(options["bank"]), plain_text.compact(options["account"])
     if bank is None:
         raise CommandError("--bank: this bank does not exist.")
     try:
-        thaibanks.check_account(bank.code, options["account"])
+        thaibanks.check_account(bank.code, account)
     except ValueError as refusal:
         raise CommandError(f"--account: {refusal}") from None
     try:
         return accounts.add(
             merchant,
             bank_code=bank.code,
-            bank_account=options["account"],
-            account_name=options["name"],
+            bank_account=account,
+            account_name=plain_text.name(options["name"]),
             now=now,
         )
     except PayoutAccountListed:

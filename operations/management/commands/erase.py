@@ -3,7 +3,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from core import thaibanks
+from core import plain_text, thaibanks
 from core.commands import SealingCommand
 from operations import erasure
 from operations.erasure import Counts, Payer
@@ -54,11 +54,11 @@ def _text(counts: Counts) -> str:
 def _parse_payer(text: str) -> Payer:
     bank_text, colon, rest = text.partition(":")
     if not colon:
-        return Payer(transaction_id=text.strip())
-    bank, wanted = thaibanks.find(bank_text.strip()), rest.strip()
+        return Payer(transaction_id=plain_text.visible(text))
+    bank, wanted = thaibanks.find(plain_text.visible(bank_text)), plain_text.name(rest)
     if bank is None or not wanted:
         raise ArgumentTypeError(f"give it {HOW}")
-    account = "".join(filter(str.isalnum, wanted))
+    account = erasure.digits(wanted)
     if account.isdigit():
         return Payer(bank_code=bank.code, account=account)
     return Payer(bank_code=bank.code, name=wanted)

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from core import clock, thaibanks
+from core import clock, plain_text, thaibanks
 from core.commands import SealingCommand
 from core.errors import ApiError
 from merchants import services
@@ -54,7 +54,8 @@ def _payee(options: dict[str, Any]) -> dict[str, str] | None:
     bank = thaibanks.find(options["bank"])
     if bank is None:
         raise CommandError("--bank: this bank does not exist.")
-    given = {"bank_code": bank.code, "bank_account": options["account"], "account_name": options["name"]}
+    account, holder = plain_text.compact(options["account"] or ""), plain_text.name(options["name"] or "")
+    given = {"bank_code": bank.code, "bank_account": account, "account_name": holder}
     if missing := [name for name, value in given.items() if not value]:
         raise CommandError(f"Missing: {', '.join(missing)}.")
     return given

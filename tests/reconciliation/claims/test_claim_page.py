@@ -42,12 +42,16 @@ def spaced(text: str) -> str:
     return f" {text[:4]}-{text[4:10].lower()} {text[10:]} "
 
 
-@pytest.mark.parametrize("proof", ["slip", "spaced slip", "digits", "both"])
+@pytest.mark.parametrize("proof", ["slip", "spaced slip", "pasted slip", "digits", "Thai digits", "both"])
 def test_right_proof_sends_the_refund_to_the_account(claim: Claim, proof: str) -> None:
     proofs = {
         "slip": {"slip_reference": claim.slip_reference},
         "spaced slip": {"slip_reference": spaced(claim.slip_reference)},
+        "pasted slip": {
+            "slip_reference": f"\u2068{claim.slip_reference[:4]}\u2011{claim.slip_reference[4:]}\u2069"
+        },
         "digits": {"last_digits": "7890"},
+        "Thai digits": {"last_digits": "๗๘๙๐\u200b"},
         "both": {"slip_reference": claim.slip_reference, "last_digits": "7890"},
     }[proof]
     answer = claim.send(**proofs)
@@ -102,24 +106,27 @@ def test_network_with_many_wrong_proofs_is_refused_at_every_link(
     assert other.send(address="203.0.113.8", last_digits="7890").status_code == 303
 
 
+def test_account_is_taken_as_a_phone_pastes_it(claim: Claim) -> None:
+    pasted = {"bank_account": "\u2068๔๐๕\u20111 23456 7\u2069", "account_name": "\ufeffสมหญิง  ใจดี\u200b"}
+    assert claim.send(last_digits="7890", **pasted).status_code == 303
+    [order] = orders()
+    assert (order.account, order.account_name) == (ACCOUNT, "สมหญิง ใจดี")
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
         ({}, "Choose a picture, or give the reference or the last 4 digits."),
         ({"last_digits": "789"}, "Write 4 digits."),
-        ({"last_digits": "๗๘๙๐"}, "Write 4 digits."),
+        ({"last_digits": "\u0667\u0668\u0669\u0660"}, "Write 4 digits."),
         ({"last_digits": "7890", "bank_code": ""}, "Fill in this field."),
         ({"last_digits": "7890", "bank_code": "999"}, "Select a valid choice."),
         (
             {"last_digits": "7890", "bank_account": "40512345"},
             "An account number of this bank has 10 digits.",
         ),
-        (
-            {"last_digits": "7890", "bank_account": "๔๐๕๑๒๓๔๕๖๗"},
-            "An account number of this bank has 10 digits.",
-        ),
         ({"last_digits": "7890", "account_name": " "}, "Fill in this field."),
-        ({"last_digits": "7890", "account_name": "a\u202eb"}, "Write the name in one line."),
+        ({"last_digits": "7890", "account_name": "a\x1bb"}, "Write the name in one line."),
         ({"last_digits": "7890", "account_name": "x" * 141}, "at most 140 characters"),
         ({"slip_reference": "x" * 65}, "at most 64 characters"),
     ],
