@@ -4,17 +4,20 @@ Staff with the permission `audit_trail.view_personal_data` see names, messages a
 Others see initials and no digits. Outside of the console nothing is hidden.
 """
 
+import unicodedata
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from core import request_context, vault
+from core import plain_text, request_context, vault
 
 PERMISSION = "audit_trail.view_personal_data"
 NAME_FIELDS = frozenset({"payer_name", "client_name", "account_name"})
 """Columns with names of customers."""
 ACCOUNT_FIELDS = frozenset({"account_last4"})
 MASK = "x"
+LEADING_VOWELS = "เแโใไ"
+"""Thai writes them before the consonant that they are spoken after."""
 
 
 def is_hidden() -> bool:
@@ -22,8 +25,16 @@ def is_hidden() -> bool:
 
 
 def masked_name(name: str) -> str:
-    """The first letter of each word: `S*** J***`."""
-    return " ".join(f"{word[0]}***" for word in name.split())
+    """The first letter of each word with its marks: `S*** J***`, and `ป***` of เปรม."""
+    return " ".join(f"{_initial(word)}***" for word in plain_text.name(name).split())
+
+
+def _initial(word: str) -> str:
+    start = int(len(word) > 1 and word[0] in LEADING_VOWELS)
+    end = start + 1
+    while end < len(word) and unicodedata.category(word[end]).startswith("M"):
+        end += 1
+    return word[start:end]
 
 
 def name(text: str) -> str:

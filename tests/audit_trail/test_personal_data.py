@@ -113,5 +113,7 @@ def test_concealed_row_keeps_other_columns(shop: Shop) -> None:
     code = shop.qr_code(client_name=NAME)
     payment = Payment.objects.get(pk=code["payment_id"])
     assert personal_data.conceal(payment).client_name == NAME
-    assert personal_data.masked_name("  สมชาย  ใจดี ") == "ส*** ใ***"
+    assert personal_data.masked_name("  สมชาย  ใจดี ") == "ส*** จ***"
+    assert personal_data.masked_name("เปรม แก้ว โชค ไหม น้ำ อึ๋ม เ") == "ป*** ก้*** ช*** ห*** น้*** อึ๋*** เ***"
+    assert personal_data.masked_name("Rene\u0301e E\u0301mile \u200bÅsa") == "R*** É*** Å***"
     assert personal_data.account(ACCOUNT) == "xxxxxx4567"
