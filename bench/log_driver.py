@@ -11,13 +11,13 @@ import io
 import json
 import os
 import time
-from typing import Any
 
 # Standard output is for the result.
 os.environ["LOG_STREAM"] = "stderr"
 
 from django.http import HttpRequest, HttpResponse
 
+from config.asgi import run_application
 from config.capacity.shops import BODY, CREATE_PATH
 from config.server import NEW_OBJECTS
 from config.wsgi import application
@@ -72,11 +72,6 @@ def _turn(timed: TimedLog, requests: int) -> tuple[float, float]:
 
 
 def _create() -> None:
-    statuses: list[str] = []
-
-    def start_response(status: str, headers: Any) -> None:
-        statuses.append(status)
-
     environ = {
         "REQUEST_METHOD": "POST",
         "PATH_INFO": CREATE_PATH,
@@ -93,10 +88,8 @@ def _create() -> None:
         "wsgi.url_scheme": "http",
         "wsgi.input": io.BytesIO(BODY),
     }
-    with_response = application(environ, start_response)
-    b"".join(with_response)
-    with_response.close()
-    assert statuses == ["200 OK"], statuses
+    status, _headers, body = run_application(application, environ)
+    assert status == 200, body
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ os.environ["LOG_STREAM"] = "stderr"
 django.setup()
 
 from django.conf import settings  # noqa: E402
+from django.core.handlers.wsgi import WSGIHandler  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import RequestFactory  # noqa: E402
 from psycopg.adapt import PyFormat, Transformer  # noqa: E402
@@ -30,7 +31,6 @@ from bench.deliveries import HOOK, receiver  # noqa: E402
 from bench.replay import BEGIN, COMMIT, Life, Statement, Value  # noqa: E402
 from config.capacity.load import NotMeasurable  # noqa: E402
 from config.capacity.shops import Bank, Request, Shop  # noqa: E402
-from config.handler import ApplicationHandler  # noqa: E402
 from core import clock  # noqa: E402
 from merchants.models import ApiKey  # noqa: E402
 from webhooks.delivery import attempt_log, dispatcher, queue  # noqa: E402
@@ -156,8 +156,8 @@ def _claim(shop: Shop) -> Lease:
 
 
 @lru_cache(maxsize=1)
-def _application() -> ApplicationHandler:
-    return ApplicationHandler()
+def _application() -> WSGIHandler:
+    return WSGIHandler()
 
 
 def _ask(request: Request) -> Any:

@@ -8,21 +8,20 @@ requests reach a thread.
 import asyncio
 import io
 import logging
-import queue
 import secrets
 import sys
 import tempfile
-import threading
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import closing, nullcontext
-from functools import lru_cache, partial
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import lru_cache
 from typing import IO, Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from django.db import connections
 
 from config import concurrency
-from config.concurrency import OverloadedError, PageConcurrency
+from config.concurrency import Limits, OverloadedError
 from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_uploader
 from core import errors, http, measurements, uploads
 from core.http import MAX_BODY
@@ -30,30 +29,23 @@ from core.uploads import UploadKind
 
 logger = logging.getLogger(__name__)
 
+MAX_HEADERS, MAX_HEAD = 64, 65_536
 BODY_SECONDS = 10.0
 # Bytes over the limit that are read and dropped, so that the client can read our refusal.
 DRAIN_LIMIT = 8 * 1024 * 1024
 BODY_TOO_LARGE = "qr.body_too_large"
-# In the scope of a request whose body needs no waiting.
-BODY_HAS_ARRIVED = "qr.body_has_arrived"
 # How values of a repeated header are joined. Two idempotency keys must not become one with a comma in it.
 HEADER_SEPARATORS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
-
 WITHOUT_BODY = frozenset({204, 304})
 
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 Response = tuple[int, Headers, bytes]
-Respond = Callable[[Response], None]
 StartResponse = Callable[..., Callable[[bytes], object]]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-
-
-class IncompleteBody(Exception):
-    """The connection ended before the body did, or its chunks are malformed."""
 
 
 class WsgiAdapter:
@@ -70,163 +62,78 @@ class WsgiAdapter:
         find_uploader: FindUploader = find_uploader,
         find_claim_link: FindUploader = find_claim_link,
     ) -> None:
-        self.pools = {
-            concurrency.WEB: ThreadPool(concurrency.WEB, application, threads),
-            concurrency.CARD_PAYMENTS: ThreadPool(concurrency.CARD_PAYMENTS, application, card_threads),
-        }
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.upload_gates = {
+        self._application = application
+        self._threads = ThreadPoolExecutor(threads, "web")
+        self._card_threads = ThreadPoolExecutor(card_threads, "cards") if card_threads else None
+        self._limits = Limits(threads)
+        self._gates = {
             UploadKind.STAFF: UploadGate(find_uploader, uploads.MAX_CONCURRENT[UploadKind.STAFF]),
             UploadKind.CLAIM: UploadGate(find_claim_link, uploads.MAX_CONCURRENT[UploadKind.CLAIM]),
         }
-        self.page_limit = PageConcurrency(threads)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        loop = self.loop or self._start()
-        environ = environ_of(scope)
-        response_future: asyncio.Future[Response] = loop.create_future()
-        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
-            try:
-                await self._read_request_body(
-                    environ, receive, response_future, has_arrived=BODY_HAS_ARRIVED in scope
-                )
-            except TimeoutError:
-                await _send(send, error_and_close(errors.RequestTimeout()))
-                return
-            except OverloadedError:
-                await _send(send, _upload_refusal(environ))
-                return
-            except IncompleteBody:
-                await _send(send, error_and_close(errors.InvalidRequest(reason="its body broke off")))
-                return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close"})
+            return
+        environ, held = environ_of(scope), ExitStack()
         try:
-            await self.page_limit.acquire(environ, response_future)
+            _check_head(scope, environ)
+            response = await self._answer(environ, receive, held)
+        except TimeoutError:
+            response = error_and_close(errors.RequestTimeout())
         except OverloadedError:
-            environ["wsgi.input"].close()
-            await _send(send, _overloaded_response(environ))
-            return
-        self._pool_for(environ).work.put((environ, partial(_set_response, response_future)))
-        # A cancelled request does not end the work of the thread, and an upload keeps its slot.
-        await _send(send, await asyncio.shield(response_future))
+            response = _overloaded_response(environ)
+        except errors.ApiError as error:
+            response = error_and_close(error)
+        await _send(send, response, has_body=scope["method"] != "HEAD")
 
-    def answer(self, scope: Message, body: bytes, respond: Respond) -> bool:
-        """Give a request whose body has arrived to a thread; `respond` is called on the event loop.
-
-        Returns False for a request that may have to wait before, or whose body is too large. A task of the
-        event loop, with the messages of ASGI, takes 60 µs more.
-        """
-        environ = environ_of(scope)
-        if len(body) > MAX_BODY or self.page_limit.applies(environ) or uploads.kind_of(environ):
-            return False
-        if self.loop is None:
-            self._start()
-        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
-            _set_body(environ, io.BytesIO(body), len(body))
-        self._pool_for(environ).work.put((environ, respond))
-        return True
-
-    async def _read_request_body(
-        self,
-        environ: Environ,
-        receive: Receive,
-        response_future: asyncio.Future[Response],
-        *,
-        has_arrived: bool,
-    ) -> None:
-        """Read the body. Raises IncompleteBody, TimeoutError, OverloadedError."""
-        gate = self._gate_of(environ)
-        uploader = await gate.find_uploader(environ) if gate else None
-        if gate is None or uploader is None:
-            # A deadline takes 40 µs, and most bodies arrive together with their head.
-            async with nullcontext() if has_arrived else asyncio.timeout(BODY_SECONDS):
-                await read_body(environ, receive, io.BytesIO(), MAX_BODY)
-            return
+    async def _answer(self, environ: Environ, receive: Receive, held: ExitStack) -> Response:
+        """Raises TimeoutError, OverloadedError and ApiError. `held` is released when a thread is done."""
+        pool = (concurrency.is_card_payment(environ) and self._card_threads) or self._threads
         try:
-            async with asyncio.timeout(uploads.DEADLINE_SECONDS):
-                await gate.acquire(uploader, response_future)
-                body = tempfile.TemporaryFile()  # noqa: SIM115 (closed when answered)
-                await read_body(environ, _with_minimum_rate(receive), body, uploads.limit_of(environ))
+            if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:
+                await self.read_body(environ, receive, held)
+            if pool is self._threads:
+                await self._limits.acquire(environ, held)
         except BaseException:
-            response_future.cancel()
+            held.close()
             raise
+        response = asyncio.get_running_loop().run_in_executor(pool, self._run, environ)
+        response.add_done_callback(lambda _: held.close())
+        # A cancelled request does not end the work of the thread, and an upload keeps its slot.
+        return await asyncio.shield(response)
 
-    def _gate_of(self, environ: Environ) -> UploadGate | None:
+    async def read_body(self, environ: Environ, receive: Receive, held: ExitStack) -> None:
+        """Read the body, of an upload in its slot. Raises TimeoutError, OverloadedError and ApiError."""
         kind = uploads.kind_of(environ)
-        return self.upload_gates[kind] if kind else None
+        gate = self._gates[kind] if kind else None
+        uploader = await gate.find_uploader(environ) if gate else None
+        async with asyncio.timeout(uploads.DEADLINE_SECONDS if uploader else BODY_SECONDS):
+            if gate is None or uploader is None:
+                await _read(environ, receive, held.enter_context(io.BytesIO()), MAX_BODY)
+            else:
+                await gate.acquire(uploader, held)
+                body = held.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (a context)
+                await _read(environ, _with_minimum_rate(receive), body, uploads.limit_of(environ))
 
-    def _start(self) -> asyncio.AbstractEventLoop:
-        """Start the threads at the first request. The event loop runs it, so no request races with it."""
-        self.loop = asyncio.get_running_loop()
-        for pool in self.pools.values():
-            pool.start(self.loop)
-        return self.loop
-
-    def _pool_for(self, environ: Environ) -> "ThreadPool":
-        pool = self.pools[concurrency.pool_for(environ)]
-        return pool if pool.threads else self.pools[concurrency.WEB]
-
-
-class ThreadPool:
-    """Requests of one kind and the threads that answer them. No pool waits for another."""
-
-    def __init__(self, name: str, application: WsgiApplication, threads: int) -> None:
-        self.name = name
-        self.application = application
-        self.threads = threads
-        self.work: queue.SimpleQueue[tuple[Environ, Respond]] = queue.SimpleQueue()
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        for number in range(self.threads):
-            threading.Thread(target=self._run, name=f"{self.name}-{number}", daemon=True).start()
-
-    def _run(self) -> None:
-        while True:
-            environ, respond = self._next()
-            with closing(environ["wsgi.input"]):
-                response = run_application(self.application, environ)
-            self._loop.call_soon_threadsafe(respond, response)
-
-    def _next(self) -> tuple[Environ, Respond]:
-        """The next request. An idle card thread closes its database connection."""
-        if self.name == concurrency.CARD_PAYMENTS:
-            try:
-                return self.work.get(timeout=concurrency.IDLE_SECONDS)
-            except queue.Empty:
+    def _run(self, environ: Environ) -> Response:
+        """Run the application in a thread. Card payments are rare, so they keep no database connection."""
+        try:
+            return run_application(self._application, environ)
+        finally:
+            if self._card_threads and concurrency.is_card_payment(environ):
                 connections.close_all()
-        return self.work.get()
 
 
-def _set_response(response_future: asyncio.Future[Response], response: Response) -> None:
-    if not response_future.done():
-        response_future.set_result(response)
-
-
-async def _send(send: Send, response: Response) -> None:
-    for message in _messages(response):
-        await send(message)
-
-
-def _messages(response: Response) -> tuple[Message, Message]:
+async def _send(send: Send, response: Response, *, has_body: bool) -> None:
     """The two messages of ASGI for a complete response."""
     status, headers, body = response
-    return (
-        {"type": "http.response.start", "status": status, "headers": headers_of(status, headers, body)},
-        {"type": "http.response.body", "body": body},
-    )
-
-
-def headers_of(status: int, headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
-    """The headers in lower case, with the length of the body."""
-    raw = [(_lower_bytes(name), value.encode("latin-1")) for name, value in headers]
+    raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     if status not in WITHOUT_BODY and not any(name == b"content-length" for name, _value in raw):
         raw.append((b"content-length", b"%d" % len(body)))
-    return raw
-
-
-@lru_cache(maxsize=512)
-def _lower_bytes(name: str) -> bytes:
-    return name.lower().encode("latin-1")
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    sent = body if has_body and status not in WITHOUT_BODY else b""
+    await send({"type": "http.response.body", "body": sent})
 
 
 def environ_of(scope: Message) -> Environ:
@@ -250,22 +157,16 @@ def environ_of(scope: Message) -> Environ:
         "wsgi.run_once": False,
     }
     for name, value in scope["headers"]:
-        _add_header(environ, name, value.decode("latin-1"))
+        if (key := _environ_key(name)) is not None:
+            joined = [environ[key]] if key in environ else []
+            environ[key] = HEADER_SEPARATORS.get(key, ",").join([*joined, value.decode("latin-1")])
     return environ
 
 
 def _path(raw: bytes) -> str:
-    """The bytes of the path decoded as latin-1, as WSGI requires."""
-    return (unquote_to_bytes(raw) if b"%" in raw else raw).decode("latin-1")
-
-
-def _add_header(environ: Environ, name: bytes, value: str) -> None:
-    key = _environ_key(name)
-    if key is None:
-        return
-    if key in environ:
-        value = environ[key] + HEADER_SEPARATORS.get(key, ",") + value
-    environ[key] = value
+    """The bytes of the path decoded as latin-1, as WSGI requires. A proxy may be sent a whole URL."""
+    path = raw if raw.startswith(b"/") else urlsplit(raw).path
+    return (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1")
 
 
 @lru_cache(maxsize=512)
@@ -275,6 +176,16 @@ def _environ_key(name: bytes) -> str | None:
         return None
     key = name.decode("latin-1").upper().replace("-", "_")
     return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
+
+
+def _check_head(scope: Message, environ: Environ) -> None:
+    """What the server accepts and RFC 9112 does not, or we do not. Raises ApiError."""
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD:
+        raise errors.InvalidRequest(reason="its head is larger than 64 kB")
+    needs_host = environ["SERVER_PROTOCOL"] != "HTTP/1.0"
+    coding = environ.get("HTTP_TRANSFER_ENCODING", "chunked")
+    if coding.lower() != "chunked" or (needs_host and "HTTP_HOST" not in environ):
+        raise errors.MalformedRequest
 
 
 def _with_minimum_rate(receive: Receive) -> Receive:
@@ -292,22 +203,14 @@ def _with_minimum_rate(receive: Receive) -> Receive:
     return receive_in_time
 
 
-async def read_body(environ: Environ, receive: Receive, body: IO[bytes], limit: int) -> None:
-    """Read the body into `body` for the environ, or mark it as too large. Raises IncompleteBody."""
-    try:
-        length = await _read_up_to(receive, body, limit)
-    except BaseException:
-        body.close()
-        raise
+async def _read(environ: Environ, receive: Receive, body: IO[bytes], limit: int) -> None:
+    """Read the body into `body` for the environ, or mark it as too large. Raises ApiError."""
+    length = await _read_up_to(receive, body, limit)
     if length > limit:
         environ[BODY_TOO_LARGE] = True
         length = 0
         body.truncate(0)
     body.seek(0)
-    _set_body(environ, body, length)
-
-
-def _set_body(environ: Environ, body: IO[bytes], length: int) -> None:
     environ.pop("HTTP_TRANSFER_ENCODING", None)
     environ["wsgi.input"] = body
     environ["CONTENT_LENGTH"] = str(length)
@@ -319,7 +222,7 @@ async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
     while has_more and dropped <= DRAIN_LIMIT:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise IncompleteBody
+            raise errors.InvalidRequest(reason="its body broke off")
         has_more = message.get("more_body", False)
         if length <= limit:
             length += body.write(message["body"])
@@ -331,7 +234,7 @@ async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
 def error_and_close(error: errors.ApiError) -> Response:
     """An error that closes the connection: the rest of the body would look like the next request."""
     status, headers, body = _error_response(error)
-    return status, [*headers, ("Content-Length", str(len(body))), ("Connection", "close")], body
+    return status, [*headers, ("Connection", "close")], body
 
 
 def _error_response(error: errors.ApiError) -> Response:
@@ -343,14 +246,6 @@ def _error_response(error: errors.ApiError) -> Response:
     return response.status, [*own.items(), *response.headers.items()], response.body
 
 
-def _upload_refusal(environ: Environ) -> Response:
-    """The response to an upload that is not read."""
-    if uploads.kind_of(environ) is not UploadKind.CLAIM:
-        return error_and_close(errors.ServiceUnavailable(retry_after=2))
-    status, headers, body = _overloaded_response(environ)
-    return status, [*headers, ("Connection", "close")], body
-
-
 def _overloaded_response(environ: Environ) -> Response:
     """The page for a request to the console, or to a claim page, that gets no thread."""
     # Only here, because Django is set up after this module is imported.
@@ -358,14 +253,10 @@ def _overloaded_response(environ: Environ) -> Response:
     from reconciliation.claims import page as claim_page
 
     measurements.add_refused_request(503)
-    headers = [
-        ("Content-Type", "text/html; charset=utf-8"),
-        ("Cache-Control", "no-store"),
-        ("Retry-After", "2"),
-    ]
-    if uploads.kind_of(environ) is UploadKind.CLAIM:
-        return 503, headers, claim_page.overloaded_page(environ)
-    return 503, headers, page_limits.overloaded_page(environ)
+    is_claim = uploads.kind_of(environ) is UploadKind.CLAIM
+    page = claim_page.overloaded_page(environ) if is_claim else page_limits.overloaded_page(environ)
+    headers = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Retry-After": "2"}
+    return 503, [*headers.items(), ("Connection", "close")], page
 
 
 def run_application(application: WsgiApplication, environ: Environ) -> Response:
@@ -389,8 +280,6 @@ def _call(application: WsgiApplication, environ: Environ) -> Response:
     try:
         body = b"".join((*written, *chunks))
     finally:
-        close = getattr(chunks, "close", None)
-        if close is not None:
-            close()
-    status, headers = started[0]
+        getattr(chunks, "close", lambda: None)()
+    ((status, headers),) = started
     return int(status[:3]), headers, body

@@ -117,7 +117,7 @@ def parser() -> ArgumentParser:
         command.set_defaults(run=run)
         return command
 
-    add(web, "serve HTTP (gunicorn with uvicorn); HOST, PORT and WEB_WORKERS choose where and how")
+    add(web, "serve HTTP (gunicorn); HOST, PORT and WEB_WORKERS choose where and how")
     _add_worker_options(add(worker, "do the work of queues (a Celery worker); run one or more"))
     add(beat, "tell workers what is due (Celery beat); run one, though two do no harm")
     add(migrate, "bring the tables up to date (manage.py migrate); run it once for each release")

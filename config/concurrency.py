@@ -1,11 +1,13 @@
-"""Which threads of a web process answer a request, and how many of them serve the console and claim pages.
+"""How many requests of one kind or one key the threads of a web process serve at once.
 
-These requests wait on the event loop and not in a thread, so payments always find a free thread.
+Requests over a limit wait on the event loop and not in a thread, so payments always find a free thread.
 """
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
+from weakref import WeakValueDictionary
 
 from django.conf import settings
 from django.http import parse_cookie
@@ -13,39 +15,35 @@ from django.http import parse_cookie
 from core import uploads
 from core.uploads import UploadKind
 
-WEB, CARD_PAYMENTS = "web", "cards"
-# A POST to these waits for an acquirer.
+# A POST to these waits for an acquirer, in threads of its own.
 CARD_PAYMENT_PATHS = {"/v1/payments", "/Thai/v1/payments"}
 # Threads of the card pool for each slot of CARD_CONCURRENCY: replays, refusals and waiting repeats need some.
 THREADS_PER_CALL = 2
-# Card threads close their database connection after this pause.
-IDLE_SECONDS = 5.0
 CONSOLE_PREFIX = "/admin/"
+MONITORING_PATHS = {"/metrics", "/readyz"}
 LOGIN_PATH = "/admin/login/"
 WAIT_SECONDS = 10.0
 # Requests that wait for one slot. Further ones are refused at once.
 MAX_WAITING = 16
 
 
-def pool_for(environ: Mapping[str, Any]) -> str:
-    """The thread pool of a request."""
-    is_card_payment = environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] in CARD_PAYMENT_PATHS
-    return CARD_PAYMENTS if is_card_payment else WEB
+def is_card_payment(environ: Mapping[str, Any]) -> bool:
+    return environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] in CARD_PAYMENT_PATHS
 
 
 class OverloadedError(Exception):
     """Too many requests wait already, or this one has waited too long."""
 
 
-class ConcurrencyLimit:
+class Limit:
     """A bounded number of requests at once, and a bounded number that wait."""
 
     def __init__(self, number: int) -> None:
         self._free = asyncio.Semaphore(number)
         self._waiting = 0
 
-    async def acquire(self, response_future: "asyncio.Future[Any]") -> None:
-        """Hold a slot until `response_future` is done. Raises OverloadedError."""
+    async def acquire(self, held: ExitStack) -> None:
+        """Take a slot, which the end of `held` gives back. Raises OverloadedError."""
         if self._waiting >= MAX_WAITING:
             raise OverloadedError
         self._waiting += 1
@@ -56,40 +54,52 @@ class ConcurrencyLimit:
             raise OverloadedError from None
         finally:
             self._waiting -= 1
-        response_future.add_done_callback(lambda _: self._free.release())
+        held.callback(self._free.release)
 
 
-class PageConcurrency:
+class LimitByName:
+    """A bounded number of requests at once of each name. Any number waits, as long as its client does."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._in_use: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def acquire(self, name: str, held: ExitStack) -> None:
+        """Take a slot of this name, which the end of `held` gives back."""
+        free = self._in_use.setdefault(name, asyncio.Semaphore(self._number))
+        await free.acquire()
+        held.callback(free.release)
+
+    def __len__(self) -> int:
+        return len(self._in_use)
+
+
+class Limits:
     """Half of the threads serve the console; one of them serves everybody who is not logged in.
 
-    A quarter serves forms of claim pages, which wait until the picture of a slip is read.
+    A quarter serves forms of claim pages, which wait until the picture of a slip is read. Half serve one key
+    of the API: a merchant that reads long lists leaves the others to its neighbours. One serves each page of
+    monitoring, so those who read it wait for each other (`core.kept_value`).
     """
 
     def __init__(self, threads: int) -> None:
-        self._pages = ConcurrencyLimit(max(1, threads // 2))
-        self._anonymous = ConcurrencyLimit(1)
-        self._claims = ConcurrencyLimit(max(1, threads // 4))
+        half = max(1, threads // 2)
+        self._pages, self._anonymous = Limit(half), Limit(1)
+        self._claims = Limit(max(1, threads // 4))
+        self._keys, self._monitoring = LimitByName(half), LimitByName(1)
 
-    def applies(self, environ: Mapping[str, Any]) -> bool:
-        """Whether the request is for a page of the console, or the form of a claim page."""
-        path: str = environ["PATH_INFO"]
-        return path.startswith(CONSOLE_PREFIX) or uploads.kind_of(environ) is UploadKind.CLAIM
-
-    async def acquire(self, environ: Mapping[str, Any], response_future: "asyncio.Future[Any]") -> None:
-        """Hold a slot until `response_future` is done; other paths need none. Raises OverloadedError."""
-        if not self.applies(environ):
-            return
-        try:
-            for limit in self._limits_of(environ):
-                await limit.acquire(response_future)
-        except BaseException:
-            response_future.cancel()
-            raise
-
-    def _limits_of(self, environ: Mapping[str, Any]) -> list[ConcurrencyLimit]:
-        if not environ["PATH_INFO"].startswith(CONSOLE_PREFIX):
-            return [self._claims]
-        return [self._anonymous, self._pages] if _is_anonymous(environ) else [self._pages]
+    async def acquire(self, environ: Mapping[str, Any], held: ExitStack) -> None:
+        """Take the slots that the request needs, until the end of `held`. Raises OverloadedError."""
+        if environ["PATH_INFO"].startswith(CONSOLE_PREFIX):
+            if _is_anonymous(environ):
+                await self._anonymous.acquire(held)
+            await self._pages.acquire(held)
+        elif uploads.kind_of(environ) is UploadKind.CLAIM:
+            await self._claims.acquire(held)
+        elif environ["PATH_INFO"] in MONITORING_PATHS:
+            await self._monitoring.acquire(environ["PATH_INFO"], held)
+        elif "HTTP_AUTHORIZATION" in environ:
+            await self._keys.acquire(environ["HTTP_AUTHORIZATION"], held)
 
 
 def _is_anonymous(environ: Mapping[str, Any]) -> bool:

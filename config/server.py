@@ -1,8 +1,6 @@
 """`python -m config.server`: the web server. HOST, PORT, WEB_WORKERS and WEB_THREADS choose its shape."""
 
 import gc
-import logging
-import os
 import resource
 import signal
 import sys
@@ -15,20 +13,21 @@ from django.db import connections
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
-from uvicorn.server import HANDLED_SIGNALS
-from uvicorn_worker import UvicornWorker
+from gunicorn.workers.base import Worker
 
 from config import concurrency
-from config.acceptor import ConnectionCounts, FairServer
-from config.asgi import WsgiAdapter, WsgiApplication
-from config.http_protocol import HttpProtocol
+from config.asgi import MAX_HEADERS, WsgiAdapter, WsgiApplication
+from config.connection_guard import MAX_LINE, guarded
 from config.parent_process import exit_with_parent
 
 # The values themselves: an application without Django has no `django.conf.settings`.
 from config.settings import HOST, PORT, WEB_THREADS, WEB_WORKERS
 
 APPLICATION = "config.wsgi:application"
-STOP_SECONDS = 5
+# How long a worker that stops waits for its connections, and how much longer its parent waits for the worker.
+STOP_SECONDS, EXIT_SECONDS = 5, 2
+# How long a connection waits for the next whole head. Many clients poll every five seconds.
+KEEP_ALIVE_SECONDS = 6
 # The event loop of a worker tells its parent that it runs. A worker that is silent for so long is replaced.
 SILENT_SECONDS = 60
 # With Python's 5 ms, four busy threads of a worker delay its event loop by 20 ms. Switches take time, too:
@@ -48,41 +47,8 @@ class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
         self.error_log.propagate = True
 
 
-class WebWorker(UvicornWorker):  # type: ignore[misc]  # it has no types
-    """A process with one event loop and the threads of the application."""
-
-    CONFIG_KWARGS = {
-        "loop": "uvloop",
-        "http": HttpProtocol,
-        "interface": "asgi3",
-        "lifespan": "off",
-        "ws": "none",
-        "access_log": False,
-        "proxy_headers": False,
-        "server_header": False,
-    }
-    number = 0
-    """Its place among the workers; a worker that replaces another takes its place."""
-    connection_counts: ConnectionCounts
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # Its base class takes the handlers of Gunicorn, which has none.
-        logging.getLogger("uvicorn.error").propagate = True
-
-    async def _serve(self) -> None:
-        """As its base class does, with another server."""
-        self.config.app = self.wsgi
-        server = FairServer(self.config, self.connection_counts, self.number)
-        self._install_sigquit_handler()
-        # `serve` would raise the signal again when it ends, which kills the process before `worker_exit`.
-        for number in HANDLED_SIGNALS:
-            signal.signal(number, server.handle_exit)
-        await server._serve(sockets=[each.sock for each in self.sockets])
-
-
 class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
-    """Gunicorn keeps the workers; uvicorn speaks HTTP in each of them."""
+    """Gunicorn keeps the workers, each of which is a process with one event loop, and speaks HTTP in them."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -92,20 +58,28 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
         options = {
             "bind": f"[{HOST}]:{PORT}" if ":" in HOST else f"{HOST}:{PORT}",
             "workers": WEB_WORKERS,
-            "worker_class": WebWorker,
+            "worker_class": "asgi",
+            "asgi_lifespan": "off",
+            "http_parser": "python",
+            "limit_request_line": MAX_LINE,
+            "limit_request_fields": MAX_HEADERS,
+            "limit_request_field_size": MAX_LINE,
+            "keepalive": KEEP_ALIVE_SECONDS,
+            # The scheme is that of BASE_URL, and the client's address is read behind PROXY_HOPS.
+            "forwarded_allow_ips": "",
             "backlog": 2048,
-            "graceful_timeout": STOP_SECONDS,
+            "graceful_timeout": STOP_SECONDS + EXIT_SECONDS,
             "timeout": SILENT_SECONDS,
             "loglevel": "error",
             "logger_class": JsonLogger,
             "control_socket_disable": True,
             "pre_fork": number_worker,
             "post_fork": prepare_worker,
+            "post_worker_init": guard_connections,
             "worker_exit": end_worker,
         }
         for name, value in options.items():
             self.cfg.set(name, value)
-        self.connection_counts = ConnectionCounts(self.cfg.workers)
 
     def load(self) -> WsgiAdapter:
         """The ASGI application of a worker, which is a fork and uses what its parent imported."""
@@ -116,18 +90,15 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
         return WsgiAdapter(application, WEB_THREADS, card_threads)
 
 
-def number_worker(server: Arbiter, worker: WebWorker) -> None:
+def number_worker(server: Arbiter, worker: Worker) -> None:
     """Give a new worker the lowest free number. The parent calls this before the fork."""
     taken = {each.number for each in server.WORKERS.values()}
     worker.number = min(set(range(len(taken) + 1)) - taken)
-    worker.connection_counts = server.app.connection_counts
 
 
-def prepare_worker(server: Arbiter, worker: WebWorker) -> None:
-    """Bind the worker to its processor and its parent. The worker calls this after the fork."""
-    processor = processor_for(worker.number, worker.cfg.workers)
-    if processor is not None:
-        os.sched_setaffinity(0, {processor})
+def prepare_worker(server: Arbiter, worker: Worker) -> None:
+    """Bind the worker to its parent. The worker calls this after the fork."""
+    worker.cfg.set("graceful_timeout", STOP_SECONDS)
     # Workers of a killed parent would keep the port.
     exit_with_parent(server.pid, signal.SIGKILL)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -138,7 +109,12 @@ def prepare_worker(server: Arbiter, worker: WebWorker) -> None:
         observation.begin(f"web-{worker.number}")
 
 
-def end_worker(server: Arbiter, worker: WebWorker) -> None:
+def guard_connections(worker: Worker) -> None:
+    """Add the limits of connections. The worker calls this before it listens."""
+    worker.loop.create_server = guarded(worker.loop.create_server)
+
+
+def end_worker(server: Arbiter, worker: Worker) -> None:
     """Write what the worker still holds in memory. The worker calls this when it ends."""
     if settings.configured:
         from config import observation
@@ -146,18 +122,6 @@ def end_worker(server: Arbiter, worker: WebWorker) -> None:
 
         RECORDER.write()
         observation.end()
-
-
-def processor_for(worker: int, workers: int) -> int | None:
-    """The processor of a worker, which can use one at a time because of the interpreter lock.
-
-    Moving threads between processors costs a fifth of the throughput (cold caches). None leaves it to the
-    system: if workers would not be spread evenly, or if the system cannot bind processes.
-    """
-    if not hasattr(os, "sched_getaffinity"):
-        return None
-    processors = sorted(os.sched_getaffinity(0))
-    return None if workers % len(processors) else processors[worker % len(processors)]
 
 
 def load(target: str) -> WsgiApplication:

@@ -8,17 +8,18 @@ links delay only uploads of their kind.
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
 from typing import Any
-from weakref import WeakValueDictionary
 
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.db import InterfaceError, OperationalError, connections, transaction
 from django.http import HttpRequest
 
-from config.concurrency import OverloadedError
+from config import concurrency
+from config.concurrency import Limit, LimitByName, OverloadedError
 from core import client_addresses, clock, rate_limits, uploads
 from core.rate_limits import RateLimit
 
@@ -26,8 +27,6 @@ from core.rate_limits import RateLimit
 LOOKUP_RATE = RateLimit(per_second=1.0, burst=20)
 # Above the rate of the claim page, which then says why it refuses.
 CLAIM_LOOKUP_RATE = RateLimit(per_second=1.0, burst=40)
-MAX_WAITING = 8
-WAIT_SECONDS = 10.0
 Environ = Mapping[str, Any]
 FindUploader = Callable[[Environ], str | None]
 
@@ -41,39 +40,32 @@ class UploadGate:
     def __init__(self, find_uploader: FindUploader, number: int) -> None:
         self._uploader_of = find_uploader
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="upload-gate")
-        self._waiting = 0
-        self.free = asyncio.Semaphore(number)
-        self.by_uploader: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._lookups = Limit(1)
+        self._of_one = LimitByName(uploads.MAX_CONCURRENT_PER_UPLOADER)
+        self._of_all = LimitByName(number)
 
-    async def acquire(self, uploader: str, response_future: "asyncio.Future[Any]") -> None:
-        """Wait for a slot of the uploader and for one of the process; hold both until the response."""
-        one = asyncio.Semaphore(uploads.MAX_CONCURRENT_PER_UPLOADER)
-        for semaphore in (self.by_uploader.setdefault(uploader, one), self.free):
-            await semaphore.acquire()
-            response_future.add_done_callback(partial(_release, semaphore))
+    async def acquire(self, uploader: str, held: ExitStack) -> None:
+        """Wait for a slot of the uploader and for one of the process, until the end of `held`."""
+        await self._of_one.acquire(uploader, held)
+        await self._of_all.acquire("", held)
 
     async def find_uploader(self, environ: Environ) -> str | None:
         """Who may upload, or None, for a request that `uploads.kind_of` names. Raises OverloadedError."""
-        if self._waiting >= MAX_WAITING:
-            raise OverloadedError
-        self._waiting += 1
+        held = ExitStack()
+        await self._lookups.acquire(held)
         lookup = asyncio.get_running_loop().run_in_executor(self._thread, self._uploader_of, environ)
         # The thread works until then, even if the client has disconnected.
-        lookup.add_done_callback(self._answered)
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                return await asyncio.shield(lookup)
-        except TimeoutError:
-            raise OverloadedError from None
-
-    def _answered(self, lookup: "asyncio.Future[str | None]") -> None:
-        self._waiting -= 1
-        if not lookup.cancelled():
-            lookup.exception()  # marks it as retrieved; the waiting request has raised it
+        lookup.add_done_callback(partial(_end_lookup, held))
+        answered, _ = await asyncio.wait([lookup], timeout=concurrency.WAIT_SECONDS)
+        if not answered:
+            raise OverloadedError
+        return lookup.result()
 
 
-def _release(semaphore: asyncio.Semaphore, _answered: "asyncio.Future[Any]") -> None:
-    semaphore.release()
+def _end_lookup(held: ExitStack, lookup: "asyncio.Future[str | None]") -> None:
+    held.close()
+    if not lookup.cancelled():
+        lookup.exception()  # marks it as retrieved: perhaps nobody waits for it any more
 
 
 def find_uploader(environ: Environ) -> str | None:

@@ -60,8 +60,6 @@ Handler = Callable[[HttpRequest], HttpResponse]
 class AccessMiddleware:
     """The outermost middleware: sets the request id, limits the body, adds headers and logs one line."""
 
-    serves_api = True  # for config.handler
-
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
         self.access_log = access_log.of_this_process()

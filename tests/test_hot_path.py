@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.handlers.wsgi import WSGIHandler
 from django.db import connection
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 from redis.connection import Connection
 
-from config.handler import ApplicationHandler
 from core import ids
 from tests.conftest import SandboxBankClient, Shop, open_shop
 
@@ -68,7 +68,7 @@ class Caller:
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
-        self.application = ApplicationHandler()
+        self.application = WSGIHandler()
 
     def create(self) -> dict[str, Any]:
         body = json.dumps(

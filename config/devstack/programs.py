@@ -94,7 +94,7 @@ def manage(name: str, environ: Mapping[str, str], *arguments: str, is_captured: 
 
 # What the programs would import after the fork.
 PRELOADED = (
-    "config.server", "config.urls", "config.celery", "gunicorn.workers.base", "kombu.transport.redis",
+    "config.server", "config.urls", "config.celery", "gunicorn.workers.gasgi", "kombu.transport.redis",
     "celery.bin.celery", "celery.bin.worker", "celery.bin.beat", "celery.apps.worker", "celery.apps.beat",
     "celery.concurrency.thread", "celery.worker.consumer", "celery.worker.strategy",
     "celery.worker.components", "sandbox.management.commands.sandbox_bank",
@@ -126,7 +126,7 @@ def migrate() -> Program:
 
 def web() -> Program:
     """The web server."""
-    return Program("web", target=_serve)
+    return Program("web", target=_serve, stop_seconds=8.0)  # more than both times of `config.server`
 
 
 def workers(*, are_separate: bool) -> list[Program]:

@@ -12,7 +12,7 @@ from django.urls import resolve
 
 from config import concurrency
 from config.asgi import Environ, StartResponse, WsgiAdapter
-from config.upload_authorization import MAX_WAITING
+from config.concurrency import MAX_WAITING
 from core import uploads
 from core.uploads import UploadKind
 from payments.views import PaymentViewSet
@@ -61,6 +61,7 @@ def user_of(environ: Mapping[str, Any]) -> str:
 
 def scope(path: str, cookie: str) -> dict[str, Any]:
     return {
+        "type": "http",
         "method": "POST",
         "raw_path": path.encode(),
         "query_string": b"",
@@ -69,6 +70,7 @@ def scope(path: str, cookie: str) -> dict[str, Any]:
         "client": ("127.0.0.1", 1),
         "scheme": "http",
         "headers": [
+            (b"host", b"x"),
             (b"content-length", b"1"),
             (b"content-type", b"multipart/form-data; boundary=x"),
             (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()),
@@ -153,7 +155,6 @@ def test_upload_without_permission_gets_no_slot(monkeypatch: pytest.MonkeyPatch)
         dripping = [asyncio.create_task(ask(bridge, UPLOAD, drips=True, cookie=each)) for each in strangers]
         while not dripping[0].done():
             assert await asyncio.wait_for(ask(bridge, UPLOAD), SECONDS) in (200, 503)
-            assert bridge.upload_gates[UploadKind.STAFF].free._value == AT_ONCE
         assert set(await asyncio.gather(*dripping)) <= {408, 503}
 
     asyncio.run(run())
@@ -185,20 +186,20 @@ def test_session_lookups_run_one_at_a_time_with_short_queue(monkeypatch: pytest.
         application = Slow()
         application.may_end.set()
         bridge = WsgiAdapter(application, THREADS, find_uploader=slowly)
-        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(MAX_WAITING + 5)]
+        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(1 + MAX_WAITING + 5)]
         assert await asyncio.to_thread(running.acquire, timeout=SECONDS)
         done, _waiting = await asyncio.wait(tasks, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
         assert {each.result() for each in done} == {503}
         assert not running.acquire(blocking=False)
         assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
         may_end.set()
-        assert sorted(await asyncio.gather(*tasks)) == [200] * MAX_WAITING + [503] * 5
+        assert sorted(await asyncio.gather(*tasks)) == [200] * (1 + MAX_WAITING) + [503] * 5
 
     asyncio.run(run())
 
 
 def test_slow_session_lookup_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("config.upload_authorization.WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("config.concurrency.WAIT_SECONDS", 0.05)
     may_end = threading.Event()
 
     def slowly(environ: Mapping[str, Any]) -> None:
@@ -225,7 +226,6 @@ def test_user_uploads_one_file_at_a_time() -> None:
         await application.begins(1)
         application.may_end.set()
         assert await asyncio.wait_for(asyncio.gather(other, *tasks), SECONDS) == [200] * 6
-        assert len(bridge.upload_gates[UploadKind.STAFF].by_uploader) == 0
 
     asyncio.run(run())
 
@@ -236,7 +236,7 @@ def test_upload_below_minimum_rate_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     async def run() -> None:
         bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
         assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
-        assert bridge.upload_gates[UploadKind.STAFF].free._value == AT_ONCE
+        assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
 
     asyncio.run(run())
 
@@ -249,7 +249,7 @@ def test_upload_above_the_minimum_rate_ends_at_the_deadline(monkeypatch: pytest.
     async def run() -> None:
         bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
         assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
-        assert bridge.upload_gates[UploadKind.STAFF].free._value == AT_ONCE
+        assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
 
     asyncio.run(run())
 
@@ -323,5 +323,5 @@ def test_card_thread_pool_paths_are_card_payment_urls(path: str) -> None:
     """A path that is renamed must be renamed there too."""
     view: Any = resolve(path).func
     assert view.cls is PaymentViewSet
-    assert concurrency.pool_for({"REQUEST_METHOD": "POST", "PATH_INFO": path}) == concurrency.CARD_PAYMENTS
-    assert concurrency.pool_for({"REQUEST_METHOD": "GET", "PATH_INFO": path}) == concurrency.WEB
+    assert concurrency.is_card_payment({"REQUEST_METHOD": "POST", "PATH_INFO": path})
+    assert not concurrency.is_card_payment({"REQUEST_METHOD": "GET", "PATH_INFO": path})

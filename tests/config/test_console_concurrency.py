@@ -48,6 +48,7 @@ async def answer_to(
         return {"type": "http.request", "body": b"", "more_body": False}
 
     scope = {
+        "type": "http",
         "method": "GET",
         "raw_path": path.encode(),
         "query_string": b"",
@@ -55,7 +56,7 @@ async def answer_to(
         "http_version": "1.1",
         "client": ("127.0.0.1", 1),
         "scheme": "http",
-        "headers": [(b"cookie", cookie), (b"accept-language", language)],
+        "headers": [(b"host", b"x"), (b"cookie", cookie), (b"accept-language", language)],
     }
     await bridge(scope, receive, sent)
     return int(sent[0]["status"]), dict(sent[0]["headers"]), bytes(sent[1]["body"])

@@ -4,6 +4,7 @@ import asyncio
 import html
 import io
 import re
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -252,9 +253,8 @@ def arriving(reported: dict[str, Any], size: int) -> dict[str, Any]:
         return {"type": "http.request", "body": b"x" * chunk, "more_body": left[0] > 0}
 
     async def take() -> None:
-        answered = asyncio.get_running_loop().create_future()
         staff = asgi.WsgiAdapter(lambda environ, start: [], threads=1, find_uploader=lambda environ: "7")
-        await staff._read_request_body(reported, receive, answered, has_arrived=False)
+        await staff.read_body(reported, receive, ExitStack())
 
     asyncio.run(take())
     return reported
