@@ -15,6 +15,7 @@ from apidocs import openapi as docs
 from core import api, clock, http, rows
 from core.api import get_or_head_only
 from core.http import ApiResponse
+from core.kept_value import KeptValue
 from core.postgres import sessions
 from merchants.errors import AuthenticationFailed
 from operations import heartbeats, resealing
@@ -57,6 +58,10 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @get_or_head_only
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 with all checks, or 503 if one failed. A warning does not change the status."""
+    return http.to_django(READINESS.get())
+
+
+def _readiness() -> ApiResponse:
     checks = _checks(clock.now())
     ready = all(check["ok"] for check in checks.values())
     body = {
@@ -64,7 +69,10 @@ def readyz(request: HttpRequest) -> HttpResponse:
         "warnings": [name for name, check in checks.items() if "warning" in check],
         "checks": checks,
     }
-    return http.to_django(ApiResponse.of(body, 200 if ready else 503))
+    return ApiResponse.of(body, 200 if ready else 503)
+
+
+READINESS = KeptValue(_readiness)
 
 
 def _checks(now: datetime) -> dict[str, dict[str, Any]]:

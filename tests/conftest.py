@@ -24,7 +24,7 @@ from psycopg._preparing import PrepareManager
 from redis.connection import AbstractConnection
 from xdist.scheduler import LoadScopeScheduling
 
-from core import api, clock, ids, money, redis, request_context, security_log, thaiqr
+from core import api, clock, ids, kept_value, money, redis, request_context, security_log, thaiqr
 from core.clock import BANGKOK
 from core.logs import LogRateLimit
 from merchants import services
@@ -286,6 +286,14 @@ def lasting_prepared_statements() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PrepareManager, "clear", lambda manager: False)
         patch.setattr(PrepareManager, "prepared_max", 1000)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def values_of_the_moment() -> Iterator[None]:
+    """Compute `/readyz` and `/metrics` anew for each request."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept_value, "KEPT_SECONDS", 0.0)
         yield
 
 

@@ -16,6 +16,7 @@ from apidocs import openapi as docs
 from core import clock, rows
 from core.api import get_or_head_only
 from core.deadlines import Deadline
+from core.kept_value import KeptValue
 from core.postgres.cut import connection_cut_at
 from operations.health import require_monitoring_token
 from operations.metrics import broker, deliveries, jobs, measured, money_in, money_out, service
@@ -58,10 +59,11 @@ class DatabaseCollector(Collector):
 
 REGISTRY = CollectorRegistry()
 REGISTRY.register(DatabaseCollector())
+TEXT = KeptValue(lambda: generate_latest(REGISTRY))
 
 
 @docs.metrics
 @require_monitoring_token
 @get_or_head_only
 def metrics(request: HttpRequest) -> HttpResponse:
-    return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE)
+    return HttpResponse(TEXT.get(), content_type=CONTENT_TYPE)
