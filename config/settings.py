@@ -262,6 +262,7 @@ SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}csrftoken"
 DEVICE_COOKIE_NAME = f"{COOKIE_PREFIX}device"  # marks a browser in which somebody logged in before
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Strict"
+LOGIN_REDIRECT_URL = "admin:index"
 CSRF_FAILURE_VIEW = "console.page_limits.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 X_FRAME_OPTIONS = "DENY"

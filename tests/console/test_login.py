@@ -52,6 +52,17 @@ def test_login_with_the_correct_password_succeeds(somsri: User) -> None:
     assert not LoginThrottle.objects.filter(subject="user:somsri").exists()
 
 
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", ""])
+def test_login_leads_to_the_home_of_the_console_unless_next_is_a_page_of_this_site(
+    somsri: User, target: str
+) -> None:
+    sent = {"username": "somsri", "password": RIGHT, "next": target}
+    assert Client().post(LOGIN, sent).headers["Location"] == "/admin/"
+    assert Client().post(LOGIN, sent | {"next": "/admin/payments/"}).headers["Location"] == "/admin/payments/"
+    without_next = {"username": "somsri", "password": RIGHT}
+    assert Client().post(LOGIN, without_next).headers["Location"] == "/admin/"
+
+
 def test_too_many_failed_logins_lock_the_user_out_at_any_address(somsri: User, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False):
         assert fail(FAILURES_PER_USER) == [200] * FAILURES_PER_USER
