@@ -18,10 +18,9 @@ from django.conf import settings
 from django.db import close_old_connections, transaction
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
-from django.utils.encoding import escape_uri_path
 
 from core import clock, ids, request_context, rows
-from core.logs import redact, redact_secrets
+from core.logs import redact_secrets
 from core.request_context import RequestContext
 from request_log import redaction
 from request_log.models import DroppedRequests, Idempotency, RequestRecord
@@ -225,7 +224,7 @@ def _path(made: FinishedRequest) -> str:
 # Many requests have the same path.
 @lru_cache(maxsize=256)
 def _redacted_path(path: str) -> str:
-    return redact(escape_uri_path(path))
+    return redaction.path(path)
 
 
 def _payment_id_in_path(request: HttpRequest) -> str | None:

@@ -4,12 +4,14 @@ The values of listed fields are kept. Of any other field the log has the kind an
 may send anything under any name.
 """
 
+import re
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
+from django.utils.encoding import escape_uri_path
 
-from core import received, vault
+from core import ids, plain_text, received, vault
 from core.logs import redact
 from core.personal_data import masked_name
 
@@ -56,6 +58,27 @@ CONTAINERS = frozenset({
 """Fields with objects and arrays of other fields."""
 # What a client wrote and a response repeats. The service made the rest of a response.
 REPEATED = frozenset(["message", "detail", "reference", "bank_name", "client_bank_name"])
+# Texts with blanks and letters of any script. What a client sends in another listed field is a code or an id.
+TEXTS = REPEATED | {
+    "name_th",
+    "reference1",
+    "reference2",
+    "reference3",
+    "short_name",
+    "slip_reference",
+    "warning",
+}
+OTHER_IDS = frozenset({"bank_transaction_id", "biller_id", "request_id", "transaction_id"})
+"""Ids that banks and clients make. Others are ours."""
+_CODE = re.compile(r"[^ ]*", re.ASCII)
+_OTHER_ID = re.compile("(?=.*[0-9])[!-~]{1,64}")
+_WORD = re.compile(r"[a-z][a-z0-9-]*|\.well-known|Thai")
+_NO_SUCH_ID = re.compile(r"(No [A-Za-z]+(?: code)? )(.*?)(\.| of this webhook\.)", re.DOTALL)
+# An account, a card or a telephone number as people write it.
+_SEPARATED_DIGITS = re.compile(
+    rf"(?<![0-9A-Za-z])[0-9๐-๙](?:[ ./{re.escape(plain_text.DASHES)}]{{0,3}}[0-9๐-๙]){{5,14}}"
+    rf"((?:[ ./{re.escape(plain_text.DASHES)}]{{0,3}}[0-9๐-๙]){{4}})(?![0-9A-Za-z])"
+)
 
 
 def body(content: bytes, *, is_ours: bool) -> str:
@@ -83,7 +106,7 @@ def size_of(content: bytes) -> str:
 
 
 def query(text: str) -> str:
-    """A query string without the values of unknown parameters."""
+    """A query string without the values of unknown parameters, and of ids that are none."""
     return urlencode(
         [
             (redact(name), _field(name, value, depth=0, is_ours=False))
@@ -109,8 +132,10 @@ def _object(given: dict[str, Any], depth: int, is_ours: bool) -> Any:
 
 def _is_harmless(name: str, value: Any, is_ours: bool) -> bool:
     """Whether the value of a listed field cannot have a secret or personal data."""
+    if type(value) is str and is_ours:
+        return name not in REPEATED
     if type(value) is str:
-        return len(value) < SUSPICIOUS_LENGTH or (is_ours and name not in REPEATED)
+        return len(value) < SUSPICIOUS_LENGTH and (name in TEXTS or _has_shape(name, value))
     if type(value) is int or type(value) is float:
         return is_ours or -SUSPICIOUS_NUMBER < value < SUSPICIOUS_NUMBER
     return value is None or type(value) is bool
@@ -137,7 +162,42 @@ def _scalar(name: str, value: Any, is_ours: bool) -> Any:
     """The value of a listed field, with masked secrets and long numbers."""
     if _is_harmless(name, value, is_ours):
         return value
-    return redact(value) if isinstance(value, str) else _described(value)
+    if not isinstance(value, str):
+        return _described(value)
+    if is_ours and name == "message" and (no_such := _NO_SUCH_ID.fullmatch(value)):
+        return f"{no_such[1]}{identifier(no_such[2])}{no_such[3]}"
+    return masked(value) if name in TEXTS or _has_shape(name, value) else _described(value)
+
+
+def path(text: str) -> str:
+    """A path whose segments are words of ours or ids. Anybody may put anything in the place of an id."""
+    return "/".join(map(_segment, text.split("/")))
+
+
+def _segment(text: str) -> str:
+    if not text or _WORD.fullmatch(text) or ids.looks_right(text, ""):
+        return text
+    return escape_uri_path(masked(text)) if _OTHER_ID.fullmatch(text) else _described(text)
+
+
+def identifier(text: str) -> str:
+    """An id of ours, or the length of another text."""
+    return text if ids.looks_right(text, "") else _described(text)
+
+
+def masked(text: str) -> str:
+    """A text without secrets, and with four digits of a long number, also of one with separators."""
+    shown = redact(plain_text.visible(text))
+    return _SEPARATED_DIGITS.sub(lambda found: "..." + re.sub("[^0-9๐-๙]", "", found[1]), shown)
+
+
+def _has_shape(name: str, value: str) -> bool:
+    """Whether the text is an id or a code, as the name of its field says. A name of a person is neither."""
+    if name in OTHER_IDS:
+        return _OTHER_ID.fullmatch(value) is not None
+    if name == "id" or name.endswith("_id"):
+        return ids.looks_right(value, "")
+    return value.isascii() and _CODE.fullmatch(value) is not None
 
 
 def _personal(name: str, value: str) -> str | None:

@@ -47,6 +47,20 @@ def kept(given: object, *, is_ours: bool = False) -> Any:
         ({"reference": "4111111111111111"}, {"reference": "...1111"}),
         ({"reference": 4051234567}, {"reference": "[a number]"}),
         ({"reference": "tq_test_abcdefgh0123456789"}, {"reference": "tq_test_abcdefgh[redacted]"}),
+        ({"reference": "405-1-23456-7"}, {"reference": "...4567"}),
+        ({"reference": "๔๐๕\u20111\u201123456 7\u200b"}, {"reference": "...4567"}),
+        ({"reference": "for 4111 1111 1111 1111, table 4"}, {"reference": "for ...1111, table 4"}),
+        ({"reference": "INV-2026-11-21/17"}, {"reference": "INV-...2117"}),
+        ({"reference": "2026-11-21 B"}, {"reference": "2026-11-21 B"}),
+        ({"reference": "สมชาย"}, {"reference": "สมชาย"}),
+        ({"payment_id": "Somchai"}, {"payment_id": "[a string of 7 characters]"}),
+        ({"qr_code_id": "สมชาย ใจดี"}, {"qr_code_id": "[a string of 10 characters]"}),
+        ({"payment_id": f"pay_{'x' * 27}"}, {"payment_id": f"pay_{'x' * 27}"}),
+        ({"bank_transaction_id": "Somchai"}, {"bank_transaction_id": "[a string of 7 characters]"}),
+        ({"bank_transaction_id": "FT26112500017"}, {"bank_transaction_id": "FT26112500017"}),
+        ({"bank_transaction_id": "405-1-23456-7"}, {"bank_transaction_id": "...4567"}),
+        ({"status": "สมชาย"}, {"status": "[a string of 5 characters]"}),
+        ({"start_date": "2026-11-21T12:00:00+07:00"}, {"start_date": "2026-11-21T12:00:00+07:00"}),
         ({"tq_test_abcdefgh0123456789": True}, {"tq_test_abcdefgh[redacted]": "[true]"}),
         (
             {"url": "https://user:password@shop.example/hook?token=x"},
@@ -136,8 +150,33 @@ def test_control_characters_stay_escaped() -> None:
         ("payer=Somchai&metadata[name]=Jaidee", "payer=[a+string+of+7+characters]&metadata[name]=[a+"),
         ("api_key=tq_test_abcdefgh0123456789", "api_key=[a+string+of+26+characters]"),
         ("status=%00", "status=%00"),
+        ("payment_id=Somchai", "payment_id=[a+string+of+7+characters]"),
+        ("reference=405-1-23456-7", "reference=...4567"),
     ],
 )
 def test_query_keeps_the_values_of_known_parameters(query: str, stored: str) -> None:
     assert redaction.query(query).startswith(stored)
     assert "Jaidee" not in redaction.query(query)
+
+
+@pytest.mark.parametrize(
+    ("path", "stored"),
+    [
+        (f"/Thai/v1/payments/pay_{'x' * 27}", f"/Thai/v1/payments/pay_{'x' * 27}"),
+        ("/v1/qr-codes/", "/v1/qr-codes/"),
+        ("/v1/payments/Somchai", "/v1/payments/[a string of 7 characters]"),
+        ("/v1/payments/สมชาย ใจดี/cancel", "/v1/payments/[a string of 10 characters]/cancel"),
+        ("/v1/payments/405-1-23456-7", "/v1/payments/...4567"),
+        ("/v1/requests/tq_test_abcdefgh0123456789", "/v1/requests/tq_test_abcdefgh%5Bredacted%5D"),
+    ],
+)
+def test_path_keeps_words_of_ours_and_ids(path: str, stored: str) -> None:
+    assert redaction.path(path) == stored
+
+
+def test_message_about_an_id_that_is_none_does_not_repeat_it() -> None:
+    for text in ("No payment {}.", "No QR code {}.", "No delivery {} of this webhook."):
+        wrong = kept({"error": {"message": text.format("Somchai Jaidee")}}, is_ours=True)
+        assert wrong == {"error": {"message": text.format("[a string of 14 characters]")}}
+        right = {"error": {"message": text.format(f"pay_{'x' * 27}")}}
+        assert kept(right, is_ours=True) == right
