@@ -185,6 +185,7 @@ class Export(BackgroundJob):
     language = models.CharField(max_length=10, db_default="en", help_text="Of the headers.")
     total = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(default=0)
+    has_personal_data = models.BooleanField(db_default=True, help_text="Only who may see it gets the file.")
 
     class Meta:
         verbose_name, verbose_name_plural = _("export"), _("exports")

@@ -27,10 +27,12 @@ from core import (
     admin_exports,
     personal_data,
     request_context,
+    security_log,
     spreadsheets,
     staff_acts,
 )
 from core.background_jobs import Abandoned, JobQueue
+from core.security_log import SecurityEvent
 from core.spreadsheets import Cell, FileType
 
 log = logging.getLogger("exports")
@@ -132,13 +134,21 @@ def _finish(export: Export, source: Source, file: IO[bytes], count: int) -> None
     """Store the file and its audit record. Raises Abandoned and NotPossible."""
     if file.tell() > MAX_FILE_BYTES:
         raise NotPossible
-    QUEUE.finish(export, rows=count)
+    has_personal_data = source.shows_personal_data and not personal_data.is_hidden()
+    QUEUE.finish(export, rows=count, has_personal_data=has_personal_data)
     file.seek(0)
     parts = iter(lambda: file.read(PART_BYTES), b"")
     for number, content in enumerate(parts):
         ExportPart.objects.create(export=export, number=number, content=content)
     details = {"list": export.list, "file": export.file_type, "rows": count, "filter": export.query}
     staff_acts.recorder().exported(source.object_type, details)
+    if has_personal_data:
+        record_personal_data(source)
+
+
+def record_personal_data(source: Source) -> None:
+    """Record in the security log that personal data was written to a file, or left with it."""
+    security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=f"{source.file_name}:export")
 
 
 def delete_old(now: datetime) -> int:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.exports import jobs, sources
 from console.models import Export
-from core import clock, spreadsheets
+from core import clock, personal_data, spreadsheets
 from core.admin_exports import PERMISSION
 from core.background_jobs import JobState
 
@@ -58,8 +58,10 @@ def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpRe
     source = sources.of(export.list) if export else None
     if export is None or source is None:
         raise Http404
-    if not source.may_read(request):
+    if not source.may_read(request) or (export.has_personal_data and personal_data.is_hidden()):
         raise PermissionDenied
+    if export.has_personal_data:
+        jobs.record_personal_data(source)
     file_type = spreadsheets.FILE_TYPES[export.file_type]
     parts = export.parts.order_by("number").values_list("content", flat=True)
     response = HttpResponse(b"".join(map(bytes, parts)), content_type=file_type.content_type)

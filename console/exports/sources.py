@@ -43,6 +43,8 @@ class Source(Protocol):
     file_name: str
     object_type: str
     """Of the audit record."""
+    shows_personal_data: bool
+    """To staff who may see names and messages of customers."""
 
     def may_read(self, request: HttpRequest) -> bool:
         """Whether the person may see it, beside the permission to export."""
@@ -58,6 +60,7 @@ class ListSource:
         self._page = page
         self.name = str(capfirst(page.opts.verbose_name_plural))
         self.file_name, self.object_type = page.opts.model_name, page.opts.label_lower
+        self.shows_personal_data = bool(getattr(page, "shows_personal_data", False))
 
     def may_read(self, request: HttpRequest) -> bool:
         return bool(self._page.has_view_permission(request))
@@ -73,7 +76,7 @@ class ListSource:
 class ReportSource:
     """The report of a month. Each merchant is a statement of its own."""
 
-    file_name, object_type = "monthly-report", "ledger.entry"
+    file_name, object_type, shows_personal_data = "monthly-report", "ledger.entry", False
 
     def __init__(self) -> None:
         self.name = _("Monthly report")

@@ -179,6 +179,31 @@ def test_person_who_lost_the_permission_gets_no_file(pending: list[str], lost: s
     assert client.get(f"{PAGE}{export.pk}/").status_code == (403 if lost == "export_lists" else 404)
 
 
+def test_file_with_personal_data_needs_the_permission_at_the_download(
+    shop: Shop, bank: SandboxBankClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    Seller(shop, bank).paid()
+    client = staff_client("leaver", "view_payment", "export_lists", "view_personal_data")
+    export = ask(client, query="")
+    jobs.run_due()
+    assert table(client, export)[0]["Payer name"] == "Somchai Jaidee"
+    seen = [each for each in caplog.messages if "personal_data_viewed" in each and "payment:export" in each]
+    assert len(seen) == 2  # written, and downloaded
+    user = User.objects.get(username="leaver")
+    user.user_permissions.remove(user.user_permissions.get(codename="view_personal_data"))
+    assert client.get(f"{PAGE}{export.pk}/").status_code == 403
+
+
+def test_file_without_personal_data_is_no_view_of_it(
+    pending: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = staff_client("viewer", "view_payment", "export_lists")
+    export = ask(client)
+    jobs.run_due()
+    assert len(table(client, export)) == len(pending)
+    assert "personal_data_viewed" not in caplog.text
+
+
 def test_personal_data_is_masked_in_the_background_too(shop: Shop, bank: SandboxBankClient) -> None:
     Seller(shop, bank).paid()
     client = staff_client("viewer", "view_payment", "export_lists")
