@@ -21,6 +21,9 @@ CONFIRMED_ACTS = frozenset(
         Act.PAYOUT_ACCOUNT_REMOVED,
         Act.PAYOUT_LIST_SWITCHED,
         Act.MERCHANT_CREATED,
+        # The name that payers see, and the sites that may frame the payment page.
+        Act.MERCHANT_RENAMED,
+        Act.PAGE_ORIGINS_CHANGED,
         Act.BANK_CONNECTED,
         Act.KEY_ISSUED,
         Act.KEY_ROLLED,

@@ -47,8 +47,7 @@ UNCONFIRMED_ACTS = {
     Act.CLAIM_LINK_REVOKED,
     Act.WITHDRAWAL_CANCELED, Act.TRANSFER_CANCELED, Act.EXCEPTION_RESOLVED,
     Act.STATEMENT_IMPORTED, Act.BANK_ASKED, Act.ENDPOINT_DISABLED, Act.ENDPOINT_ENABLED, Act.PAUSE_SKIPPED,
-    Act.DELIVERIES_REPLAYED, Act.MERCHANT_RENAMED, Act.LATE_MONEY_CHANGED,
-    Act.OPEN_REFERENCES_CHANGED, Act.PAGE_ORIGINS_CHANGED, Act.PASSWORD_CHANGED,
+    Act.DELIVERIES_REPLAYED, Act.LATE_MONEY_CHANGED, Act.OPEN_REFERENCES_CHANGED, Act.PASSWORD_CHANGED,
     Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED,
     Act.INVITATION_ACCEPTED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED, Act.LOCKOUT_LIFTED,
     Act.ERASED,  # only by a command or the clock
@@ -62,7 +61,8 @@ UNCONFIRMED_TYPES = {
 CONFIRMED_PERMISSIONS = {
     "refunds.create_refund", "approvals.decide_approval", "approvals.add_payoutaccount",
     "approvals.delete_payoutaccount", "approvals.change_payoutpolicy",
-    "merchants.create_merchant", "merchants.connect_bank",
+    "merchants.create_merchant", "merchants.connect_bank", "merchants.rename_merchant",
+    "merchants.set_page_origins",
     "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",
     "reconciliation.send_back_exception", "reconciliation.send_to_exception",
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",

@@ -17,6 +17,7 @@ from merchants import services
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
+from tests.console.test_confirmations import make_stale
 from tests.merchants.test_key_form import member
 from tests.staff_acts import REASON, acts_of_staff, run_act
 from tests.webhooks.builders import make_endpoint
@@ -137,6 +138,12 @@ def test_staff_rename_a_merchant(shop: Shop, malee: Client) -> None:
     record = acts_of_staff().get()
     assert (record.act, record.reason) == ("merchant_renamed", REASON)
     assert (record.before, record.after) == ({"name": "Somtam House"}, {"name": "Somtam House 2"})
+
+
+def test_name_that_payers_see_needs_a_recent_proof(shop: Shop, malee: Client) -> None:
+    make_stale(malee)
+    assert "Is it you?" in run_act(malee, Merchant, shop.merchant.pk, "rename", name="Evil Noodles")
+    assert Merchant.objects.get().name == "Somtam House"
 
 
 @pytest.mark.parametrize("name", ["", "x" * 141, "right\x1bleft"])
