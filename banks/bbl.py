@@ -78,7 +78,14 @@ class Bbl(LiveBank):
             is_secret=False,
             is_text=True,
         ),
-        CredentialField("api_url", "URL of its API", credentials.url, is_secret=False, default=API_URL),
+        CredentialField(
+            "api_url",
+            "URL of its API",
+            credentials.url,
+            is_secret=False,
+            default=API_URL,
+            domains=("bangkokbank.com",),
+        ),
         CredentialField(
             "inquiry_path",
             "Path of its inquiry",

@@ -1,7 +1,7 @@
 """The credentials that adapters need of a merchant, and the check of each."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
@@ -20,6 +20,7 @@ class CredentialField:
 
     help: for staff who connect a merchant. normalise: returns the text to store; raises ValueError.
     default: used if none is given; None makes the credential required. is_text: it has several lines.
+    domains: of the bank, for a URL.
     """
 
     name: str
@@ -28,6 +29,19 @@ class CredentialField:
     is_secret: bool = True
     default: str | None = None
     is_text: bool = False
+    domains: tuple[str, ...] = ()
+
+    def check_host(self, value: str, others: Sequence[str]) -> None:
+        """Check that a URL is the bank's, of one of the `others`, or loopback. Raises ValueError.
+
+        Otherwise whoever connects a merchant can have its secrets sent to a server of their own.
+        """
+        if not self.is_url or is_loopback(value):
+            return
+        host = urlsplit(value).hostname or ""
+        if not any(host == domain or host.endswith(f".{domain}") for domain in (*self.domains, *others)):
+            text = _("must be an address of %(domains)s, or of the setting BANK_API_HOSTS")
+            raise ValueError(text % {"domains": ", ".join(self.domains)})
 
     @property
     def is_url(self) -> bool:

@@ -62,7 +62,14 @@ class Scb(LiveBank):
     credential_fields = (
         CredentialField("application_key", "API key of the application on developer.scb", credentials.text),
         CredentialField("application_secret", "API secret of the application", credentials.text),
-        CredentialField("api_url", "URL of its API", credentials.url, is_secret=False, default=API_URL),
+        CredentialField(
+            "api_url",
+            "URL of its API",
+            credentials.url,
+            is_secret=False,
+            default=API_URL,
+            domains=("partners.scb",),
+        ),
     )
 
     def __init__(self, config: AdapterConfig) -> None:

@@ -183,10 +183,17 @@ def validated_terms(config: ConnectionConfig) -> list[str]:
 
 def _validated_credentials(bank: str, given: Mapping[str, object]) -> dict[str, str]:
     """The credentials as they are stored."""
+    fields = banks.LIVE_BANKS[bank].credential_fields
     try:
-        return banks.validate_credentials(banks.LIVE_BANKS[bank].credential_fields, given)
+        valid = banks.validate_credentials(fields, given)
     except banks.InvalidCredential as error:
         raise ValidationError({"credentials": str(error)}) from None
+    for each in fields:
+        try:
+            each.check_host(valid[each.name], settings.BANK_API_HOSTS)
+        except ValueError as error:
+            raise ValidationError({"credentials": f"{each.name}: {error}"}) from None
+    return valid
 
 
 def _networks(callers: Sequence[str]) -> list[str]:

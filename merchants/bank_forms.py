@@ -6,6 +6,7 @@ A stored secret is never in a page. To renew a connection, a secret may be left 
 from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -179,7 +180,7 @@ def _widget(credential: CredentialField) -> forms.Widget:
 def _validator(credential: CredentialField) -> Any:
     def validate(value: str) -> None:
         try:
-            credential.normalise(value)
+            credential.check_host(credential.normalise(value), settings.BANK_API_HOSTS)
         except ValueError as error:
             raise ValidationError(gettext("The value %(reason)s.") % {"reason": error}) from None
 

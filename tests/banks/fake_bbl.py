@@ -73,7 +73,9 @@ class FakeBbl(Receiver):
         self.on(INQUIRY, response("209"))
 
 
-def credentials(secret: str = "consumer-secret", api_url: str = "https://bbl.example") -> dict[str, str]:
+def credentials(
+    secret: str = "consumer-secret", api_url: str = "https://api.bangkokbank.com"
+) -> dict[str, str]:
     return {
         "consumer_id": "consumer",
         "consumer_secret": secret,

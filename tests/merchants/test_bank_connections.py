@@ -15,6 +15,7 @@ from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command, load_command_class
 from django.db import IntegrityError, transaction
 from django.test import Client
+from pytest_django import Settings
 
 import banks
 from banks.bbl import Bbl
@@ -217,6 +218,10 @@ SMALL_KEY = (
         ({"credentials": SCB_CREDENTIALS | {"api_url": "https://scb.example:99999"}}, "credentials"),
         ({"credentials": SCB_CREDENTIALS | {"api_url": "https://["}}, "credentials"),
         ({"credentials": SCB_CREDENTIALS | {"api_url": "ftp://scb.example"}}, "credentials"),
+        ({"credentials": SCB_CREDENTIALS | {"api_url": "https://evil.example"}}, "credentials"),
+        ({"credentials": SCB_CREDENTIALS | {"api_url": "https://evilpartners.scb"}}, "credentials"),
+        ({"credentials": SCB_CREDENTIALS | {"api_url": "https://partners.scb.evil.example"}}, "credentials"),
+        ({"credentials": SCB_CREDENTIALS | {"api_url": "https://api.bangkokbank.com"}}, "credentials"),
         ({"callers": ["203.0.113.300"]}, "callers"),
         ({"callers": ["203.0.113.7/24"]}, "callers"),
         ({"callers": ["scb.example"]}, "callers"),
@@ -255,7 +260,7 @@ def test_invalid_connection_keys_and_paths_are_refused(live: Shop, changes: dict
 
 
 @pytest.mark.parametrize(
-    "address", ["http://127.0.0.1:9000", "http://[::1]:9000/bank/", "https://scb.example/v1"]
+    "address", ["http://127.0.0.1:9000", "http://[::1]:9000/bank/", "https://api-sandbox.partners.scb/v1"]
 )
 def test_bank_url_with_http_is_allowed_on_loopback_only(live: Shop, address: str) -> None:
     connect(
@@ -265,6 +270,17 @@ def test_bank_url_with_http_is_allowed_on_loopback_only(live: Shop, address: str
     connection = bank_connections.credentials_of(live.merchant.id)
     assert connection is not None
     assert connection.credentials["api_url"] == address.rstrip("/")
+
+
+def test_setting_allows_another_host_of_the_api(live: Shop, settings: Settings) -> None:
+    settings.BANK_API_HOSTS = ["proxy.shop.example"]
+    address = "https://proxy.shop.example/scb"
+    connect(
+        live,
+        ConnectionConfig(**vars_of(SCB_CONFIG) | {"credentials": SCB_CREDENTIALS | {"api_url": address}}),
+    )
+    found = bank_connections.credentials_of(live.merchant.id)
+    assert found is not None and found.credentials["api_url"] == address
 
 
 def test_test_merchants_stay_with_the_sandbox_bank(shop: Shop) -> None:

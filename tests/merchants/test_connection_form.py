@@ -123,6 +123,7 @@ def test_staff_connect_a_bank_with_keys_of_several_lines(live: Shop, malee: Clie
         ({"secret_application_key": ""}, "This field is required."),
         ({"secret_application_secret": "two words"}, "The value must have 1 to 500 printable characters"),
         ({"credential_api_url": "http://scb.example"}, "The value must begin with https://."),
+        ({"credential_api_url": "https://evil.example"}, "The value must be an address of partners.scb"),
         ({"callers": "scb.example"}, "scb.example is not a network"),
         ({"reason": ""}, "This field is required."),
     ],
@@ -193,13 +194,13 @@ def test_renewal_makes_a_new_address_if_asked(live: Shop, malee: Client) -> None
 
 def test_stored_secret_is_not_sent_to_another_address_of_the_api(live: Shop, malee: Client) -> None:
     connect(malee, live)
-    page = renew(malee, live, credential_api_url="https://evil.example")
+    page = renew(malee, live, credential_api_url="https://old.partners.scb")
     assert page.count("Enter it again, because the address of the API is another one.") == 2
     assert credentials(live)["api_url"] == "https://api.partners.scb/partners"
     renew(
         malee,
         live,
-        credential_api_url="https://api.scb.example",
+        credential_api_url="https://new.partners.scb",
         secret_application_key="new-key",
         secret_application_secret="new-secret",
     )
