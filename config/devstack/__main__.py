@@ -3,11 +3,10 @@
 import os
 import signal
 import sys
-from subprocess import CalledProcessError
 
 from config.devstack import ports
 from config.devstack.environment import has_separate_workers, port
-from config.devstack.instance import AlreadyRunningError, Instance, NotOursError, data_dir, wipe
+from config.devstack.instance import AlreadyRunningError, DataDirError, Instance, data_dir, wipe
 from config.devstack.postgres_programs import PostgresMissingError
 from config.devstack.stack import Stack
 from config.devstack.supervisor import StartError, StopRequestedError, Supervisor, print_text
@@ -16,11 +15,11 @@ from config.parent_process import exit_with_parent
 
 EXPECTED_ERRORS = (
     AlreadyRunningError,
-    NotOursError,
+    DataDirError,
     PostgresMissingError,
     StartError,
     ValkeyMissingError,
-    CalledProcessError,
+    OSError,  # of the data folder
 )
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
+from unicodedata import category
 
 from config.devstack import ports
 from config.devstack.postgres_programs import fallback_home
@@ -15,12 +16,18 @@ from config.devstack.processes import wait_for_end
 DEFAULT_FOLDER = ".data"
 STATE_FILE = "instance.json"
 LOCK_FILE = "lock"
+SCRATCH = ".new"
+# Unicode categories: control characters, bytes that are no UTF-8, separators of lines. The name of the folder
+# stands in a line of files and is printed.
+NOT_IN_A_LINE = {"Cc", "Cs", "Zl", "Zp"}
+# The tables of a new instance and the first segments of its write-ahead log have 150 MB.
+NEEDED_BYTES = 200 * 10**6
 # How long the processes of a killed supervisor may take to end.
 LEFTOVER_SECONDS = 10.0
 
 
-class NotOursError(Exception):
-    """The folder belongs to no instance. The message says what to do."""
+class DataDirError(Exception):
+    """The folder cannot be used. The message says why."""
 
 
 class AlreadyRunningError(Exception):
@@ -36,11 +43,14 @@ class Instance:
     """The data folder of one instance, locked by one process. Use it as a context to unlock it."""
 
     def __init__(self, folder: Path) -> None:
-        """Create and lock the folder. Raises AlreadyRunningError."""
+        """Create and lock the folder. Raises AlreadyRunningError, DataDirError."""
         self.folder = folder
         self.state_file = folder / STATE_FILE
-        _create_folder(folder)
-        self._lock()
+        try:
+            _create_folder(folder)
+            self._lock()
+        except OSError as error:  # a file, a folder of another user, a read-only disk
+            raise DataDirError(f"DATA_DIR={folder} cannot be used: {error.strerror}.") from None
         self.state: dict[str, Any] = (
             json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
         )
@@ -60,6 +70,15 @@ class Instance:
             raise AlreadyRunningError(
                 f"{self.folder} belongs to an instance that is running. Stop it, or choose another DATA_DIR."
             ) from None
+
+    def check_room(self) -> None:
+        """Raises DataDirError if the disk is too full for servers of its own."""
+        free = shutil.disk_usage(self.folder).free
+        if free < NEEDED_BYTES:
+            raise DataDirError(
+                f"DATA_DIR={self.folder} has {free // 10**6} MB of free space. "
+                f"PostgreSQL needs {NEEDED_BYTES // 10**6} MB to start."
+            )
 
     @property
     def pids(self) -> Path:
@@ -94,28 +113,32 @@ class Instance:
 
 def write_private(path: Path, text: str) -> None:
     """Replace a file atomically; only its owner can read it."""
-    scratch = path.with_suffix(".new")
+    scratch = path.with_suffix(SCRATCH)
     scratch.touch(mode=0o600)
     scratch.write_text(text)
     scratch.replace(path)
 
 
 def _create_folder(folder: Path) -> None:
-    """Create the folder, or use one that is empty or belongs to an instance."""
+    """Create the folder, or use one that is empty or belongs to an instance. Raises DataDirError, OSError."""
+    if any(category(letter) in NOT_IN_A_LINE for letter in str(folder)):
+        raise DataDirError(f"DATA_DIR={str(folder)!r} has a line break or another character without a form.")
     if not folder.exists():
         folder.mkdir(parents=True)
     elif not _is_ours(folder):
-        raise NotOursError(f"{folder} contains other files. Choose an empty or a new folder as DATA_DIR.")
+        raise DataDirError(f"{folder} contains other files. Choose an empty or a new folder as DATA_DIR.")
     # If root starts the instance, PostgreSQL runs as user `nobody`, which needs access to its folder.
     folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
 
 
 def _is_ours(folder: Path) -> bool:
-    return (folder / STATE_FILE).exists() or not any(entry.name != LOCK_FILE for entry in folder.iterdir())
+    """A start that was killed leaves the lock, and perhaps what `write_private` began."""
+    begun = {LOCK_FILE, Path(STATE_FILE).with_suffix(SCRATCH).name}
+    return (folder / STATE_FILE).exists() or all(entry.name in begun for entry in folder.iterdir())
 
 
 def wipe(folder: Path) -> bool:
-    """Remove all data of an instance, if any. Raises AlreadyRunningError while it runs, NotOursError."""
+    """Remove all data of an instance, if any. Raises AlreadyRunningError while it runs, DataDirError."""
     if not folder.exists():
         return False
     with Instance(folder):

@@ -18,11 +18,13 @@ from config.devstack.postgres_programs import (
     PostgresMissingError,
     find_programs,
     major_version,
+    path_for_shell,
     programs_for,
     reachable_path,
 )
 from config.devstack.processes import command_of, wait_for_end
 from config.devstack.programs import Account, Program
+from config.devstack.supervisor import StartError
 from core.postgres.roles import APPLICATION, REPORTS
 
 ROLE = "app"
@@ -139,18 +141,24 @@ def make_service_role(owner_url: str, password: str) -> None:
 
 
 def _initdb(programs: Path, data: Path, password_file: str, account: Account | None) -> None:
+    """Create a data directory. Raises StartError."""
     builtin = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     locale = builtin if major_version(programs) >= BUILTIN_LOCALE_MAJOR else []
     access = ["-U", ROLE, f"--pwfile={password_file}", "--auth=scram-sha-256"]
-    subprocess.run(
-        [programs / "initdb", "-D", data, *access, "--encoding=UTF8", "--locale=C", *locale, "--no-sync"],
-        user=account.uid if account else None,
-        group=account.gid if account else None,
-        extra_groups=[] if account else None,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    with path_for_shell(programs) as folder:
+        done = subprocess.run(
+            [folder / "initdb", "-D", data, *access, "--encoding=UTF8", "--locale=C", *locale, "--no-sync"],
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=[] if account else None,
+            start_new_session=True,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        reason = next(iter(done.stderr.splitlines()), f"initdb ended with {done.returncode}")
+        raise StartError(f"PostgreSQL cannot create its data: {reason}")
 
 
 def _check_version(programs: Path, data: Path) -> None:

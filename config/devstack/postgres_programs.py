@@ -3,12 +3,16 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from config.devstack.programs import Account
 
 MIN_MAJOR = 15
+READ_BY_SHELLS = frozenset('"$`\\')
 
 
 class PostgresMissingError(Exception):
@@ -55,6 +59,21 @@ def programs_for(account: Account, programs: Path, home: Path) -> Path:
         account.own(scratch)
         scratch.rename(copy)
     return copy / programs.relative_to(programs.parents[2])
+
+
+@contextmanager
+def path_for_shell(programs: Path) -> Iterator[Path]:
+    """The programs, or a copy for the block if their path has characters that a shell reads inside of quotes.
+
+    `initdb` runs `"/its/folder/postgres" -V` in a shell.
+    """
+    if not READ_BY_SHELLS & set(str(programs)):
+        yield programs
+        return
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)  # for the account `nobody`
+        _copy_wheel(programs, Path(folder))
+        yield Path(folder) / programs.relative_to(programs.parents[2])
 
 
 def _copy_wheel(programs: Path, target: Path) -> None:

@@ -83,6 +83,7 @@ class Stack:
         return {name: os.environ[name] for name in DATABASE_SETTINGS if os.environ.get(name)}
 
     def _postgres(self) -> dict[str, str]:
+        self.instance.check_room()
         owner, service = (
             self.instance.secret(name, secrets.token_hex)
             for name in ("postgres_password", "postgres_service_password")

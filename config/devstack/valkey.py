@@ -14,7 +14,7 @@ CONFIGURATION = """\
 bind {host}
 port {port}
 requirepass {password}
-dir {folder}
+dir "{folder}"
 appendonly yes
 save ""
 daemonize no
@@ -44,8 +44,9 @@ class Valkey:
         folder.mkdir(mode=0o700, exist_ok=True)
         configuration = folder / "valkey.conf"
         configuration.touch(mode=0o600)
+        quoted = str(folder).replace("\\", r"\\").replace('"', r"\"")
         configuration.write_text(
-            CONFIGURATION.format(host=LOOPBACK, port=self.port, password=self.password, folder=folder)
+            CONFIGURATION.format(host=LOOPBACK, port=self.port, password=self.password, folder=quoted)
         )
         return Program(name="valkey", command=[find_server(), configuration], is_datastore=True)
 

@@ -10,7 +10,7 @@ import pytest
 
 from config.devstack import ports
 from config.devstack.environment import environment, load_env_file, write_env_file
-from config.devstack.instance import AlreadyRunningError, Instance, NotOursError, wipe
+from config.devstack.instance import AlreadyRunningError, DataDirError, Instance, wipe
 from tests.stack import ROOT
 
 LINES = 20_000
@@ -103,9 +103,9 @@ def test_blocked_output_does_not_block_the_instance() -> None:
 def test_foreign_folder_is_not_used_as_data_dir(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x")
     tmp_path.chmod(0o755)
-    with pytest.raises(NotOursError, match="DATA_DIR"):
+    with pytest.raises(DataDirError, match="DATA_DIR"):
         Instance(tmp_path)
-    with pytest.raises(NotOursError, match="DATA_DIR"):
+    with pytest.raises(DataDirError, match="DATA_DIR"):
         wipe(tmp_path)
     assert (tmp_path / "precious").read_text() == "x"
     assert tmp_path.stat().st_mode & 0o777 == 0o755
