@@ -62,7 +62,7 @@ _TRANSACTION_PATTERNS = {
     "paid_at": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?\+07:00"),
     "payer_name": re.compile(parsing.NAME_PATTERN),
     "payer_bank_code": re.compile("[0-9]{3}"),
-    "payer_account": re.compile("[0-9]{10,15}"),
+    "payer_account": re.compile("[0-9]{10,15}|"),
     "slip_reference": re.compile("[A-Za-z0-9]{15,25}|"),
 }
 _ORDER_PATTERNS = {

@@ -122,6 +122,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "")  # empt
 SENTRY_DSN = env.str("SENTRY_DSN", "")  # empty: no error reports
 ALIVE_FILE = env.str("ALIVE_FILE", "")  # each process touches it every ten seconds; empty: none
 LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
+ACCESS_LOG = env.str("ACCESS_LOG", "")  # a file for the lines of requests; empty: with the other lines
 LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
 
 # --- database -----------------------------------------------------------------------------------------

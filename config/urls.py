@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import URLPattern, path, re_path
 from django.views.generic import RedirectView
 
-from apidocs import views
+from apidocs import start, views
 from apidocs.guide import views as guide
 from core import api
 from operations import health
@@ -141,7 +141,7 @@ urlpatterns = [
     path("guide/", guide.with_slash),
     path("guide/search.json", guide.search),
     path("guide/<path:name>", guide.guide),
-    path("", guide.root),
+    path("", start.page),
 ]
 handler400 = "core.api.bad_request"
 handler404 = "core.api.not_found"

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TextIO
 
 from django.conf import settings
@@ -58,9 +59,17 @@ class AccessLog:
 
 @lru_cache(maxsize=1)
 def of_this_process() -> AccessLog | None:
-    """The log in LOG_STREAM, or None if LOG_LEVEL switches it off."""
+    """The log in ACCESS_LOG or LOG_STREAM, or None if LOG_LEVEL switches it off."""
     if logging.getLevelNamesMapping()[settings.LOG_LEVEL] > logging.INFO:
         return None
-    log = AccessLog(getattr(sys, settings.LOG_STREAM))
+    log = AccessLog(_stream())
     atexit.register(log.flush)
     return log
+
+
+def _stream() -> TextIO:
+    """ACCESS_LOG, which stays open as long as the process, or LOG_STREAM."""
+    if settings.ACCESS_LOG:
+        return Path(settings.ACCESS_LOG).open("a")
+    stream: TextIO = getattr(sys, settings.LOG_STREAM)
+    return stream

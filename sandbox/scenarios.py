@@ -26,6 +26,7 @@ class SimulatedTransfer:
     report_at: datetime
     entries: tuple[SandboxEntryType, ...] = (SandboxEntryType.CREDIT,)
     callback_count: int = 1
+    names_payer: bool = True
 
     @property
     def booked_at(self) -> datetime:
@@ -85,6 +86,9 @@ SCENARIOS = {
             "Paid, reported three times",
             "จ่ายสำเร็จ แจ้งซ้ำสามครั้ง",
             _changed(callback_count=3),
+        ),
+        Scenario(
+            "payer_unknown", "Paid, payer not reported", "จ่ายสำเร็จ แต่ไม่แจ้งผู้จ่าย", _changed(names_payer=False)
         ),
         Scenario(
             "unknown_reference",

@@ -175,6 +175,8 @@ def _check_limit(biller_id: str, reference1: str, added: int) -> None:
 
 def _payment(order: PaymentPlan, transfer: SimulatedTransfer, now: datetime) -> SandboxPayment:
     name, bank_code, account = secrets.choice(PAYERS)
+    if not transfer.names_payer:
+        name = account = ""
     return SandboxPayment(
         id=ids.new("sbp_", now),
         qr_data=order.qr_data,

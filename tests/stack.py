@@ -39,7 +39,8 @@ class Stack:
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = folder.with_name(f"{folder.name}.log")
         inherited = {name: value for name, value in os.environ.items() if name not in OURS}
-        self.environ = {**inherited, "PORT": str(self.port), "DATA_DIR": str(folder), **settings}
+        ours = {"PORT": str(self.port), "DATA_DIR": str(folder), "ACCESS_LOG": ""}  # requests in `log`
+        self.environ = {**inherited, **ours, **settings}
 
     @classmethod
     def on_shared_server(cls, folder: Path, **settings: str) -> Self:

@@ -408,7 +408,7 @@ CASES = [
         "invalid_scenario", pay_with(scenario="lunch"),
         'scenario must be a scenario of the sandbox bank. Received: "lunch".',
         "must be one of paid, declined, late, reported_late, twice, over, under, callback_lost, "
-        "callback_repeated, unknown_reference, reversed",
+        "callback_repeated, payer_unknown, unknown_reference, reversed",
     ),
     Case("invalid_paid_at", pay_with(paid_at="now"), f'paid_at must be {A_YEAR}. Received: "now".'),
     Case(

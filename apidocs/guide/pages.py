@@ -8,6 +8,7 @@ from django.conf import settings
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 HOME = "README"
+SAMPLE_URL = "http://127.0.0.1:8000"  # where `make run` serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class Page:
     @property
     def file(self) -> Path:
         return FOLDER / f"{self.name}.md"
+
+    def read(self) -> str:
+        """The Markdown, with the address of this instance in its samples."""
+        return self.file.read_text().replace(SAMPLE_URL, settings.BASE_URL)
 
     @property
     def url(self) -> str:

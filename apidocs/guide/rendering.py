@@ -71,7 +71,7 @@ def passages(page: Page) -> Iterator[Passage]:
 
 
 def _parse(page: Page) -> list[Token]:
-    tokens = _MARKDOWN.parse(page.file.read_text())
+    tokens = _MARKDOWN.parse(page.read())
     for at, heading in _headings(tokens):
         tokens[at].attrSet("id", heading.anchor)
     for token in tokens:

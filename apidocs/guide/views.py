@@ -6,7 +6,6 @@ from django.shortcuts import redirect, render
 from apidocs.guide.pages import FOLDER, HOME, PAGES, PROGRAMS, SECTIONS, Page, neighbours
 from apidocs.guide.rendering import document
 from apidocs.guide.search_index import search_index
-from core import api
 from core.api import get_or_head_only
 from core.http import JSON
 
@@ -34,7 +33,7 @@ def guide(request: HttpRequest, name: str = HOME) -> HttpResponse:
     if page is None:
         raise Http404
     if name.endswith(".md"):
-        return HttpResponse(page.file.read_bytes(), content_type=MARKDOWN, headers=CACHED)
+        return HttpResponse(page.read(), content_type=MARKDOWN, headers=CACHED)
     return _page(request, page)
 
 
@@ -57,10 +56,3 @@ def _page(request: HttpRequest, page: Page) -> HttpResponse:
 def with_slash(request: HttpRequest) -> HttpResponse:
     """The guide has one address."""
     return redirect("guide")
-
-
-def root(request: HttpRequest) -> HttpResponse:
-    """Lead a browser to the guide. For programs the root is no resource."""
-    if request.method in api.SAFE_METHODS and "text/html" in request.headers.get("Accept", ""):
-        return redirect("guide")
-    return api.not_found(request)

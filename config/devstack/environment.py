@@ -52,6 +52,7 @@ def environment(instance: Instance, databases: Mapping[str, str], redis_url: str
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
         "REQUIRE_TWO_FACTOR": "0",
+        "ACCESS_LOG": str(instance.folder / "access.log"),
         "BROKER_URL": "",
         **LOOPBACK_WEBHOOK_SETTINGS,
     }
@@ -71,6 +72,11 @@ def write_env_file(folder: Path, environ: Mapping[str, str]) -> None:
     write_private(folder / ENV_FILE, "".join(f"{name}={value}\n" for name, value in sorted(environ.items())))
 
 
+def read_env_file(folder: Path) -> dict[str, str]:
+    """What `write_env_file` wrote."""
+    return dict(line.split("=", 1) for line in (folder / ENV_FILE).read_text().splitlines())
+
+
 def load_env_file() -> None:
     """Set missing variables to the settings of the instance in DATA_DIR.
 
@@ -83,7 +89,7 @@ def load_env_file() -> None:
         if "DATABASE_URL" not in os.environ:
             print(f"There is no instance in {path.parent}: start it with `make run`.", file=sys.stderr)
         return
-    known = dict(line.split("=", 1) for line in path.read_text().splitlines())
+    known = read_env_file(path.parent)
     if os.environ.get("DATABASE_URL") in (None, known.get("DATABASE_URL")):
         for name, value in known.items():
             os.environ.setdefault(name, value)

@@ -8,12 +8,18 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from config.devstack.environment import environment, has_separate_workers, port, write_env_file
-from config.devstack.instance import Instance
+from config.devstack.environment import (
+    environment,
+    has_separate_workers,
+    port,
+    read_env_file,
+    write_env_file,
+)
+from config.devstack.instance import STATE_FILE, Instance, data_dir
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster, make_service_role
 from config.devstack.programs import import_application, manage, migrate, web, workers
-from config.devstack.supervisor import Supervisor, print_text
+from config.devstack.supervisor import StartError, Supervisor, print_text
 from config.devstack.valkey import Valkey
 from config.env import OWNER_URL
 
@@ -35,12 +41,23 @@ curl -sS -X POST {url}/Thai/v1/qr-codes \\
   -H "Content-Type: application/json" \\
   -d '{sample}'
 
-  Ctrl-C stops everything; the data stays in {folder}.
+  Ctrl-C stops everything; the data stays in {folder}, where access.log has the requests.
+  `make key` shows this again.
 """
 
 
 def banner(url: str, folder: str, demo: Mapping[str, str]) -> str:
     return TEXT.format(url=url, folder=folder, sample=json.dumps(SAMPLE), **demo)
+
+
+def show_again() -> str:
+    """Return the banner of the instance in DATA_DIR. Raises StartError if it has not run yet."""
+    folder = data_dir()
+    try:
+        demo = json.loads((folder / STATE_FILE).read_text())["demo"]
+        return banner(read_env_file(folder)["BASE_URL"], str(folder), demo)
+    except (OSError, KeyError):
+        raise StartError(f"No instance has run in {folder} yet: start it with `make run`.") from None
 
 
 # Of web, workers and commands; of `migrate`.
@@ -112,7 +129,9 @@ class Stack:
         return demo
 
     def _seed_now(self, environ: Mapping[str, str]) -> dict[str, str]:
-        lines = self.supervisor.run(manage("seed", environ, "seed_demo", is_captured=True))
+        password = self.instance.secret("admin_password", lambda: secrets.token_urlsafe(15))
+        given = {**environ, "ADMIN_PASSWORD": password}
+        lines = self.supervisor.run(manage("seed", given, "seed_demo", is_captured=True))
         made: dict[str, str] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
         return made
 

@@ -3,11 +3,12 @@
 import re
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
 
-from apidocs.guide.pages import FOLDER, PAGES, PROGRAMS, Page, for_merchants
+from apidocs.guide.pages import FOLDER, PAGES, PROGRAMS, SAMPLE_URL, Page, for_merchants
 from apidocs.guide.rendering import anchor_of, document, url_of
 from tests.test_code_rules import DOCUMENTS, ROOT
 
@@ -91,7 +92,7 @@ def test_page_is_served_as_markdown_for_programs(client: Client) -> None:
     for page in PAGES.values():
         served = client.get(f"/guide/{page.name}.md")
         assert served["Content-Type"] == "text/markdown; charset=utf-8"
-        assert served.content == page.file.read_bytes()
+        assert served.content.decode() == page.read()
     listed = client.get("/llms.txt").content.decode()
     assert all(f"](/guide/{page.name}.md): {page.summary}\n" in listed for page in for_merchants())
 
@@ -110,8 +111,13 @@ def test_other_files_are_not_in_the_guide(client: Client, name: str) -> None:
     assert client.get(f"/guide/{name}").status_code == 404
 
 
-def test_root_leads_a_browser_to_the_guide_and_is_no_resource(client: Client) -> None:
-    assert client.get("/", headers={"Accept": "text/html,*/*;q=0.8"})["Location"] == "/guide"
+def test_guide_has_one_address(client: Client) -> None:
     assert client.get("/guide/")["Location"] == "/guide"
-    assert client.get("/").json()["error"]["code"] == "not_found"
     assert client.post("/guide/").json()["error"]["code"] == "method_not_allowed"
+
+
+@pages
+def test_samples_have_the_address_of_the_instance(client: Client, page: Page, settings: Any) -> None:
+    shown = client.get(f"/guide/{page.name}.md").content.decode()
+    assert SAMPLE_URL not in shown + client.get(page.url).content.decode()
+    assert shown.count(settings.BASE_URL) >= page.file.read_text().count(SAMPLE_URL)

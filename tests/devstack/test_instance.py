@@ -119,3 +119,19 @@ def test_own_data_folder_is_reused_and_wiped(tmp_path: Path) -> None:
         assert again.state == {"port": 1}
     wipe(folder)
     assert not folder.exists()
+
+
+def test_make_key_shows_what_make_run_printed(folder: Path) -> None:
+    shown = {"secret_key": "tq_test_1", "admin_user": "admin", "admin_password": "secret-1"}
+    assert "make run" in key_of(folder).stderr
+    with Instance(folder) as instance:
+        instance.remember("demo", {**shown, "database": "x"})
+    write_env_file(folder, {"BASE_URL": "http://127.0.0.1:8123"})
+    printed = key_of(folder).stdout
+    assert all(text in printed for text in (*shown.values(), "http://127.0.0.1:8123/guide"))
+
+
+def key_of(folder: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "config.devstack", "key"]
+    environ = {**os.environ, "DATA_DIR": str(folder)}
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)

@@ -180,13 +180,6 @@ def of_payment_page(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: 
     return {"qr_...": shop.qr_code()["qr_code_id"]}
 
 
-def of_claim_page(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
-    code = shop.qr_code()
-    pay_from_an_unknown_account(stack, shop, code)
-    refund = shop.post("/v1/refunds", {"payment_id": code["payment_id"]})
-    return {"ref_...": refund["refund_id"]}
-
-
 def of_line(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
     return {"https://api.line.me": endpoint.base_url}
 
@@ -276,7 +269,6 @@ PREPARATIONS = {
     "restore": of_restore,
     "webhooks": of_webhooks,
     "payment-page": of_payment_page,
-    "claim-page": of_claim_page,
     "recipes/line-message": of_line,
     "start/typescript": of_typescript,
     "banks": of_banks,

@@ -55,6 +55,7 @@ EXPECTED_CALLBACKS: dict[str, list[tuple[str, timedelta, timedelta, str]]] = {
     "callback_repeated": [
         ("credit", AT_ONCE, number * timedelta(seconds=0.5), "1500.00") for number in range(3)
     ],
+    "payer_unknown": [("credit", AT_ONCE, AT_ONCE, "1500.00")],
     "unknown_reference": [("credit", AT_ONCE, AT_ONCE, "1500.00")],
     "reversed": [("credit", AT_ONCE, AT_ONCE, "1500.00"), ("reversal", SOON, SOON, "1500.00")],
 }
@@ -123,6 +124,15 @@ def test_two_transfers_have_two_transaction_ids_and_two_slips() -> None:
     first, second = SandboxPayment.objects.all()
     assert first.id != second.id
     assert first.slip_reference != second.slip_reference
+
+
+def test_unknown_payer_is_in_no_report_of_the_bank() -> None:
+    payment = pay("payer_unknown")
+    (body,) = callback_bodies(payment)
+    reported = get("sandbox").parse_notification(json.dumps(body).encode())
+    assert isinstance(reported, ReportedTransaction)
+    assert (reported.payer_name, reported.payer_account) == ("", "")
+    assert reported.slip_reference == payment.slip_reference
 
 
 def test_underpaid_scenario_rounds_half_the_amount_down() -> None:

@@ -35,6 +35,19 @@ const theme = {
   },
 };
 
+// Redoc loads a logo from a server of its maker, which our policy refuses. After an error it shows none.
+const LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg";
+const image = HTMLImageElement.prototype;
+const source = Object.getOwnPropertyDescriptor(image, "src");
+Object.defineProperty(image, "src", {
+  ...source,
+  set(url) { if (url !== LOGO) source.set.call(this, url); },
+});
+image.setAttribute = function (name, value) {
+  if (value !== LOGO) Element.prototype.setAttribute.call(this, name, value);
+  else queueMicrotask(() => this.dispatchEvent(new Event("error")));
+};
+
 async function show() {
   const answer = await fetch(place.dataset.schema);
   if (!answer.ok) throw new Error(`${place.dataset.schema} answered ${answer.status}`);

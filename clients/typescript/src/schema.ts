@@ -807,7 +807,7 @@ export interface paths {
         put?: never;
         /**
          * Pay a QR code at the sandbox bank
-         * @description Simulates the customer's banking app, for test keys. The scenario decides what the bank reports to the service, and when: `paid` (paid); `declined` (declined); `late` (paid after expiry); `reported_late` (paid in time, reported after expiry); `twice` (paid twice); `over` (paid double the amount); `under` (paid half the amount); `callback_lost` (paid, never reported); `callback_repeated` (paid, reported three times); `unknown_reference` (paid with an unknown reference); `reversed` (paid, and reversed 3 s later). Inquiries and the statement also show what the bank has not reported. The key needs the scope `payments:write`.
+         * @description Simulates the customer's banking app, for test keys. The scenario decides what the bank reports to the service, and when: `paid` (paid); `declined` (declined); `late` (paid after expiry); `reported_late` (paid in time, reported after expiry); `twice` (paid twice); `over` (paid double the amount); `under` (paid half the amount); `callback_lost` (paid, never reported); `callback_repeated` (paid, reported three times); `payer_unknown` (paid, payer not reported); `unknown_reference` (paid with an unknown reference); `reversed` (paid, and reversed 3 s later). Inquiries and the statement also show what the bank has not reported. The key needs the scope `payments:write`.
          */
         post: operations["pay_at_sandbox_bank"];
         delete?: never;
@@ -2166,7 +2166,7 @@ export interface components {
         SandboxPaymentObject: {
             bank_transaction_id: string;
             /** @enum {string} */
-            scenario: "paid" | "declined" | "late" | "reported_late" | "twice" | "over" | "under" | "callback_lost" | "callback_repeated" | "unknown_reference" | "reversed";
+            scenario: "paid" | "declined" | "late" | "reported_late" | "twice" | "over" | "under" | "callback_lost" | "callback_repeated" | "payer_unknown" | "unknown_reference" | "reversed";
             accepted: boolean;
         };
         SandboxPaymentRequest: {
@@ -2175,7 +2175,7 @@ export interface components {
              * @default paid
              * @enum {string|null}
              */
-            scenario?: "paid" | "declined" | "late" | "reported_late" | "twice" | "over" | "under" | "callback_lost" | "callback_repeated" | "unknown_reference" | "reversed" | null;
+            scenario?: "paid" | "declined" | "late" | "reported_late" | "twice" | "over" | "under" | "callback_lost" | "callback_repeated" | "payer_unknown" | "unknown_reference" | "reversed" | null;
             /**
              * Format: date-time
              * @description The bank's time of the payment, within a year of now. The default is now, and for `late` 24 hours and 1 minute from now, which is after the expiry of every code.

@@ -36,6 +36,7 @@ Scenario = Literal[
     "under",
     "callback_lost",
     "callback_repeated",
+    "payer_unknown",
     "unknown_reference",
     "reversed",
 ]
