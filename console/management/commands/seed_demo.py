@@ -1,4 +1,5 @@
 import json
+import os
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -28,9 +29,14 @@ class Command(BaseCommand):
         return merchant, services.issue_key(merchant=merchant, now=clock.now())[1]
 
     def _password(self) -> str:
-        """The password of the new staff user. An existing user keeps the password."""
-        if User.objects.filter(username=ADMIN_NAME).exists():
+        """The password of the new staff user: ADMIN_PASSWORD, or a new one. An existing user keeps its own.
+
+        ADMIN_PASSWORD is still known when the command runs again after an interruption.
+        """
+        password = os.environ.get("ADMIN_PASSWORD") or get_random_string(20)
+        existing = User.objects.filter(username=ADMIN_NAME).first()
+        if existing is None:
+            User.objects.create_superuser(ADMIN_NAME, password=password)
+        elif not existing.check_password(password):
             return "(as it was)"
-        password = get_random_string(20)
-        User.objects.create_superuser(ADMIN_NAME, password=password)
         return password
