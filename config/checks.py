@@ -208,6 +208,25 @@ def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register(SETTINGS_TAG)
+def public_service(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Values that are for a service on this machine only."""
+    parts = urlsplit(settings.BASE_URL)
+    if is_local(parts.hostname or ""):
+        return []
+    found = []
+    if parts.scheme == "http":
+        hint = "Keys and payments would cross the network openly. Use https."
+        found.append(_error(95, "BASE_URL is an http address of another machine.", hint))
+    if settings.DEBUG:
+        hint = "Remove DEBUG: clients would see source code and settings."
+        found.append(_error(96, "DEBUG is on for a service that others reach.", hint))
+    if "*" in settings.ALLOWED_HOSTS:
+        hint = "Name the hosts of the console, such as the one of BASE_URL."
+        found.append(_error(97, "ALLOWED_HOSTS admits every host.", hint))
+    return found
+
+
+@register(SETTINGS_TAG)
 def optional_packages(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """The packages of an extra that a setting needs."""
     hint = "Install the packages of requirements/production.lock."

@@ -11,6 +11,7 @@ def findings() -> list[Finding]:
     errors = [
         *checks.required_settings(None),
         *checks.valid_settings(None),
+        *checks.public_service(None),
         *checks.optional_packages(None),
         *checks.encrypted_backends(None),
     ]

@@ -1,5 +1,6 @@
 """PostgreSQL: durability, archive, version, rights, TLS, sessions, connections, tables and keys."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,7 @@ def findings(connections_needed: int) -> list[Finding]:
             server = Server(*cursor.fetchone())
         return [
             *of_server(server, connections_needed),
-            encryption(server, connection.settings_dict["HOST"]),
+            encryption(server, connection.settings_dict),
             clocks.compare("clock of PostgreSQL", health.clock_difference()),
             archive(Archiver.read()),
             *_replica(),
@@ -175,9 +176,13 @@ def _connections(server: Server, needed: int) -> Finding:
     return ok("PostgreSQL connections", found)
 
 
-def encryption(server: Server, host: str) -> Finding:
+def encryption(server: Server, address: Mapping[str, Any]) -> Finding:
+    host, mode = address["HOST"], address.get("OPTIONS", {}).get("sslmode", "prefer")
     if server.is_encrypted:
-        return ok("PostgreSQL TLS", "on")
+        if is_local(host) or mode.startswith("verify-"):
+            return ok("PostgreSQL TLS", "on")
+        found = f"on, but sslmode={mode} does not verify who answers"
+        return warning("PostgreSQL TLS", found, "Use sslmode=verify-full and sslrootcert in DATABASE_URL.")
     if is_local(host):
         return ok("PostgreSQL TLS", "off, on this machine")
     return warning("PostgreSQL TLS", "off", "Add ?sslmode=verify-full to DATABASE_URL.")

@@ -96,6 +96,22 @@ def test_setting_at_the_limit_is_accepted(settings: Settings, name: str, value: 
     assert found_errors() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("BASE_URL", "http://pay.example.com"), ("DEBUG", True), ("ALLOWED_HOSTS", ["pay.example.com", "*"])],
+)
+def test_setting_for_this_machine_only_is_refused_in_production(
+    settings: Settings, name: str, value: Any
+) -> None:
+    assert checks.public_service(None) == []
+    setattr(settings, name, value)
+    (error,) = checks.public_service(None)
+    assert name in error.msg
+    if name != "BASE_URL":
+        settings.BASE_URL = "http://127.0.0.1:8000"
+        assert checks.public_service(None) == []
+
+
 def test_former_approval_setting_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WITHDRAWAL_APPROVAL_ABOVE", "100000")
     (error,) = found_errors()

@@ -172,9 +172,11 @@ def test_limits_of_role_and_database_bound_the_connections() -> None:
 @pytest.mark.django_db
 def test_old_postgresql_and_missing_tls_are_reported() -> None:
     assert postgresql._version(server(major=14)).level == Level.PROBLEM
-    assert postgresql.encryption(server(is_encrypted=False), "db.internal").level == Level.WARNING
-    assert postgresql.encryption(server(is_encrypted=False), "127.0.0.1").level == Level.OK
-    assert postgresql.encryption(server(is_encrypted=True), "db.internal").level == Level.OK
+    assert postgresql.encryption(server(is_encrypted=False), {"HOST": "db.internal"}).level == Level.WARNING
+    assert postgresql.encryption(server(is_encrypted=False), {"HOST": "127.0.0.1"}).level == Level.OK
+    for mode, level in {"require": Level.WARNING, "verify-full": Level.OK}.items():
+        address = {"HOST": "db.internal", "OPTIONS": {"sslmode": mode}}
+        assert postgresql.encryption(server(is_encrypted=True), address).level == level
 
 
 @pytest.mark.django_db
