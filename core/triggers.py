@@ -209,6 +209,23 @@ def set_once(
     return Refuse(f"{field}_set_once", UPDATE, message, condition=condition, is_forbidden=is_forbidden)
 
 
+def final(
+    field: str,
+    open_states: Collection[Any],
+    columns: Collection[str],
+    message: str,
+    *,
+    is_forbidden: bool = False,
+) -> Refuse:
+    """Columns that only change together with the state in `field`, from the first that is not open on."""
+    values = ", ".join(f"'{state}'" for state in open_states)
+    old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
+    condition = (
+        f"OLD.{field} NOT IN ({values}) AND NEW.{field} = OLD.{field} AND ({new}) IS DISTINCT FROM ({old})"
+    )
+    return Refuse(f"{field}_final", UPDATE, message, condition=condition, is_forbidden=is_forbidden)
+
+
 def append_only(message: str) -> Refuse:
     """Rows are inserted and never change: no UPDATE, DELETE or TRUNCATE."""
     operation = UPDATE | DELETE | TRUNCATE

@@ -55,6 +55,7 @@ class CardCharge(StateMachine, CausedRow):
     returned_at = models.DateTimeField(null=True, help_text="When the payer came back from 3-D Secure.")
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
+    paid_at = models.DateTimeField(null=True, help_text="When the acquirer took the money.")
 
     class Meta:
         triggers = [
@@ -72,6 +73,9 @@ class CardCharge(StateMachine, CausedRow):
             ),
             triggers.set_once("charge_id", "a charge keeps the id of its acquirer", is_text=True),
             triggers.Transitions(),
+            triggers.final(
+                "state", OPEN_STATES, ["completed_at", "paid_at"], "a charge keeps when it was completed"
+            ),
         ]
         indexes = [
             models.Index(fields=["due_at"], condition=IS_OPEN, name="cardcharge_next_inquiry"),

@@ -196,7 +196,7 @@ def _succeed(payment: Payment, charge: CardCharge, result: ChargeResult, now: da
     source = accounts.acquirer(charge.acquirer)
     paid_at = clock.to_millisecond(result.paid_at or now)
     payments.succeed([payments.PaidPayment(payment, paid_at, Payer())], source=source, now=now)
-    charge.transition(ChargeState.COMPLETED, completed_at=now)
+    charge.transition(ChargeState.COMPLETED, completed_at=now, paid_at=paid_at)
 
 
 def _fail(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:

@@ -150,6 +150,12 @@ class Payment(StateMachine):
                 for field in PAYER_COPY
             ),
             triggers.set_once("completed_at", "a payment keeps when it was paid"),
+            triggers.final(
+                "status",
+                [PaymentStatus.PENDING],
+                ["card_last4", "card_brand", "failure_code", "authorize_uri"],
+                "a payment keeps how it ended",
+            ),
             triggers.Refuse(
                 "payer_of_paid",
                 triggers.UPDATE,

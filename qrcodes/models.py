@@ -40,6 +40,10 @@ class QrCode(models.Model):
         triggers = [
             triggers.keep_rows("a QR code is never deleted"),
             triggers.ReadOnly("a QR code never changes", exclude=["actor", "request_id"], is_forbidden=True),
+            triggers.set_once("actor", "a QR code keeps who expired it", is_text=True, is_forbidden=True),
+            triggers.set_once(
+                "request_id", "a QR code keeps who expired it", is_text=True, is_forbidden=True
+            ),
         ]
         constraints = [models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique")]
 

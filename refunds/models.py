@@ -172,13 +172,11 @@ class Refund(StateMachine, CausedRow):
                 condition="NEW.awaiting_approval AND NOT OLD.awaiting_approval AND OLD.route <> ''",
             ),
             triggers.Transitions(),
-            triggers.Refuse(
-                "final",
-                triggers.UPDATE,
+            triggers.final(
+                "status",
+                [RefundStatus.PENDING],
+                ["completed_at", "failure_code", "cancel_actor", "cancel_request_id"],
                 "a refund keeps how it ended",
-                condition="OLD.status <> 'pending' "
-                "AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS "
-                "DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id)",
             ),
             triggers.set_once("returned_at", "a refund keeps when its money came back"),
         ]

@@ -135,6 +135,12 @@ class Transfer(DigestedRow, StateMachine):
                 erasable_if=IS_FINISHED,
             ),
             triggers.Transitions(),
+            triggers.final(
+                "state",
+                UNFINISHED_STATES,
+                ["submitted_at", "completed_at", "bank_reference", "failure_code"],
+                "a transfer keeps how it ended",
+            ),
             # An inquiry means that the bank may have the order.
             triggers.Refuse(
                 "inquired_is_not_sent_again",

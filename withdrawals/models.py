@@ -107,6 +107,12 @@ class Withdrawal(DigestedRow, StateMachine):
                 "a withdrawal that is approved does not wait again",
                 condition="NEW.awaiting_approval AND NOT OLD.awaiting_approval",
             ),
+            triggers.final(
+                "status",
+                [WithdrawalStatus.PENDING, WithdrawalStatus.PROCESSING],
+                ["bank_reference", "failure_code"],
+                "a withdrawal keeps how it ended",
+            ),
             triggers.Transitions(),
         ]
         permissions = [("cancel_withdrawal", "Can cancel withdrawals")]

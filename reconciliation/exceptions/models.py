@@ -149,11 +149,11 @@ class Return(StateMachine):
             ),
             triggers.Transitions(),
             triggers.set_once("returned_at", "the time at which a return came back never changes"),
-            triggers.Refuse(
-                "final",
-                triggers.UPDATE,
+            triggers.final(
+                "status",
+                [ReturnStatus.PENDING],
+                ["completed_at", "bank_reference", "failure_code"],
                 "the end of a return never changes",
-                condition="OLD.status <> 'pending' AND NEW.completed_at IS DISTINCT FROM OLD.completed_at",
             ),
         ]
         indexes = [
@@ -223,6 +223,13 @@ class Excess(StateMachine):
             triggers.keep_rows("an excess is never deleted"),
             triggers.ReadOnly(
                 "an excess never changes", exclude=["resolution_state", "resolved_at"], is_forbidden=True
+            ),
+            triggers.final(
+                "resolution_state",
+                [ResolutionState.OPEN],
+                ["resolved_at"],
+                "an excess keeps when it was resolved",
+                is_forbidden=True,
             ),
             triggers.initial("resolution_state", [ResolutionState.OPEN], noun="an excess"),
             triggers.Transitions(),

@@ -189,6 +189,16 @@ class BankTransaction(DigestedRow, StateMachine):
                 ],
                 is_forbidden=True,
             ),
+            triggers.final(
+                "resolution_state",
+                [ResolutionState.OPEN],
+                ["resolved_at"],
+                "a bank transaction keeps when it was resolved",
+                is_forbidden=True,
+            ),
+            triggers.final(
+                "match_result", [MatchResult.PENDING], ["matched_at"], KEPT_AS_REPORTED, is_forbidden=True
+            ),
             *(
                 triggers.set_once(
                     field, KEPT_AS_REPORTED, is_text=True, erasable_if=erasable_if, is_forbidden=True

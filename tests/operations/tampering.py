@@ -137,6 +137,9 @@ TAMPERINGS = {
     "card payments are paid after their creation and before the acquirer's answer": [
         """UPDATE payments_payment SET completed_at = completed_at - interval '1 day'
            WHERE qr_code_id IS NULL AND completed_at IS NOT NULL""",
+        """UPDATE payments_payment SET completed_at = completed_at - interval '1 second'
+           WHERE qr_code_id IS NULL AND completed_at IS NOT NULL""",
+        "UPDATE payments_cardcharge SET paid_at = paid_at - interval '1 second'",
     ],
     "QR codes show the biller, the reference and the amount by which their payment is found": [
         "UPDATE qrcodes_qrcode SET reference1 = reverse(reference1)",
