@@ -145,7 +145,8 @@ def fill_digests(app_label: str, model_name: str, column: digests.DigestedColumn
 
     def fill(state: Any, _: BaseDatabaseSchemaEditor) -> None:
         model = state.get_model(app_label, model_name)
-        rows = model._base_manager.filter(**{column.digest: ""}).exclude(**{column.sealed: ""}).order_by("pk")
+        filled = model._base_manager.filter(**{f"{column.sealed}__gt": ""})
+        rows = filled.filter(**{column.digest: ""}).order_by("pk")
         while batch := _filled(rows, column):
             rows = rows.filter(pk__gt=batch[-1])
 
@@ -159,7 +160,7 @@ def _filled(rows: "QuerySet[Any]", column: digests.DigestedColumn) -> list[Any]:
     batch = list(rows.select_for_update(no_key=True)[:BATCH_SIZE])
     for row in batch:
         text = vault.open_sealed(getattr(row, column.sealed), context=row.pk)
-        also = [getattr(row, name) for name in column.also]
+        also = [getattr(row, name) or "" for name in column.also]
         sealed = digests.seal(text, *also, context=row.pk)
         row.__class__._base_manager.filter(pk=row.pk).update(
             **{column.sealed: sealed.token, column.digest: sealed.digest}

@@ -7,8 +7,9 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils.functional import cached_property
 
-from core import ids, thaibanks, triggers, vault
+from core import digests, ids, thaibanks, triggers, vault
 from core.columns import PublicId, PublicIdKey, RawJson
+from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 from payments import expiry
@@ -56,7 +57,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(expiry.overdue(now))
 
 
-class Payment(StateMachine):
+class Payment(DigestedRow, StateMachine):
     """Money that a merchant asked for. Amounts are satang. Only `payments.services` changes a row."""
 
     TRANSITIONS = {
@@ -64,6 +65,10 @@ class Payment(StateMachine):
         PaymentStatus.EXPIRED: {PaymentStatus.SUCCEEDED},  # the bank may report the money after the expiry
         PaymentStatus.SUCCEEDED: {PaymentStatus.REFUNDED},
     }
+    # A refund may go to this account.
+    DIGESTED = DigestedColumn(
+        "client_bank_account_sealed", "client_account_digest", also=("client_bank_name", "client_name")
+    )
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -77,6 +82,7 @@ class Payment(StateMachine):
     client_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     client_bank_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     client_bank_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    client_account_digest = digests.digest_column()
     payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
@@ -136,6 +142,7 @@ class Payment(StateMachine):
                     "holds_reference",
                     "reference",
                     "metadata",
+                    "client_account_digest",
                     *ERASABLE,
                 ],
                 erasable=[*ERASABLE, *ERASABLE_COPY],

@@ -50,17 +50,17 @@ def draft(
     payment_id: str, *, created_at: datetime, client_bank_account: str | None = None, **fields: Any
 ) -> Payment:
     """Return a pending payment that the caller stores together with its QR code or charge."""
-    sealed = None if client_bank_account is None else vault.seal(client_bank_account, context=payment_id)
     payment = rows.new(
         Payment,
         id=payment_id,
         status=PaymentStatus.PENDING,
         currency=money.CURRENCY,
-        client_bank_account_sealed=sealed,
         created_at=created_at,
         updated_at=created_at,
         **fields,
     )
+    if client_bank_account is not None:
+        payment.seal(client_bank_account)
     payment.client_bank_account = client_bank_account  # so that the response need not open it
     return payment
 

@@ -149,6 +149,8 @@ def _payer_account(payment: Payment) -> _Account | None:
 
 def _client_account(payment: Payment) -> _Account | None:
     """The account that the merchant named when it created the QR code."""
+    if not payment.client_bank_account_sealed or not payment.has_its_content():
+        return None
     number = plain_text.compact(payment.client_bank_account or "")
     return _usable(payment.client_bank_name, number, payment.client_name)
 

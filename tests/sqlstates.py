@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from typing import Any
 
+from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
+
+from core.postgres.roles import APPLICATION
 
 NOT_NULL_VIOLATION, FOREIGN_KEY_VIOLATION = "23502", "23503"
 UNIQUE_VIOLATION, CHECK_VIOLATION = "23505", "23514"
@@ -37,6 +41,16 @@ def rolled_back() -> Iterator[None]:
     with transaction.atomic():
         yield
         transaction.set_rollback(True)
+
+
+@contextmanager
+def as_application() -> Iterator[None]:
+    """Run with the rights that web and workers have in the guide."""
+    call_command("database_roles", stdout=StringIO())
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL ROLE {APPLICATION}")
+        yield
+        cursor.execute("RESET ROLE")
 
 
 @contextmanager

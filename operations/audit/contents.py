@@ -30,7 +30,7 @@ def findings() -> Iterator[tuple[str, str]]:
 
 
 def _changed_rows(model: type[DigestedRow]) -> Iterator[tuple[str, str]]:
-    for row in model._base_manager.exclude(**{model.DIGESTED.sealed: ""}).iterator(CHUNK):
+    for row in model._base_manager.filter(**{f"{model.DIGESTED.sealed}__gt": ""}).iterator(CHUNK):
         try:
             problem = "" if row.has_its_content() else f"{model.DIGESTED.sealed} has another content"
         except vault.CannotOpen:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import time_machine
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 
 from banks import ChargeResult, ReportedTransfer, TransferResult
@@ -236,3 +236,9 @@ SCENARIOS = [
     begin_refunds, return_refund, withdraw, fail_withdrawal, begin_withdrawals, return_withdrawal,
     *exception_scenarios.SCENARIOS,
 ]  # fmt: skip
+
+
+def check_constraints_now() -> None:
+    """Run the deferred triggers of this transaction. A savepoint that is rolled back would repeat them."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -10,7 +10,6 @@ import pytest
 import time_machine
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
-from pytest_django import Settings
 
 from core import clock, rows
 from ledger import services as ledger
@@ -18,7 +17,7 @@ from operations.audit import runner
 from tests.audit import differences
 from tests.conftest import SandboxBankClient, Shop
 from tests.operations import scenarios
-from tests.operations.scenarios import SCENARIOS, Serving
+from tests.operations.scenarios import SCENARIOS, Serving, check_constraints_now
 from tests.operations.tampering import TAMPERINGS
 from tests.reconciliation.builders import Seller, decide
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
@@ -26,34 +25,12 @@ from tests.refunds.builders import RefundShop
 
 
 @pytest.fixture
-def refund_shop(shop: Shop, bank: SandboxBankClient, settings: Settings) -> RefundShop:
-    settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nothing listens there
-    return RefundShop(shop, bank)
-
-
-@pytest.fixture
 def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
     return Seller(shop, bank)
 
 
-@pytest.fixture
-def shop_with_all_scenarios(refund_shop: RefundShop, served_by: Serving, settings: Settings) -> RefundShop:
-    """A shop after all scenarios."""
-    for scenario in SCENARIOS:
-        scenario(refund_shop, served_by)
-    scenarios.request_approvals(refund_shop, served_by, settings)
-    check_constraints_now()
-    return refund_shop
-
-
 def wrong() -> list[runner.Difference]:
     return list(runner.differences())
-
-
-def check_constraints_now() -> None:
-    """Run the deferred triggers of this transaction. A savepoint that is rolled back would repeat them."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
 def damage(sql: str) -> None:

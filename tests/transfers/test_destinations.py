@@ -18,7 +18,7 @@ from tests.audit import differences
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop
-from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, sqlstate
+from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, as_application, sqlstate
 from tests.transfers.builders import Serving, pass_time
 from tests.withdrawals.builders import fund, withdrawn
 from transfers import services
@@ -106,6 +106,10 @@ CHANGES = [
     ("payments_payment SET bank_transaction_id = 'other'", ""),
     ("payments_payment SET client_bank_account_sealed = '{token}'", ""),
     ("payments_payment SET client_bank_account_sealed = '{token}'", "erasing"),
+    ("payments_payment SET client_account_digest = '{digest}'", "resealing"),
+    ("webhooks_event SET body = ''", "erasing"),
+    ("qrcodes_qrcode SET reference1 = reverse(reference1)", "resealing"),
+    ("transfers_transfer SET account_sealed = ''", "erasing"),  # it has not ended
     ("reconciliation_banktransaction SET payer_name = 'Somebody'", "erasing"),
     ("reconciliation_banktransaction SET payer_account_sealed = 'x'", "erasing"),
     ("reconciliation_banktransaction SET payer_account_digest = '{digest}'", "resealing"),
@@ -118,12 +122,13 @@ def test_settings_of_erasing_and_resealing_open_no_other_value(payer: Payer) -> 
     add_payout_account(payer.shop)
     order = payer.order("withdrawal")
     sealed, accepted = digests.seal(FOREIGN, context=order.id), []
-    for change, setting in CHANGES:
-        for name in ("erasing", "resealing"):
-            set_locally(name, "on" if name == setting else "off")
-        state = sqlstate(f"UPDATE {change.format(token=sealed.token, digest=sealed.digest)}")
-        if state not in (CHECK_VIOLATION, NOT_ALLOWED):
-            accepted.append((change, setting, state))
+    with as_application():
+        for change, setting in CHANGES:
+            for name in ("erasing", "resealing"):
+                set_locally(name, "on" if name == setting else "off")
+            state = sqlstate(f"UPDATE {change.format(token=sealed.token, digest=sealed.digest)}")
+            if state not in (CHECK_VIOLATION, NOT_ALLOWED):
+                accepted.append((change, setting, state))
     assert accepted == []
 
 
@@ -180,6 +185,36 @@ def test_account_of_a_bank_transaction_that_was_changed_by_resealing_is_no_payer
     set_locally("resealing", "off")
     assert payment_id in dict(contents.findings())
     assert refund_shop.refund(payment_id)["pending_reason"] == "awaiting_destination"
+
+
+def test_account_of_the_client_that_was_changed_by_resealing_gets_no_refund(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
+    refund_shop = RefundShop(shop, bank)
+    payment_id = refund_shop.paid(
+        payer=NOBODY, client_bank_name="kbank", client_bank_account="4051234567", client_name="Somying"
+    )
+    set_locally("resealing")
+    token = digests.seal(FOREIGN, "kbank", "Somying", context=payment_id).token
+    Payment.objects.filter(pk=payment_id).update(client_bank_account_sealed=token)
+    set_locally("resealing", "off")
+    assert refund_shop.refund(payment_id)["pending_reason"] == "awaiting_destination"
+    assert [name for name, _ in contents.findings()] == [f"payments.Payment {payment_id}"]
+
+
+def test_order_of_a_release_before_digests_is_sent(payer: Payer, served_by: Serving) -> None:
+    """It ran beside the migration that gave a digest to all other orders."""
+    served_by()
+    order = payer.order("withdrawal")
+    token = vault.seal(order.account, context=order.id)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        for table in ("transfers_transfer", "withdrawals_withdrawal"):
+            cursor.execute(f"UPDATE {table} SET account_digest = '', account_sealed = %s", [token])
+        cursor.execute("UPDATE approvals_approval SET account_digest = ''")
+        cursor.execute("SET LOCAL session_replication_role = origin")
+    assert send(order) == TransferState.SUCCEEDED
+    assert not list(contents.findings())
 
 
 def test_resealing_keeps_the_digest() -> None:

@@ -1,0 +1,107 @@
+"""What the role of web and workers can change in rows about money, tried on each column and each row."""
+
+from collections import defaultdict
+
+import pytest
+from django.db import connection
+
+from approvals.models import PayoutAccount
+from tests.approvals.builders import add_payout_account
+from tests.refunds.builders import RefundShop
+from tests.sqlstates import as_application
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+# All else in these tables never changes, or only together with the state of the row. A column in this list is
+# what a program that is broken into can change: say here why that is no danger.
+CHANGEABLE = {
+    "approvals_approval": set(),
+    "approvals_payoutaccount": set(),
+    # The audit compares the amounts with the refunds, and the mark with the exceptions. The copy of the payer
+    # is for showing, is filled once, and the audit compares it with the bank transaction.
+    "payments_payment": {
+        *("amount_refunded", "amount_refunding", "amount_received", "has_exceptions", "payer_differs"),
+        *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_transaction_id"),
+        *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
+    },
+    # When the acquirer is asked next; its id is set once.
+    "payments_cardcharge": {"charge_id", "due_at", "inquiries", "returned_at"},
+    "qrcodes_qrcode": {"actor", "request_id"},  # who expires it, once
+    "reconciliation_banknotification": set(),
+    "reconciliation_banktransaction": {"slip_reference"},  # once
+    "reconciliation_excess": set(),
+    "reconciliation_return": {"bank_reference", "returned_at"},  # while it is pending, and once
+    "reconciliation_statementline": set(),
+    # An account is set once, with the route. The order is sent only if its digest is the same.
+    "refunds_refund": {
+        *("account_digest", "awaiting_approval", "cancel_actor", "cancel_request_id", "returned_at"),
+        *("route", "updated_at"),
+    },
+    "refunds_refundreversal": {"refunded_amount"},  # it only grows, and the audit compares it with refunds
+    "transactions_transaction": set(),
+    # While it is open: when it is sent or inquired, and what the bank answered.
+    "transfers_transfer": {"bank_reference", "due_at", "inquiries", "lease_until", "submitted_at"},
+    "withdrawals_withdrawal": {"awaiting_approval", "bank_reference", "updated_at"},  # while it is open
+}
+COLUMNS = """
+SELECT table_name, column_name, CASE
+    WHEN data_type IN ('bigint', 'integer', 'smallint') THEN ARRAY[format('%%I + 1', column_name), '0']
+    WHEN data_type = 'boolean' THEN ARRAY[format('NOT %%I', column_name)]
+    WHEN data_type LIKE 'timestamp%%' THEN ARRAY[format('%%I - interval ''1 day''', column_name), 'now()']
+    WHEN data_type = 'date' THEN ARRAY[format('%%I - 1', column_name)]
+    WHEN data_type = 'json' THEN ARRAY['''{"other": 1}''']
+    WHEN column_name LIKE '%%\\_sealed' THEN ARRAY['''sealed:other''', '''other''']
+    ELSE ARRAY['''x''', '''002''', format('reverse(%%I)', column_name)]
+END FROM information_schema.columns WHERE table_schema = 'public' AND table_name = ANY(%s)
+"""
+# Whether any row takes the value. What it changes is taken back.
+CAN_CHANGE = """
+CREATE FUNCTION pg_temp.can_change(counted text, name text, value text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    place tid;
+BEGIN
+    FOR place IN EXECUTE
+        format('SELECT ctid FROM %I WHERE %I::text IS DISTINCT FROM (%s)::text', counted, name, value)
+    LOOP
+        BEGIN
+            EXECUTE format('UPDATE %I SET %I = %s WHERE ctid = $1', counted, name, value) USING place;
+            RAISE EXCEPTION USING ERRCODE = 'QR001';
+        EXCEPTION WHEN SQLSTATE 'QR001' THEN RETURN true; WHEN OTHERS THEN NULL;
+        END;
+    END LOOP;
+    RETURN false;
+END $$
+"""
+
+
+def changeable(setting: str = "") -> dict[str, set[str]]:
+    """The columns that take another value that is not empty, by table, while this setting is on."""
+    found: dict[str, set[str]] = defaultdict(set)
+    with as_application(), connection.cursor() as cursor:
+        if setting:
+            cursor.execute(f"SET LOCAL qr.{setting} = 'on'")
+        cursor.execute(CAN_CHANGE)
+        cursor.execute(COLUMNS, [list(CHANGEABLE)])
+        for table, column, values in cursor.fetchall():
+            cursor.execute(
+                "SELECT bool_or(pg_temp.can_change(%s, %s, value)) FROM unnest(%s) AS value",
+                [table, column, values],
+            )
+            if cursor.fetchone()[0]:
+                found[table].add(column)
+        cursor.execute("DROP FUNCTION pg_temp.can_change")
+        cursor.execute("SELECT set_config('qr.erasing', '', true), set_config('qr.resealing', '', true)")
+    return found
+
+
+def test_application_changes_only_these_columns_of_money(shop_with_all_scenarios: RefundShop) -> None:
+    add_payout_account(shop_with_all_scenarios.shop)
+    assert PayoutAccount.objects.exists()
+    plain = changeable()
+    assert plain == {table: names for table, names in CHANGEABLE.items() if names}
+    for table, names in changeable("erasing").items():
+        assert names <= plain[table], table
+    for table, names in changeable("resealing").items():
+        # A token, and the fingerprint that finds it, may be others. The content is compared with its digest.
+        others = {name for name in names if not name.endswith(("_sealed", "_fingerprint"))}
+        assert others <= plain[table], table
