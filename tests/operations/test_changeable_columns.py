@@ -24,11 +24,14 @@ CHANGEABLE = {
         *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_transaction_id"),
         *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
     },
-    # When the acquirer is asked next; its id is set once.
-    "payments_cardcharge": {"charge_id", "due_at", "inquiries", "returned_at"},
+    # When the acquirer is asked next; its id is set once. While it is open: its end sets the time.
+    "payments_cardcharge": {"charge_id", "due_at", "inquiries", "paid_at", "returned_at"},
     "qrcodes_qrcode": {"actor", "request_id"},  # who expires it, once
     "reconciliation_banknotification": set(),
-    "reconciliation_banktransaction": {"slip_reference"},  # once
+    # Once: a later report may add them. An account needs its digest in the same statement.
+    "reconciliation_banktransaction": {
+        *("later_bank_transaction_id", "payer_account_digest", "slip_reference"),
+    },
     "reconciliation_excess": set(),
     "reconciliation_return": {"bank_reference", "returned_at"},  # while it is pending, and once
     "reconciliation_statementline": set(),
@@ -84,7 +87,7 @@ def changeable(setting: str = "") -> dict[str, set[str]]:
         cursor.execute(COLUMNS, [list(CHANGEABLE)])
         for table, column, values in cursor.fetchall():
             cursor.execute(
-                "SELECT bool_or(pg_temp.can_change(%s, %s, value)) FROM unnest(%s) AS value",
+                "SELECT bool_or(pg_temp.can_change(%s, %s, value)) FROM unnest(%s::text[]) AS value",
                 [table, column, values],
             )
             if cursor.fetchone()[0]:

@@ -204,7 +204,7 @@ def test_account_of_the_client_that_was_changed_by_resealing_gets_no_refund(
 
 def test_order_of_a_release_before_digests_is_sent(payer: Payer, served_by: Serving) -> None:
     """It ran beside the migration that gave a digest to all other orders."""
-    served_by()
+    served_by(sends=[TransferResult("succeeded", "b-1")])
     order = payer.order("withdrawal")
     token = vault.seal(order.account, context=order.id)
     with connection.cursor() as cursor:

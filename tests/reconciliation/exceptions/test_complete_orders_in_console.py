@@ -11,6 +11,8 @@ from django.db.models import F
 from django.test import Client
 
 from banks import ReportedTransfer, TransferResult
+from core import clock
+from reconciliation.exceptions.order_completion import HANDLERS
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import complete_order
@@ -155,12 +157,12 @@ def test_order_that_was_not_submitted_cannot_be_completed_by_staff(
 
 
 def test_order_that_the_bank_answered_cannot_be_completed_by_staff(
-    refund_shop: RefundShop, served_by: Serving, malee: Client
+    refund_shop: RefundShop, silent: Bank, malee: Client
 ) -> None:
-    served_by(sends=[TransferResult("succeeded", "b-1")])
-    made = withdrawn(refund_shop)
-    Transfer.objects.update(submitted_at=F("submitted_at") - OVERDUE_AFTER)
-    assert "nothing changed" in run_action(malee, "never_arrived", Transfer.objects.get())
+    made, order = withdrawn(refund_shop), overdue_transfer()
+    answer = ReportedTransfer(order.id, "succeeded", "b-1")
+    transfers.apply_notification(answer, HANDLERS["wd"], now=clock.now())
+    assert "nothing changed" in run_action(malee, "never_arrived", order)
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "succeeded"
 
 

@@ -19,8 +19,6 @@ from reconciliation.models import (
     BankNotification,
     BankTransaction,
     ReconciliationException,
-    Resolution,
-    ResolutionType,
 )
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import (
@@ -107,9 +105,7 @@ def test_bank_messages_are_exceptions_until_dismissed(seller: Seller, viewer: Cl
     assert f"The bank reported transaction {notification['transaction_id']} differently before." in page
     assert "A bank message that cannot be read." in page
     for waiting in BankNotification.objects.exclude(result="new"):
-        Resolution.objects.create(
-            subject_id=waiting.id, type=ResolutionType.DISMISSED, actor="x", note="x", created_at=clock.now()
-        )
+        decide("dismiss", waiting.id)
     assert "0 exceptions" in get_page(viewer, EXCEPTIONS_URL)
 
 
