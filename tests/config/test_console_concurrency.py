@@ -20,27 +20,30 @@ PAGE, LOGIN, OTHER = "/admin/payments/payment/", "/admin/login/", "/v1/balance"
 
 
 class Slow:
-    """An application whose console pages wait until the test lets them answer."""
+    """An application whose console pages, or others, wait until the test lets them answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "/admin/") -> None:
+        self.prefix = prefix
         self.may_end = threading.Event()
         self.begun: list[str] = []
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"].startswith("/admin/"):
+        if environ["PATH_INFO"].startswith(self.prefix):
             self.begun.append(environ["PATH_INFO"])
             assert self.may_end.wait(SECONDS)
         start_response("200 OK", [])
         return [b""]
 
 
-async def ask(bridge: WsgiAdapter, path: str, cookie: bytes = SESSION) -> tuple[int, dict[bytes, bytes]]:
-    status, headers, _body = await answer_to(bridge, path, cookie)
+async def ask(
+    bridge: WsgiAdapter, path: str, cookie: bytes = SESSION, key: bytes = b""
+) -> tuple[int, dict[bytes, bytes]]:
+    status, headers, _body = await answer_to(bridge, path, cookie, key=key)
     return status, headers
 
 
 async def answer_to(
-    bridge: WsgiAdapter, path: str, cookie: bytes = SESSION, language: bytes = b"en"
+    bridge: WsgiAdapter, path: str, cookie: bytes = SESSION, language: bytes = b"en", key: bytes = b""
 ) -> tuple[int, dict[bytes, bytes], bytes]:
     sent = SentMessages()
 
@@ -56,7 +59,12 @@ async def answer_to(
         "http_version": "1.1",
         "client": ("127.0.0.1", 1),
         "scheme": "http",
-        "headers": [(b"host", b"x"), (b"cookie", cookie), (b"accept-language", language)],
+        "headers": [
+            (b"host", b"x"),
+            (b"cookie", cookie),
+            (b"accept-language", language),
+            (b"authorization", key),
+        ],
     }
     await bridge(scope, receive, sent)
     return int(sent[0]["status"]), dict(sent[0]["headers"]), bytes(sent[1]["body"])
@@ -95,6 +103,21 @@ def test_anonymous_console_requests_use_one_thread(path: str, cookie: bytes) -> 
         assert sorted(application.begun) == sorted([path, PAGE + "1/"])
         application.may_end.set()
         await asyncio.gather(staff, *strangers)
+
+    asyncio.run(run())
+
+
+def test_key_that_reads_slow_lists_leaves_half_of_the_threads_to_others() -> None:
+    async def run() -> None:
+        application = Slow("/v1/payments")
+        bridge = WsgiAdapter(application, THREADS)
+        lists = [asyncio.create_task(ask(bridge, "/v1/payments", key=b"one")) for _ in range(2 * THREADS)]
+        await begins(application, THREADS // 2)
+        for _ in range(20):
+            assert (await ask(bridge, OTHER, key=b"another"))[0] == 200
+        assert len(application.begun) == THREADS // 2
+        application.may_end.set()
+        assert [status for status, _ in await asyncio.gather(*lists)] == [200] * len(lists)
 
     asyncio.run(run())
 
