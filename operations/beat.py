@@ -58,7 +58,10 @@ CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
         Payment.objects.filter(status=PaymentStatus.PENDING),
         batches.available_banks(now),
     ],
-    "reconciliation.import_statements": lambda now: [import_jobs.QUEUE.open_jobs()],
+    "reconciliation.import_statements": lambda now: [
+        import_jobs.QUEUE.open_jobs(),
+        import_jobs.old_uploads(now),
+    ],
     "reconciliation.apply_unapplied": lambda now: [BankTransaction.objects.not_matched()],
     "payments.expire_due": lambda now: [Payment.objects.overdue(now)],
     "webhooks.number_events": lambda now: [UnnumberedEvent.objects.all()],

@@ -34,4 +34,6 @@ from reconciliation.statements.models import (
     StatementImport,
     StatementLine,
     StatementPart,
+    StatementUpload,
+    StatementUploadPart,
 )

@@ -83,6 +83,8 @@ UNORDERED_MODELS = {
     "reconciliation.StatementImport",
     "reconciliation.StatementLine",
     "reconciliation.StatementPart",
+    "reconciliation.StatementUpload",
+    "reconciliation.StatementUploadPart",
     "request_log.RequestRecord",
     "webhooks.Delivery",
     "webhooks.DeliveryAttempt",

@@ -28,11 +28,16 @@ from reconciliation.models import (
     Statement,
     StatementImport,
     StatementLine,
+    StatementUpload,
 )
-from reconciliation.statements import import_jobs, statement_file
+from reconciliation.statements import import_jobs, preview, statement_file
+from reconciliation.statements.contents import FileContents
 from reconciliation.statements.lines import InvalidStatementFile
 
 PAGE = "admin:reconciliation_statement_change"
+IMPORT_PAGE = "admin:reconciliation_statement_import"
+IMPORT_PERMISSION = "reconciliation.import_statement"
+TOO_MANY = _("Too many imports wait. Try again when some have ended.")
 MAX_ERRORS = 20
 RESULT_TEXTS = {
     LineResult.NEW: _("new"),
@@ -45,7 +50,7 @@ class StatementImportForm(forms.Form):
     bank = forms.ChoiceField(label=_("Bank"))
     file = forms.FileField(
         label=_("File"),
-        help_text=_("A cross-bank bill payment file, or a CSV file with a header line."),
+        help_text=_("A cross-bank bill payment file, an Excel file (.xlsx) or a CSV file, up to 64 MB."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -74,20 +79,48 @@ class StatementAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[URLPattern]:
         page = self.admin_site.admin_view(self.import_page)
         urls: list[URLPattern] = super().get_urls()
-        return [path("import/", page, name="reconciliation_statement_import"), *urls]
+        begin = self.admin_site.admin_view(self.begin_page)
+        return [
+            path("import/", page, name="reconciliation_statement_import"),
+            path("import/<str:upload_id>/", begin, name="reconciliation_statement_begin"),
+            *urls,
+        ]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        may_import = {"may_import": request.user.has_perm("reconciliation.import_statement")}
+        may_import = {"may_import": request.user.has_perm(IMPORT_PERMISSION)}
         return super().changelist_view(request, (extra_context or {}) | may_import)
 
     def import_page(self, request: HttpRequest) -> HttpResponse:
-        if not request.user.has_perm("reconciliation.import_statement"):
+        """The form of the upload. A file that can be imported is shown as it was understood."""
+        if not request.user.has_perm(IMPORT_PERMISSION):
             raise PermissionDenied
         form = StatementImportForm(request.POST or None, request.FILES or None)
-        if form.is_valid() and (statement := _ask(request, form)) is not None:
-            return redirect(PAGE, statement.pk)
-        context = {**self.admin_site.each_context(request), "form": form, "title": _("Import a statement")}
-        return TemplateResponse(request, "admin/reconciliation/import_statement.html", context)
+        context = {"form": form, "columns": preview.column_help(), "title": _("Import a statement")}
+        template = "import_statement"
+        if form.is_valid() and (uploaded := _upload(form)) is not None:
+            kept, file, found = uploaded
+            context = {"upload": kept, "title": _("Check before the import"), **preview.shown(file, found)}
+            template = "statement_preview"
+            self.record_view(kept.pk)
+        all_context = {**self.admin_site.each_context(request), **context}
+        return TemplateResponse(request, f"admin/reconciliation/{template}.html", all_context)
+
+    def begin_page(self, request: HttpRequest, upload_id: str) -> HttpResponse:
+        """Begin the import of a file that this person has uploaded and seen."""
+        if not request.user.has_perm(IMPORT_PERMISSION):
+            raise PermissionDenied
+        if request.method != "POST":
+            return redirect(IMPORT_PAGE)
+        try:
+            return redirect(PAGE, import_jobs.begin(upload_id, now=clock.now()).pk)
+        except import_jobs.SameFileOpen as known:
+            messages.info(request, _("This file is being imported already."))
+            return redirect(PAGE, known.statement.pk)
+        except import_jobs.TooManyOpen:
+            messages.error(request, TOO_MANY)
+        except import_jobs.UploadGone:
+            messages.error(request, _("The file is not kept any more. Upload it again."))
+        return redirect(IMPORT_PAGE)
 
     @admin.display(description=_("lines"))
     def progress(self, statement: Statement) -> str:
@@ -164,18 +197,17 @@ class StatementAdmin(ReadOnlyAdmin):
         return format_html("<ul>{}{}</ul>", format_html_join("", "<li>{}</li>", items), more)
 
 
-def _ask(request: HttpRequest, form: StatementImportForm) -> Statement | None:
+def _upload(
+    form: StatementImportForm,
+) -> tuple[StatementUpload, statement_file.StatementFile, FileContents] | None:
     """Return None if the file was refused. The form shows the reason."""
     upload = form.cleaned_data["file"]
     try:
-        return import_jobs.ask(upload.file, upload.name, bank=form.cleaned_data["bank"], now=clock.now())
+        return import_jobs.upload(upload.file, upload.name, bank=form.cleaned_data["bank"], now=clock.now())
     except InvalidStatementFile as refusal:
         form.add_error("file", str(refusal))
     except import_jobs.TooManyOpen:
-        form.add_error(None, _("Too many imports wait. Try again when some have ended."))
-    except import_jobs.SameFileOpen as known:
-        messages.info(request, _("This file is being imported already."))
-        return known.statement
+        form.add_error(None, TOO_MANY)
     return None
 
 

@@ -1,30 +1,47 @@
 """Import uploaded statements in the background: one at a time, the oldest first.
 
-The request reads the file once and refuses a wrong one. The file is kept in sealed parts until its import
-ends. A worker renews its lease in the commit of each batch (`core.background_jobs`). If it is killed, a
-worker goes on after the last batch that was stored, so no line counts twice.
+The upload reads the file once and refuses a wrong one. Staff see what was understood, and begin the import.
+The file is kept in sealed parts until its import ends, or for an hour if nobody begins it. A worker renews
+its lease in the commit of each batch (`core.background_jobs`). If it is killed, a worker goes on after the
+last batch that was stored, so no line counts twice.
 """
 
 import logging
 import tempfile
 import zlib
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import IO, BinaryIO
 
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 
-from core import clock, request_context, rows, vault
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
+from core import clock, ids, request_context, rows, vault
 from core.background_jobs import OPEN_STATES, Abandoned, JobQueue
 from core.vault import CannotOpen
-from reconciliation.models import Statement, StatementImport, StatementPart
-from reconciliation.statements import importing, statement_file
+from reconciliation.models import (
+    Statement,
+    StatementImport,
+    StatementPart,
+    StatementUpload,
+    StatementUploadPart,
+)
+from reconciliation.statements import contents, importing, statement_file
+from reconciliation.statements.contents import FileContents
 from reconciliation.statements.lines import InvalidStatementFile
+from reconciliation.statements.statement_file import StatementFile
 
 log = logging.getLogger("reconciliation")
 QUEUE = JobQueue(StatementImport, max_attempts=5)
 PART_BYTES = 256 * 1024
 MAX_OPEN = 20
+KEPT = timedelta(hours=1)
+MOVE_PARTS = """
+INSERT INTO reconciliation_statementpart (background_import_id, number, content_sealed)
+    SELECT upload_id, number, content_sealed FROM reconciliation_statementuploadpart WHERE upload_id = %s
+"""
 LOCK_FILE = "SELECT pg_advisory_xact_lock(hashtextextended('statement ' || %s, 0))"
 
 
@@ -35,32 +52,75 @@ class SameFileOpen(Exception):
         self.statement = statement
 
 
+class UploadGone(Exception):
+    """The file was uploaded over an hour ago, replaced by a later one, or by somebody else."""
+
+
 class TooManyOpen(Exception):
     """MAX_OPEN imports wait."""
 
 
-def ask(upload: BinaryIO, name: str, *, bank: str, now: datetime) -> Statement:
-    """Store the file and its import, which begins within seconds.
+def upload(
+    stream: BinaryIO, name: str, *, bank: str, now: datetime
+) -> tuple[StatementUpload, StatementFile, FileContents]:
+    """Keep a file for `begin`, in place of the one that this person uploaded before. Imports nothing.
 
-    Raises InvalidStatementFile, UnknownBank, SameFileOpen and TooManyOpen; then nothing is stored.
+    Raises InvalidStatementFile, UnknownBank and TooManyOpen; then nothing is stored.
     """
-    opened = StatementImport.objects.filter(state__in=OPEN_STATES)
-    if opened.count() >= MAX_OPEN:
-        raise TooManyOpen
-    file = statement_file.open_file(upload, name)
-    line_count, _ = importing.check(file, bank=bank)
+    _check_room()
+    file = statement_file.open_file(stream, name)
+    found = importing.check(file, bank=bank)
     with transaction.atomic():
-        rows.run(LOCK_FILE, [f"{bank} {file.sha256}"])
-        same = opened.filter(statement__bank=bank, statement__file_sha256=file.sha256)
+        _delete(StatementUpload.objects.filter(actor=request_context.current().actor))
+        kept = StatementUpload.objects.create(
+            id=ids.new("stm_", now),
+            bank=bank,
+            file_name=file.name[: importing.MAX_FILE_NAME_LENGTH],
+            file_sha256=file.sha256,
+            created_at=now,
+            line_count=found.line_count,
+            **request_context.columns(),
+        )
+        _store(kept, stream)
+    return kept, file, found
+
+
+def begin(upload_id: str, *, now: datetime) -> Statement:
+    """Record the import of a file that the same person uploaded. A worker does it within seconds.
+
+    Raises UploadGone, SameFileOpen and TooManyOpen; then nothing changes.
+    """
+    _check_room()
+    with transaction.atomic():
+        own = StatementUpload.objects.filter(pk=upload_id, actor=request_context.current().actor)
+        kept = own.select_for_update().first()
+        if kept is None:
+            raise UploadGone
+        rows.run(LOCK_FILE, [f"{kept.bank} {kept.file_sha256}"])
+        same = QUEUE.open_jobs().filter(statement__bank=kept.bank, statement__file_sha256=kept.file_sha256)
         if (other := same.select_related("statement").first()) is not None:
             raise SameFileOpen(other.statement)
-        statement = importing.record(file, bank=bank, line_count=line_count, now=now)
-        _store(StatementImport.objects.create(statement=statement, created_at=now), file.stream)
+        known = {
+            name: getattr(kept, name) for name in ("id", "bank", "file_name", "file_sha256", "line_count")
+        }
+        with recorded(Act.STATEMENT_IMPORTED) as recording:
+            recording.row = statement = Statement.objects.create(
+                **known, created_at=now, **request_context.columns()
+            )
+        StatementImport.objects.create(statement=statement, created_at=now)
+        rows.run(MOVE_PARTS, [kept.pk])
+        kept.delete()
     return statement
+
+
+def old_uploads(now: datetime) -> QuerySet[StatementUpload]:
+    """Those whose import nobody began in time."""
+    return StatementUpload.objects.filter(created_at__lt=now - KEPT)
 
 
 def run_due() -> int:
     """Import the next file. Returns how many imports it ended."""
+    _delete(old_uploads(clock.now()))
     _delete_parts()
     job: StatementImport | None = QUEUE.claim()
     if job is None:
@@ -89,15 +149,20 @@ def _run(job: StatementImport) -> None:
         with tempfile.TemporaryFile() as copy:
             _load(job, copy)
             file = statement_file.open_file(copy, statement.file_name)
-            occurrences = importing.count_occurrences(file)
+            occurrences = contents.read(file).occurrences
             importing.run(file, statement, occurrences, clock=clock.now, hold=partial(QUEUE.renew, job))
     QUEUE.finish(job)
 
 
-def _store(job: StatementImport, stream: BinaryIO) -> None:
+def _check_room() -> None:
+    if QUEUE.open_jobs().count() >= MAX_OPEN:
+        raise TooManyOpen
+
+
+def _store(kept: StatementUpload, stream: BinaryIO) -> None:
     stream.seek(0)
     for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
-        part = StatementPart(background_import=job, number=number)
+        part = StatementUploadPart(upload=kept, number=number)
         # As latin-1 text, which can hold any bytes.
         text = zlib.compress(content, level=1).decode("latin-1")
         part.content_sealed = vault.seal(text, context=part.context)
@@ -109,6 +174,13 @@ def _load(job: StatementImport, target: IO[bytes]) -> None:
     for part in job.parts.order_by("number").iterator(chunk_size=10):
         text = vault.open_sealed(part.content_sealed, context=part.context)
         target.write(zlib.decompress(text.encode("latin-1")))
+
+
+def _delete(uploads: QuerySet[StatementUpload]) -> None:
+    """Locked first, so that none of them begins meanwhile without its parts."""
+    with transaction.atomic():
+        for kept in uploads.select_for_update().order_by("pk"):
+            kept.delete()
 
 
 def _delete_parts() -> None:

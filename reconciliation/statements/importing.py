@@ -22,6 +22,8 @@ from core.vault import CannotOpen
 from merchants.models import Merchant
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
+from reconciliation.statements import contents
+from reconciliation.statements.contents import FileContents
 from reconciliation.statements.line_storage import (
     ALREADY_STORED,
     CountedLine,
@@ -37,7 +39,6 @@ log = logging.getLogger("reconciliation")
 BATCH_SIZE = 500
 MAX_FAILURES = 3  # per batch; the sweep matches the rest, because each failure can take seconds
 MAX_FILE_NAME_LENGTH = 255
-MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the first ones decide
 MAX_LISTED_BILLERS = 3
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
 
@@ -71,34 +72,7 @@ def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, 
 
     Raises UnknownBank, and InvalidStatementFile also for a file of another bank; then nothing is stored.
     """
-    line_count, occurrences = check(file, bank=bank)
-    return record(file, bank=bank, line_count=line_count, now=now), occurrences
-
-
-def check(file: StatementFile, *, bank: str) -> tuple[int, OccurrenceCounter]:
-    """Read the file once, and count its lines. Raises UnknownBank and InvalidStatementFile."""
-    if not Merchant.objects.filter(bank=bank).exists():
-        raise UnknownBank(name=bank)
-    occurrences, total = OccurrenceCounter(), 0
-    biller_ids: set[str] = set()
-    for total, file_line in enumerate(file.read_lines(FileProblems()), 1):  # noqa: B007
-        occurrences.scan(file_line.sha256)
-        if file_line.biller_id and len(biller_ids) < MAX_BILLERS:
-            biller_ids.add(file_line.biller_id)
-    _check_bank(file, biller_ids, bank=bank)
-    return total, occurrences
-
-
-def count_occurrences(file: StatementFile) -> OccurrenceCounter:
-    """Read a file once that was checked before. Raises InvalidStatementFile."""
-    occurrences = OccurrenceCounter()
-    for file_line in file.read_lines(FileProblems()):
-        occurrences.scan(file_line.sha256)
-    return occurrences
-
-
-def record(file: StatementFile, *, bank: str, line_count: int, now: datetime) -> Statement:
-    """Record the import of a file that was checked."""
+    found = check(file, bank=bank)
     with recorded(Act.STATEMENT_IMPORTED) as recording:
         recording.row = statement = Statement.objects.create(
             id=ids.new("stm_", now),
@@ -106,10 +80,19 @@ def record(file: StatementFile, *, bank: str, line_count: int, now: datetime) ->
             file_name=file.name[:MAX_FILE_NAME_LENGTH],
             file_sha256=file.sha256,
             created_at=now,
-            line_count=line_count,
+            line_count=found.line_count,
             **request_context.columns(),
         )
-    return statement
+    return statement, found.occurrences
+
+
+def check(file: StatementFile, *, bank: str) -> FileContents:
+    """Read the file once. Raises UnknownBank, and InvalidStatementFile also for a file of another bank."""
+    if not Merchant.objects.filter(bank=bank).exists():
+        raise UnknownBank(name=bank)
+    found = contents.read(file)
+    _check_bank(file, found.biller_ids, bank=bank)
+    return found
 
 
 def run(

@@ -98,6 +98,10 @@ def store_lines(
     return [_stored_line(counted, stored, matched) for counted in counted_lines]
 
 
+def error_without_content(line: FileLine) -> str:
+    return _QUOTED_CONTENT.sub("'…'", line.error)[:MAX_ERROR_LENGTH]
+
+
 def _lock_name(bank: str, counted: CountedLine) -> str:
     parsed = counted.file_line.parsed
     return deduplication.lock_name(bank, parsed) if parsed else f"line {bank} {counted.file_line.sha256}"
@@ -149,7 +153,7 @@ def _new_line(
         line_sha256=file_line.sha256,
         occurrence=counted.occurrence,
         result=result,
-        error=_QUOTED_CONTENT.sub("'…'", file_line.error)[:MAX_ERROR_LENGTH],
+        error=error_without_content(file_line),
         kind=file_line.parsed.kind if file_line.parsed else "",
         reference1=file_line.parsed.reference1 if file_line.parsed else "",
         amount=file_line.parsed.amount if file_line.parsed else None,

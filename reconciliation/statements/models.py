@@ -73,26 +73,72 @@ class StatementImport(BackgroundJob):
         return f"{self.statement_id} {self.state}"
 
 
-class StatementPart(models.Model):
-    """A part of an uploaded file, compressed and sealed, until its import ends."""
+class StatementUpload(CausedRow):
+    """A file whose import nobody has begun yet: staff see first what was understood. Kept for an hour."""
 
-    background_import = models.ForeignKey(StatementImport, on_delete=models.PROTECT, related_name="parts")
+    id = PublicIdKey(help_text="That of the statement, if the import begins.")
+    bank = models.CharField(max_length=20)
+    file_name = models.CharField(max_length=255)
+    file_sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    line_count = models.IntegerField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.file_name)
+
+
+class FilePart(models.Model):
+    """A part of an uploaded file, compressed and sealed."""
+
     number = models.IntegerField()
     content_sealed = models.TextField(editable=False)
 
     class Meta:
+        abstract = True
         default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(fields=["background_import", "number"], name="statementpart_once")
-        ]
 
     def __str__(self) -> str:
         return self.context
 
     @property
     def context(self) -> str:
-        """The context of the encryption."""
-        return f"{self.background_import_id}:part:{self.number}"
+        """The context of the encryption. It stays the same when the import begins."""
+        return f"{self.statement_id}:part:{self.number}"
+
+    @property
+    def statement_id(self) -> str:
+        raise NotImplementedError
+
+
+class StatementUploadPart(FilePart):
+    """Before the import begins."""
+
+    upload = models.ForeignKey(StatementUpload, on_delete=models.CASCADE, related_name="parts")
+
+    class Meta(FilePart.Meta):
+        constraints = [models.UniqueConstraint(fields=["upload", "number"], name="statementuploadpart_once")]
+
+    @property
+    def statement_id(self) -> str:
+        return str(self.upload_id)
+
+
+class StatementPart(FilePart):
+    """Until the import ends."""
+
+    background_import = models.ForeignKey(StatementImport, on_delete=models.PROTECT, related_name="parts")
+
+    class Meta(FilePart.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["background_import", "number"], name="statementpart_once")
+        ]
+
+    @property
+    def statement_id(self) -> str:
+        return str(self.background_import_id)
 
 
 class LineResult(models.TextChoices):

@@ -79,6 +79,7 @@ PAGE_PERMISSIONS = {
     "reconciliation_slipcheck_check": "reconciliation.check_slip",
     "reconciliation_slipcheck_ask": "reconciliation.ask_bank",
     "reconciliation_statement_import": "reconciliation.import_statement",
+    "reconciliation_statement_begin": "reconciliation.import_statement",
     "merchants_merchant_suggest": "merchants.view_merchant",
     "exports": "audit_trail.export_lists",
     "monthly_report": "audit_trail.export_lists",

@@ -89,6 +89,7 @@ NOT_OF_PAYERS = {
     "merchants.BankConnection.credentials_sealed": "of the merchant",
     "operations.EncryptionKeyCheck.text_sealed": "a fixed text",
     "reconciliation.StatementPart.content_sealed": "deleted when the import ends",
+    "reconciliation.StatementUploadPart.content_sealed": "deleted after an hour",
     "refunds.ClaimLink.token_sealed": "a secret of a page",
     "sandbox.SandboxOrder.account_sealed": "no real person",
     "webhooks.Endpoint.older_secrets_sealed": "of the merchant",

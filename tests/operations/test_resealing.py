@@ -20,7 +20,7 @@ from merchants import bank_connections
 from merchants.models import BankConnection
 from operations import resealing
 from payments.models import Payment
-from reconciliation.models import BankNotification, BankTransaction, StatementLine
+from reconciliation.models import BankNotification, BankTransaction, StatementLine, StatementPart
 from reconciliation.statements import import_jobs
 from refunds.models import ClaimLink
 from sandbox import orders
@@ -83,8 +83,10 @@ def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     assert bank.notify(code, payer_account=PAYER).status_code == 200
     import_file(bot_file(credit_line(code, BankTransaction.objects.get().paid_at)))
     with acting_as("staff:somsri"):
-        file = io.BytesIO(bot_file(credit_line(code, clock.now())))
-        import_jobs.ask(file, "day.txt", bank="sandbox", now=clock.now())
+        for body in (bot_file(credit_line(code, clock.now())), bot_file()):
+            kept, *_ = import_jobs.upload(io.BytesIO(body), "day.txt", bank="sandbox", now=clock.now())
+            if not StatementPart.objects.exists():
+                import_jobs.begin(kept.id, now=clock.now())
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
     ordered = orders.OrderRequest(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
     orders.accept(ordered, now=clock.now())

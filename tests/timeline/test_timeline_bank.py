@@ -21,7 +21,7 @@ from payments import tasks as payment_tasks
 from payments.models import CardCharge, ChargeAnswer
 from reconciliation import tasks as reconciliation_tasks
 from reconciliation.exceptions import contradictions
-from reconciliation.models import BankTransaction, Statement
+from reconciliation.models import BankTransaction, Statement, StatementUpload
 from reconciliation.statements import import_jobs
 from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
@@ -56,7 +56,9 @@ def test_statement_entry_has_request_id_of_upload(
     admin_client: Client, shop: Shop, code: dict[str, Any]
 ) -> None:
     file = SimpleUploadedFile("day.txt", file_about(code))
-    admin_client.post(IMPORT, {"bank": "sandbox", "file": file}, headers={"X-Request-Id": "desk-7.0042"})
+    admin_client.post(IMPORT, {"bank": "sandbox", "file": file})
+    begin = f"{IMPORT}{StatementUpload.objects.get().pk}/"
+    admin_client.post(begin, headers={"X-Request-Id": "desk-7.0042"})
     import_jobs.run_due()
     shown = only_entry(shop, code["payment_id"], "bank.statement")
     assert (shown["actor"], shown["request_id"]) == ("bank:sandbox", "desk-7.0042")

@@ -5,6 +5,7 @@ import html
 import io
 import re
 from contextlib import ExitStack
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
 from config import asgi
 from core import clock, uploads, vault
 from core.background_jobs import JobState
@@ -25,11 +28,22 @@ from reconciliation.models import (
     StatementImport,
     StatementLine,
     StatementPart,
+    StatementUpload,
+    StatementUploadPart,
 )
 from reconciliation.statements import import_jobs
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, new_client
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, detail, trailer
+from tests.reconciliation.statements.statement_files import (
+    BILLER,
+    HEADER,
+    bot_file,
+    credit_line,
+    csv_file,
+    detail,
+    trailer,
+)
+from tests.reconciliation.statements.test_xlsx import NAMES, row, workbook
 from tests.staff_acts import acts_of_staff
 
 IMPORT = "/admin/reconciliation/statement/import/"
@@ -53,15 +67,26 @@ def malee(db: None) -> Client:
     return staff("import_statement", "view_personal_data")
 
 
+def preview(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:
+    """Upload a file: the page of what was understood, or the form with the reason of a refusal."""
+    return client.post(IMPORT, {"bank": bank, "file": SimpleUploadedFile(name, body)})
+
+
+def begin(client: Client, shown: Any) -> Any:
+    """Press the button of that page."""
+    found = re.search(rf'action="({IMPORT}\w+/)"', shown.content.decode())
+    return client.post(found[1], follow=True) if found else shown
+
+
 def send(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:
-    return client.post(IMPORT, {"bank": bank, "file": SimpleUploadedFile(name, body)}, follow=True)
+    return begin(client, preview(client, body, bank=bank, name=name))
 
 
 def upload(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "day.txt") -> Any:
     """Upload a file, let a worker import it, and return the last page as it is then."""
     shown = send(client, body, bank=bank, name=name)
     import_jobs.run_due()
-    return shown if not shown.redirect_chain else client.get(shown.redirect_chain[-1][0])
+    return client.get(shown.redirect_chain[-1][0]) if hasattr(shown, "redirect_chain") else shown
 
 
 @pytest.mark.slow
@@ -181,9 +206,10 @@ def test_too_many_waiting_imports_are_refused(
     shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_jobs, "MAX_OPEN", 1)
+    second = preview(staff("import_statement", name="somsri"), bot_file(detail()))
     send(malee, bot_file(detail()))
-    refused = send(malee, bot_file(detail(ref1="NOBODYKNOWSTHAT00000")))
-    assert "Too many imports wait." in refused.content.decode()
+    for refused in (preview(malee, bot_file(detail(ref1="NOBODYKNOWSTHAT00000"))), begin(malee, second)):
+        assert "Too many imports wait." in refused.content.decode()
     assert Statement.objects.count() == 1
 
 
@@ -281,3 +307,113 @@ def test_upload_has_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     reported = arriving(environ(), 100_000 + MAX_BODY + 1)
     with reported["wsgi.input"] as body:
         assert (reported[asgi.BODY_TOO_LARGE], reported["CONTENT_LENGTH"], body.read()) == (True, "0", b"")
+
+
+CSV = csv_file(
+    f'7/11/2569,9:05:00,{BILLER},REF1,,,"1,500.5",CR,สมชาย ใจดี,4',
+    f"8/11/2569,9:05:00,{BILLER},REF2,,,2,DR,สมชาย ใจดี,004",
+    f"9/11/2569,O'Hara Jai,{BILLER},REF3,,,x,CR,,",
+    header=HEADER.replace("date", "วันที่").replace("reference1", "Ref. 1") + ",สาขา",
+)
+
+
+def texts(answer: Any) -> str:
+    return html.unescape(re.sub(r"\s*<[^>]+>\s*", " ", answer.content.decode()))
+
+
+def test_preview_shows_what_was_understood_and_imports_nothing(shop: Shop, malee: Client) -> None:
+    shown = texts(preview(malee, CSV, name="พฤศจิกายน.csv"))
+    for part in (
+        "Nothing of พฤศจิกายน.csv is imported yet",
+        "CSV, UTF-8", "in line 1", "Credit 1: 1,500.50 THB", "Debit 1: 2.00 THB",
+        "2 7 November 2026, 09:05:00 Credit 1,500.50 THB REF1 099400016550100 สมชาย ใจดี, 004",
+        "4 Unreadable the amount cannot be '…'",
+        "Date วันที่", "Reference 1 Ref. 1", "Ignored สาขา",
+    ):  # fmt: skip
+        assert re.sub(r"\s+", " ", part) in re.sub(r"\s+", " ", shown)
+    assert "O'Hara" not in shown
+    import_jobs.run_due()
+    for model in (Statement, StatementImport, StatementLine, StatementPart, BankTransaction):
+        assert not model._default_manager.exists()
+    assert all(vault.can_open(part.content_sealed) for part in StatementUploadPart.objects.all())
+
+
+def test_preview_of_problems_names_them(shop: Shop, malee: Client) -> None:
+    shown = texts(preview(malee, bot_file(detail(), end=trailer())))
+    assert "Cross-bank bill payment file" in shown
+    assert "The trailer in line 3 states 0 credits" in shown
+    assert "The file has no lines." in texts(preview(malee, bot_file()))
+
+
+def test_import_page_names_the_columns(shop: Shop, malee: Client) -> None:
+    shown = malee.get(IMPORT).content.decode()
+    assert all(f"<code>{name}</code>" in shown for name in HEADER.split(","))
+    assert "หมายเลขอ้างอิง 1" in shown
+
+
+def test_seen_preview_is_recorded_with_the_id_of_the_statement(shop: Shop, malee: Client) -> None:
+    shown = preview(malee, CSV)
+    (viewed,) = AuditRecord.objects.filter(act=Act.VIEWED)
+    begin(malee, shown)
+    assert (viewed.object_type, viewed.object_id) == (
+        "reconciliation.statement", Statement.objects.get().pk,
+    )  # fmt: skip
+    assert viewed.actor == "staff:malee"
+
+
+def test_preview_hides_names_from_staff_who_may_not_see_them(shop: Shop) -> None:
+    shown = texts(preview(staff("import_statement"), CSV))
+    assert "สมชาย" not in shown
+    assert "REF1" in shown
+    assert not AuditRecord.objects.filter(act=Act.VIEWED).exists()
+
+
+def test_upload_is_begun_by_its_owner_once_and_within_an_hour(shop: Shop, malee: Client) -> None:
+    shown = preview(malee, CSV)
+    gone = "The file is not kept any more. Upload it again."
+    other = staff("import_statement", name="somsri")
+    assert gone in texts(begin(other, shown))
+    assert begin(other, shown).redirect_chain == [(IMPORT, 302)]
+    assert begin(malee, shown).redirect_chain[-1][0].startswith(f"{LISTED}{Statement.objects.get().pk}/")
+    assert gone in texts(begin(malee, shown))
+    old = preview(malee, CSV)
+    StatementUpload.objects.update(created_at=clock.now() - import_jobs.KEPT - timedelta(seconds=1))
+    import_jobs.run_due()
+    assert not StatementUploadPart.objects.exists()
+    assert gone in texts(begin(malee, old))
+    assert Statement.objects.count() == 1
+
+
+def test_later_upload_takes_the_place_of_the_former(shop: Shop, malee: Client) -> None:
+    first = preview(malee, CSV)
+    preview(staff("import_statement", name="somsri"), CSV)
+    preview(malee, bot_file(detail()))
+    assert StatementUpload.objects.count() == 2
+    begin(malee, first)
+    assert not Statement.objects.exists()
+
+
+def test_begin_needs_the_permission_and_a_button(shop: Shop, malee: Client) -> None:
+    address = f"{IMPORT}{preview(malee, CSV).context_data['upload'].pk}/"
+    assert staff(name="somsri").post(address).status_code == 403
+    assert malee.get(address).headers["Location"] == IMPORT
+    assert not Statement.objects.exists()
+
+
+def test_excel_file_of_the_console_is_imported(shop: Shop, malee: Client) -> None:
+    shown = preview(malee, workbook(NAMES, row(), row(reference1=12)), name="day.xlsx")
+    assert "Excel, Sheet1" in texts(shown)
+    statement_page = begin(malee, shown).redirect_chain[-1][0]
+    import_jobs.run_due()
+    assert "1 new" in texts(malee.get(statement_page))
+    assert "1 unreadable" in texts(malee.get(statement_page))
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_upload_begun_twice_at_once_is_imported_once(shop: Shop, malee: Client) -> None:
+    shown, again = preview(malee, CSV), Client()
+    again.cookies = malee.cookies
+    run_concurrently(partial(begin, malee, shown), partial(begin, again, shown))
+    import_jobs.run_due()
+    assert (Statement.objects.count(), StatementLine.objects.count()) == (1, 3)

@@ -43,7 +43,8 @@ RUN = (
 
 def ask() -> Statement:
     with acting_as("staff:malee"):
-        return import_jobs.ask(io.BytesIO(FILE), "day.txt", bank="sandbox", now=clock.now())
+        kept, *_ = import_jobs.upload(io.BytesIO(FILE), "day.txt", bank="sandbox", now=clock.now())
+        return import_jobs.begin(kept.id, now=clock.now())
 
 
 def start_worker() -> "subprocess.Popen[bytes]":
