@@ -30,6 +30,7 @@ from core.logs import LogRateLimit
 from merchants import services
 from merchants.models import Merchant
 from merchants.refused_keys import refused_keys
+from reconciliation.slips import pictures
 from tests import concurrency, tables
 from tests.audit import differences
 from tests.examples import BY_DEFAULT, examples
@@ -368,3 +369,9 @@ def shut_down_threads() -> Iterator[None]:
 @pytest.fixture
 def noon() -> datetime:
     return datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_locks_of_pictures(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The tests run in several processes, which do not wait for each other."""
+    pictures.LOCKS = tmp_path_factory.mktemp("locks")

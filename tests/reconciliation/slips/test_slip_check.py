@@ -4,6 +4,7 @@ import io
 import os
 import random
 import struct
+import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DatabaseError, transaction
@@ -197,7 +199,7 @@ def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
     return SimpleUploadedFile("slip", file.getvalue())
 
 
-@pytest.mark.parametrize("form", decode_picture.FORMATS)
+@pytest.mark.parametrize("form", list(decode_picture.MAX_PIXELS))
 @pytest.mark.slow
 def test_slip_picture_is_decoded(shop: Shop, bank: SandboxBankClient, malee: Client, form: str) -> None:
     slip = slip_id()
@@ -314,6 +316,9 @@ def photograph(width: int, height: int, code_width: int) -> bytes:
     return written(picture, "JPEG")
 
 
+VALUES = Path(__file__).parents[3] / "deploy/helm/thai-qr-payments/values.yaml"
+
+
 def refusal_of(picture: bytes) -> str:
     with pytest.raises(UnreadablePicture) as refused:
         pictures.read_qr_codes(picture)
@@ -339,6 +344,48 @@ def test_slow_slip_pictures_time_out_and_are_decoded_one_at_a_time() -> None:
     assert after.children_user - before.children_user < decode_picture.MAX_CPU_SECONDS + 1
     assert not decoders()
     assert pictures.read_qr_codes(images.png(SLIP)) == [SLIP]
+
+
+BOMBS = [("WEBP", (5000, 5000)), ("PNG", (5000, 5000)), ("WEBP", (4000, 2000)), ("PNG", (4000, 3000))]
+
+
+def bomb(kind: str, size: tuple[int, int]) -> bytes:
+    """A small file with many pixels."""
+    file = io.BytesIO()
+    Image.new("RGBA", size).save(file, kind, lossless=True)
+    return file.getvalue()
+
+
+@pytest.mark.slow
+def test_four_bombs_at_once_take_one_decoder_and_few_pixels() -> None:
+    pictures_ = [bomb(*each) for each in BOMBS]
+    assert all(len(each) < 100_000 for each in pictures_)
+    with ThreadPoolExecutor(len(pictures_)) as pool:
+        refusals = Counter(pool.map(refusal_of, pictures_))
+    assert refusals[str(pictures.BUSY)] >= 1
+    known = (pictures.BUSY, pictures.FAILED, *pictures.REASONS.values())
+    assert set(refusals) <= set(map(str, known))
+    too_large, no_code = str(pictures.REASONS["too_large"]), str(pictures.REASONS["no_qr_code"])
+    assert [refusal_of(each) for each in pictures_[:1] + pictures_[2:]] == [too_large, no_code, no_code]
+    assert refusal_of(pictures_[1]) in (too_large, str(pictures.FAILED))  # it has no memory for the colours
+
+
+def test_pictures_of_two_processes_wait_for_one_lock() -> None:
+    """The lock of a process whose decoder runs on keeps others out."""
+    with pictures.slot_of(pictures.Sender.STAFF) as slot:
+        decoder = subprocess.Popen(["sleep", "60"], pass_fds=(slot,))
+    try:
+        assert refusal_of(images.png(SLIP)) == str(pictures.BUSY)
+    finally:
+        decoder.kill()
+        decoder.wait()
+    assert pictures.read_qr_codes(images.png(SLIP)) == [SLIP]
+
+
+def test_chart_has_room_for_the_decoders() -> None:
+    web = yaml.safe_load(VALUES.read_text())["web"]["resources"]
+    room = int(web["limits"]["memory"][:-2]) - int(web["requests"]["memory"][:-2])
+    assert room * 2**20 >= len(pictures.Sender) * decode_picture.MAX_MEMORY_BYTES
 
 
 def test_decoding_a_slip_picture_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
