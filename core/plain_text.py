@@ -53,8 +53,8 @@ def folded(text: str) -> str:
 
 
 def spellings(text: str) -> list[str]:
-    """The texts that a search for a whole value finds: as it was written, and folded."""
-    return list(dict.fromkeys([visible(text), folded(text)]))
+    """The texts that a search for a whole value finds: as written, without what nobody sees, and folded."""
+    return list(dict.fromkeys([text, visible(text), folded(text)]))
 
 
 def compact(text: str) -> str:

@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, plain_text, response_fields
+from core import fields, money, response_fields
 from core.paging import PeriodPageQuery
 from transfers.serializers import MAX_NAME_LENGTH, Payee
 from withdrawals.models import WithdrawalPendingReason, WithdrawalStatus
@@ -21,7 +21,6 @@ class WithdrawalRequest(_AmountFields, Payee):
     """What to send, and the account that it goes to."""
 
     reference = fields.Text(
-        plain=plain_text.visible,
         max_length=MAX_REFERENCE_LENGTH,
         required=False,
         help_text="Your own reference of the withdrawal.",
@@ -34,7 +33,6 @@ class WithdrawalQuery(PeriodPageQuery):
 
     status = fields.Choice(WithdrawalStatus.values, required=False, help_text="Only this status.")
     reference = fields.Text(
-        plain=plain_text.visible,
         min_length=1,
         max_length=MAX_REFERENCE_LENGTH,
         required=False,

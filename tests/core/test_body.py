@@ -43,9 +43,10 @@ def test_short_way_agrees_with_drf(body: Any) -> None:
 
 
 def plain() -> Any:
-    """The same serializer with DRF's own steps."""
+    """The same serializer with DRF's own steps, which know no plain text."""
     serializer: Any = type(QR_CODE_REQUEST)()
-    for each in (serializer, *serializer.fields.values()):
+    written = [each for each in serializer.fields.values() if not getattr(each, "plain", None)]
+    for each in (serializer, *written):
         if "run_validation" in vars(type(each)) or isinstance(each, fields.Body):
             base: Any = serializers.Serializer if each is serializer else type(each).__base__
             each.run_validation = base.run_validation.__get__(each)

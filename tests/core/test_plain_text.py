@@ -44,7 +44,7 @@ def test_letters_that_look_alike_have_one_spelling(written: str, name: str) -> N
 def test_search_has_the_usual_digits_and_dash() -> None:
     for dash in plain_text.DASHES:
         assert plain_text.folded(f" ๔๐๕{dash}๑ ") == "405-1"
-    assert plain_text.spellings("๔๐๕\u2013๑\u200b") == ["๔๐๕\u2013๑", "405-1"]
+    assert plain_text.spellings("๔๐๕\u2013๑\u200b") == ["๔๐๕\u2013๑\u200b", "๔๐๕\u2013๑", "405-1"]
     assert plain_text.spellings("405-1") == ["405-1"]
 
 
