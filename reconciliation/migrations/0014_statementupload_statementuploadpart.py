@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
+                'indexes': [models.Index(fields=['created_at'], name='statementupload_by_age')],
             },
         ),
         migrations.CreateModel(

@@ -85,6 +85,7 @@ class StatementUpload(CausedRow):
 
     class Meta:
         default_permissions = ()
+        indexes = [models.Index(fields=["created_at"], name="statementupload_by_age")]
 
     def __str__(self) -> str:
         return str(self.file_name)
