@@ -18,7 +18,6 @@ LISTS = [
     *("/v1/webhooks", "/v1/events", "/v1/withdrawals", "/v1/refunds"),
 ]
 NOWHERE = [
-    "/",
     "/v1",
     "/v1/",
     "/v1/nope",

@@ -16,7 +16,7 @@ from config.devstack import ports
 from core import vault
 from tests.stack import ROOT, STOP_SECONDS, wait_until
 
-UV = Path(sys.executable).with_name("uv")
+UV = Path(sys.prefix) / "uv" / "bin" / "uv"
 START_SECONDS = 180.0
 
 

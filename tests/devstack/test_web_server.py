@@ -1,5 +1,6 @@
 """Requests as the application gets them, the answers of the web server itself, and stalled clients."""
 
+import json
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from config.devstack.processes import command_of
 from core.http import MAX_BODY
 from tests.devstack.conftest import WebServer, serving
 from tests.devstack.echo import LARGE
+from tests.error_messages import check_error
 from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, ask, exchange, opened, reply
 from tests.stack import Stack, wait_until
 
@@ -174,7 +176,7 @@ def test_incomplete_request_ends_the_connection_after_ten_seconds(
         received = b"".join(iter(partial(connection.recv, 65_536), b""))
     assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"%d" % each for each in statuses]
     if 408 in statuses:
-        assert b'"request_timeout"' in received
+        check_error(json.loads(received.rpartition(b"\r\n\r\n")[2]), "request_timeout")
 
 
 @pytest.mark.parametrize(

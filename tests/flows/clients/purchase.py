@@ -17,7 +17,6 @@ from thai_qr_payments_client.models import (
     RefundObjectStatus,
     RefundRequest,
     SandboxPaymentRequest,
-    SandboxPaymentRequestScenario,
 )
 
 CLIENT = AuthenticatedClient(base_url=os.environ["BASE_URL"], token=os.environ["SECRET_KEY"])
@@ -37,10 +36,7 @@ code = create_qr_code.sync(
     body=QrCodeRequest(amount=150_000, currency=QrCodeRequestCurrency.THB, reference="by-python"),
     idempotency_key="order-17",
 )
-pay_at_sandbox_bank.sync(
-    client=CLIENT,
-    body=SandboxPaymentRequest(qr_data=code.qr_data, scenario=SandboxPaymentRequestScenario.PAID),
-)
+pay_at_sandbox_bank.sync(client=CLIENT, body=SandboxPaymentRequest(qr_data=code.qr_data))
 payment = until(
     lambda: get_payment.sync(code.payment_id, client=CLIENT),
     lambda payment: payment.status is not PaymentObjectStatus.PENDING,

@@ -29,7 +29,12 @@ INSERT INTO payments_payment SELECT (jsonb_populate_record(old, jsonb_build_obje
 INSERT INTO qrcodes_qrcode SELECT (jsonb_populate_record(old, jsonb_build_object(
     'id', 'qr_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
     'payment_id', 'pay_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
-    'reference1', 'LOST' || lpad(n::text, 16, '0')
+    'reference1', 'LOST' || lpad(n::text, 16, '0'),
+    'qr_data', replace(
+        old.qr_data,
+        concat('02', length(old.reference1), old.reference1),
+        concat('0220', 'LOST', lpad(n::text, 16, '0'))
+    )
 ))).* FROM qrcodes_qrcode AS old, generate_series(1, %(count)s) AS n WHERE old.payment_id = %(payment)s
 """,
     """
