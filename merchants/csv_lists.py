@@ -72,7 +72,7 @@ def _write(columns: "Columns", reader: "ListReader") -> bytes:
         rows += len(page)
         if rows >= MAX_ROWS or text.tell() >= MAX_BYTES or time.monotonic() > until:
             break
-    return text.getvalue().encode()
+    return text.getvalue().encode("utf-8-sig")  # without the mark Excel garbles Thai
 
 
 @dataclass

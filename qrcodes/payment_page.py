@@ -96,12 +96,18 @@ def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
 
 @get_or_head_only
 def state(request: HttpRequest, qr_code_id: str) -> HttpResponse:
-    """The state as JSON, or 304 while it is what the page shows."""
+    """The state as JSON, or 304 while it is what the page shows, with the seconds that are left."""
+    now = clock.now()
     try:
-        shown = _shown(_find(request, qr_code_id), clock.now())
+        payment = _find(request, qr_code_id)
     except ApiError as error:
         return error_response(error, request)
-    headers = {"ETag": shown.etag, "Cache-Control": "no-cache"}
+    shown = _shown(payment, now)
+    headers = {
+        "ETag": shown.etag,
+        "Cache-Control": "no-cache",
+        "Seconds-Left": str(_seconds_left(payment.expires_at or now, now)),
+    }
     if shown.etag in request.headers.get("If-None-Match", ""):
         return HttpResponseNotModified(headers=headers)
     return HttpResponse(orjson.dumps({"state": shown.state}), content_type=http.JSON, headers=headers)
@@ -180,10 +186,14 @@ def _links(request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
     }
 
 
+def _seconds_left(expires_at: datetime, now: datetime) -> int:
+    return max(0, int((expires_at - now).total_seconds()))
+
+
 def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
     is_test = payment.merchant.mode == Mode.TEST
     expires_at = payment.expires_at or now
-    is_open, seconds_left = shown.state == PageState.PENDING, int((expires_at - now).total_seconds())
+    is_open = shown.state == PageState.PENDING
     return {
         "payment": payment,
         "shop": payment.merchant.name,
@@ -192,7 +202,7 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "held_amount": money.display(shown.held_amount),
         "state": shown.state,
         "etag": shown.etag,
-        "seconds_left": max(0, seconds_left),
+        "seconds_left": _seconds_left(expires_at, now),
         "pay_before": _time_of(expires_at, now),
         "is_open": is_open,
         "may_change": is_open

@@ -101,6 +101,14 @@ def image(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     return response
 
 
+# Sites of shops draw the picture onto a canvas, or load it by script.
+PICTURE_HEADERS = {
+    "Cache-Control": "no-cache",
+    "X-Robots-Tag": "noindex",
+    "Access-Control-Allow-Origin": "*",
+}
+
+
 def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     """Draw the picture, or answer 304 to a browser that has it and asks again.
 
@@ -113,7 +121,7 @@ def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
         raise QrCodeGone(status=status)
     text, media_type = qr_code.qr_data if is_pending else word_of(status), MEDIA_TYPES[image_format]
     etag = '"' + hashlib.sha256(f"{media_type} {text}".encode()).hexdigest()[:32] + '"'
-    headers = {"ETag": etag, "Cache-Control": "no-cache", "Vary": "Accept", "X-Robots-Tag": "noindex"}
+    headers = {"ETag": etag, "Vary": "Accept", **PICTURE_HEADERS}
     if not is_pending:
         picture = images.status_image(text, image_format)
         return HttpResponse(picture, status=410, content_type=media_type, headers=headers)

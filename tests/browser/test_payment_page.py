@@ -1,5 +1,6 @@
 """A customer in a browser: the payment page turns by itself, offline, without JavaScript, on a phone."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,6 +58,17 @@ def test_page_asks_often_while_it_is_shown(customer: BrowserContext, shop_client
         with page.expect_response("**/state") as asked:
             page.clock.run_for(WITHIN_MS)
         assert asked.value.status == 304
+
+
+def test_countdown_follows_the_server_when_the_timer_of_the_device_does_not(
+    customer: BrowserContext, shop_client: ShopClient
+) -> None:
+    page = customer.new_page()
+    page.clock.install()
+    page.goto(f"/pay/{shop_client.qr_code(expiry_minutes=15)['qr_code_id']}")
+    with page.expect_response("**/state"):
+        page.clock.fast_forward(5 * 60_000)
+    expect(page.locator("#countdown")).to_have_text(re.compile("^14:"))
 
 
 def test_wrong_amount_and_end_of_the_code_appear(customer: BrowserContext, shop_client: ShopClient) -> None:

@@ -29,7 +29,7 @@ def download(shop: Shop, path: str) -> tuple[list[dict[str, str]], Any]:
     response = shop.get(path, accept="text/csv")
     assert response.status_code == 200, response.content
     assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
-    return list(csv.DictReader(io.StringIO(response.content.decode(), newline=""))), response
+    return list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"), newline=""))), response
 
 
 def next_path(response: Any) -> str | None:
@@ -46,7 +46,7 @@ def test_every_list_is_available_as_csv(shop: Shop, path: str) -> None:
     rows, response = download(shop, f"/Thai/v1/{path}")
     assert rows == []
     quoted = [f'"{name}"' for name in Columns.of(LISTS[path]).names]
-    assert response.content.decode().strip().split(",") == quoted
+    assert response.content.decode("utf-8-sig").strip().split(",") == quoted
     assert shop.get(f"/Thai/v1/{path}").headers["Content-Type"] == "application/json"
 
 

@@ -31,6 +31,7 @@ def test_qr_image_contains_the_payload_and_needs_no_api_key(shop: Shop) -> None:
     assert texts_in(answer.content) == [code["qr_data"]]
     assert Image.open(io.BytesIO(answer.content)).width >= 512
     assert answer.headers["Cache-Control"] == "no-cache"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
 @pytest.mark.parametrize("prefix", ["/Thai/v1", "/v1", "/Thai"])

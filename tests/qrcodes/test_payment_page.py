@@ -152,6 +152,7 @@ def test_state_is_304_until_it_changes(shop: Shop, bank: SandboxBankClient) -> N
     assert found is not None
     etag = found[1].replace("&quot;", '"')
     unchanged = state_of(code, etag)
+    assert 890 < int(unchanged.headers["Seconds-Left"]) <= 900
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     bank.notify(code)
     changed = state_of(code, etag)

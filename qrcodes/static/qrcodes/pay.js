@@ -9,12 +9,23 @@
   const QUICK_FOR_MS = 10 * 60 * 1000;
   const LONGEST_MS = 30000; // between tries while there is no connection
   const TIMEOUT_MS = 10000;
+  const STEADY_MS = 2000; // a slow response does not make the countdown jump
   // The clock of the device may be wrong: count from the server's seconds.
-  const ends = performance.now() + 1000 * Number(page.dataset.secondsLeft);
+  let ends = endAfter(page.dataset.secondsLeft);
   const opened = performance.now();
   let failures = 0;
   let timer = null;
   let isAsking = false;
+
+  function endAfter(seconds) {
+    return performance.now() + 1000 * Number(seconds);
+  }
+
+  // The timer of a phone stands still while it sleeps.
+  function correct(seconds) {
+    const anew = endAfter(seconds);
+    if (Math.abs(anew - ends) > STEADY_MS) ends = anew;
+  }
 
   function show() {
     const left = Math.max(0, Math.ceil((ends - performance.now()) / 1000));
@@ -49,6 +60,7 @@
         location.reload();
         return;
       }
+      if (response.status === 304) correct(response.headers.get("Seconds-Left"));
       failures = response.status === 304 ? 0 : failures + 1;
       offline.hidden = true;
     } catch {
