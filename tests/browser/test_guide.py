@@ -82,12 +82,12 @@ def test_page_fits_the_screen_and_is_accessible(guide: Page, path: str) -> None:
     assert serious_faults(guide) == []
 
 
-def test_sample_is_copied_and_menu_leads_on(guide: Page) -> None:
+def test_sample_is_copied_and_menu_leads_on(guide: Page, stack: Stack) -> None:
     guide.goto("/guide/start/curl")
     sample = guide.locator(".sample").first
     sample.hover()
     sample.get_by_role("button", name="Copy").click()
-    assert guide.evaluate("navigator.clipboard.readText()").startswith("export BASE=http://127.0.0.1:8000")
+    assert guide.evaluate("navigator.clipboard.readText()").startswith(f"export BASE={stack.base_url}\n")
     guide.get_by_role("link", name="Next Python").click()
     expect(guide.get_by_role("heading", name="Quickstart with Python")).to_be_visible()
 

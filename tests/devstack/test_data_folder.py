@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -118,11 +119,10 @@ sys.exit(main([]))
 
 
 @as_root
-def test_user_without_a_name_is_told_that_postgresql_needs_one(tmp_path: Path) -> None:
+def test_user_without_a_name_is_told_that_postgresql_needs_one() -> None:
     """It changes the user after the imports: the Python of root may be closed to others."""
     with pytest.raises(KeyError):
         pwd.getpwuid(NAMELESS)
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o711)
-    check_refused(start(tmp_path / "data", "-c", AS_NAMELESS), str(NAMELESS), "user does not exist")
+    with TemporaryDirectory() as folder:  # those of pytest are closed to others
+        Path(folder).chmod(0o777)
+        check_refused(start(Path(folder, "data"), "-c", AS_NAMELESS), str(NAMELESS), "user does not exist")

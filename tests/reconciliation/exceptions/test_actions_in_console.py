@@ -182,7 +182,7 @@ def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, m
     assert "1,500.00 THB is sent to สมหญิง ใจดี, account 4051234567 at 004 Kasikorn Bank" in text
     assert "no-store" in look.headers["Cache-Control"]
     assert not Resolution.objects.exists()
-    confirm(malee, movement.id, "send-to", **ACCOUNT)
+    confirm(malee, movement.id, "send-to", **ACCOUNT | {"bank_account": "405-1-23456-7"})
     order = Transfer.objects.get(purpose="return")
     assert (order.bank_code, order.account, order.account_name) == ("004", "4051234567", "สมหญิง ใจดี")
 
@@ -193,7 +193,6 @@ def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, m
         ({"bank_code": "XYZ"}, "is not the code or short name of a bank"),
         ({"bank_account": "405123456"}, ""),
         ({"bank_account": "40512345678"}, "has 10 digits"),
-        ({"bank_account": "405-123456-7"}, ""),
         ({"account_name": ""}, "This field is required."),
         ({"note": " "}, "This field is required."),
         ({"note": "x" * 501}, "at most 500 characters"),
