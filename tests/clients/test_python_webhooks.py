@@ -112,6 +112,39 @@ def test_secret_with_which_anybody_could_sign_is_refused(secret: str) -> None:
         webhooks.unwrap(BODY, signed(), secret)
 
 
+def test_headers_as_frameworks_have_them_are_accepted() -> None:
+    pairs = [(name.encode(), value.encode()) for name, value in signed().items()]
+    for headers in (pairs, dict(pairs), {name: [value] for name, value in signed().items()}):
+        assert webhooks.unwrap(BODY, headers, SECRET).event == "payment.succeeded"
+    for body in (bytearray(BODY), memoryview(BODY), BODY.decode("ascii", "surrogateescape")):
+        assert webhooks.unwrap(body, signed(), SECRET)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("headers", [None, 17, "webhook-id: evt_1", ["webhook-id"]])
+def test_headers_that_are_none_are_a_mistake_of_the_receiver(headers: Any) -> None:
+    with pytest.raises(TypeError, match="headers"):
+        webhooks.unwrap(BODY, headers, SECRET)
+
+
+@pytest.mark.parametrize("body", [example(), None, [1]])
+def test_parsed_body_is_a_mistake_of_the_receiver(body: Any) -> None:
+    with pytest.raises(TypeError, match="before anything parses them"):
+        webhooks.unwrap(body, signed(), SECRET)
+
+
+@pytest.mark.parametrize("name", webhooks.HEADERS)
+@pytest.mark.parametrize("value", [None, 17, [], ["a", "b"]])
+def test_header_that_is_no_text_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(SignatureError):
+        webhooks.unwrap(BODY, signed() | {name: value}, SECRET)
+
+
+@pytest.mark.parametrize("secret", [None, 17, b"whsec_", "whsec_ร้าน"])
+def test_missing_secret_is_named_before_the_message_is_looked_at(secret: Any) -> None:
+    with pytest.raises(ValueError, match="secret"):
+        webhooks.unwrap(BODY, {}, secret)
+
+
 @pytest.mark.parametrize("body", [b"no JSON", b"[]", b'{"event": "payment.succeeded"}'])
 def test_genuine_message_that_is_no_event_is_an_error_of_its_own(body: bytes) -> None:
     with pytest.raises(UnexpectedResponseError):

@@ -3,13 +3,14 @@
 import json
 import re
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import judges
+from tests import judges, webhook_receiver
 from tests.clients import openapi
 from tests.clients import typescript_package as package
 from tests.clients.typescript_package import PACKAGE, PROGRAMS, Case, Outcome
@@ -158,6 +159,35 @@ def test_client_depends_on_nothing_and_is_built_by_the_compiler_of_the_tests() -
     assert MANIFEST["devDependencies"] == {"typescript": judge["dependencies"]["typescript"]}
     sources = "".join(path.read_text() for path in (PACKAGE / "src").glob("*.ts"))
     assert [name for name in re.findall(r'from "([^"]+)"', sources) if not name.startswith("./")] == []
+
+
+@pytest.mark.parametrize("path", ["", "/Thai/v1", "/Thai/v1/", "/v1", "/Thai"])
+def test_oldest_node_requires_and_imports_the_client(path: str) -> None:
+    """Node.js before 20.19 cannot `require` modules, so the package has them in both forms."""
+    judges.require(judges.OLDEST_NODE)
+    with webhook_receiver.running_receiver() as service:
+        service.on("/v1/banks", Reply(body=b'{"banks": []}'))
+        for name, statement in LOADED.items():
+            program = package.project() / name
+            program.write_text(f"{statement}\n{USE}")
+            done = subprocess.run(
+                [judges.OLDEST_NODE, program],
+                env={"THAIQR_API_KEY": package.KEY, "THAIQR_BASE_URL": service.base_url + path},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (done.stdout, done.stderr) == ("v20.0.0 TypeError\n[]\n", "")
+
+
+LOADED = {
+    "oldest.cjs": 'const { ThaiQR, webhooks } = require("thai-qr-payments");',
+    "oldest.mjs": 'import { ThaiQR, webhooks } from "thai-qr-payments";',
+}
+USE = """
+webhooks.unwrap("{}", {}).catch((error) => console.log(process.version, error.name));
+new ThaiQR().banks.list().then(console.log);
+"""
 
 
 def test_readme_has_every_class_of_errors() -> None:

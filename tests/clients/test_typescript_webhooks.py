@@ -71,6 +71,8 @@ def accepted() -> dict[str, Case]:
         "several-backwards": unwrap(headers=both(-1)),
         "several-old": unwrap(headers=both(1), secret=OLD),
         "free-text": unwrap(headers=signed(secret=AS_LIBRARY_TAKES_IT), secret=FREE_TEXT),
+        "lists": unwrap(headers={name: [value] for name, value in signed().items()}),
+        "pairs": unwrap(headers=[[name.title(), value] for name, value in signed().items()]),
         "tolerant": unwrap(headers=signed(late=86_400), tolerance=100_000),
         **{event: unwrap(json.dumps(example(event))) for event in EVENTS},
     }
@@ -96,6 +98,8 @@ def others() -> dict[str, Case]:
     return {
         **{f"secret-{secret}": unwrap(secret=secret) for secret in NO_SECRETS},
         **{f"body-{body}": unwrap(body) for body in NO_EVENTS},
+        "no-secret": Case("static.unwrap", [BODY, signed()]),
+        "no-headers": Case("static.unwrap", [BODY, None, SECRET]),
         "parsed-body": Case("static.unwrap", [example(), signed(), SECRET]),
         "sign": Case("static.sign", [BODY, {"messageId": "evt_1", "timestamp": NOW, "secret": SECRET}]),
     }
@@ -118,7 +122,9 @@ def test_message_that_is_not_genuine_or_too_old_is_refused(outcomes: dict[str, O
     assert outcomes[name].kind == "SignatureError"
 
 
-@pytest.mark.parametrize("name", ["parsed-body", *(f"secret-{secret}" for secret in NO_SECRETS)])
+@pytest.mark.parametrize(
+    "name", ["parsed-body", "no-secret", "no-headers", *(f"secret-{secret}" for secret in NO_SECRETS)]
+)
 def test_mistake_of_the_receiver_is_no_forgery(outcomes: dict[str, Outcome], name: str) -> None:
     assert outcomes[name].kind == "TypeError"
 

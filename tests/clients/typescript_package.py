@@ -26,7 +26,11 @@ def project() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     installed = folder / "node_modules" / "thai-qr-payments"
     compile_with("--project", PACKAGE, "--noCheck", "--outDir", installed / "dist", folder=folder)
-    shutil.copy(PACKAGE / "package.json", installed)
+    compile_with(
+        "--project", PACKAGE / "cjs", "--noCheck", "--outDir", installed / "cjs" / "dist", folder=folder
+    )
+    for manifest in ("package.json", "cjs/package.json"):
+        shutil.copy(PACKAGE / manifest, installed / manifest)
     (folder / "package.json").write_text('{"type": "module"}')
     return folder
 

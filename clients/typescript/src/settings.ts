@@ -32,6 +32,7 @@ export function settingsOf(options: ThaiQROptions): Settings {
   const { timeout = 30_000, maxRetries = 3 } = options;
   if (!(timeout > 0 && timeout <= 2 ** 31 - 1)) throw new TypeError("timeout must be milliseconds above 0");
   if (!Number.isInteger(maxRetries) || maxRetries < 0) throw new TypeError("maxRetries must be 0 or more");
+  if (typeof (options.fetch ?? globalThis.fetch) !== "function") throw new TypeError("there is no fetch here");
   return {
     apiKey: checkedKey(given(options.apiKey, "apiKey", "THAIQR_API_KEY")),
     baseUrl: checkedUrl(given(options.baseUrl, "baseUrl", "THAIQR_BASE_URL")),
@@ -58,5 +59,6 @@ function checkedUrl(given: string): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash) {
     throw new TypeError("the baseUrl must look like https://pay.example.com");
   }
-  return url.href.replace(/\/+$/, "");
+  // Each call adds its whole path, so `/Thai/v1` or `/v1` is taken off.
+  return url.href.replace(/\/+$/, "").replace(/((\/Thai)?\/v1|\/Thai)$/i, "").replace(/\/+$/, "");
 }

@@ -81,7 +81,7 @@ export class Transport {
     const headers = new Headers({ Authorization: `Bearer ${this.#settings.apiKey}`, Accept: "application/json" });
     const idempotencyKey =
       method === "POST" ? options.idempotencyKey || `thaiqr-${crypto.randomUUID()}` : undefined;
-    if (idempotencyKey) headers.set("Idempotency-Key", idempotencyKey);
+    if (idempotencyKey) headers.set("Idempotency-Key", headerOf(idempotencyKey));
     if (body) headers.set("Content-Type", "application/json");
     if (NODE_VERSION) headers.set("User-Agent", `thaiqr-typescript/${VERSION} node/${NODE_VERSION}`);
     return {
@@ -178,6 +178,12 @@ async function pause(failures: number, seconds: number, signal: AbortSignal | un
     signal?.addEventListener("abort", done, { once: true });
     if (signal?.aborted) done();
   });
+}
+
+/** A key as a header: the bytes of UTF-8. Throws TypeError for what no header can have. */
+function headerOf(key: string): string {
+  if (/[\x00-\x1f\x7f]/.test(key)) throw new TypeError("the idempotencyKey has characters that no header can have");
+  return String.fromCharCode(...new TextEncoder().encode(key));
 }
 
 /** Fill ids into a path. Throws TypeError for an id that would name another path. */

@@ -20,8 +20,11 @@ export type EventType = keyof Messages;
  */
 export type WebhookEvent<E extends EventType = EventType> = Messages[E];
 
-/** The headers of a request: those of `fetch` and of Node.js. */
-export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
+/** The headers of a request: those of `fetch` and of Node.js, or pairs. */
+export type WebhookHeaders =
+  | Headers
+  | Readonly<Record<string, string | readonly string[] | undefined>>
+  | readonly (readonly [string, string])[];
 
 export interface UnwrapOptions {
   /** Seconds that the clocks may differ, which limits replays. Default: 300. */
@@ -73,6 +76,7 @@ export async function sign(
 
 /** After `whsec_` comes the key in base64. Any other text is the key itself. */
 async function keyOf(secret: string, use: "sign" | "verify"): Promise<CryptoKey> {
+  if (typeof secret !== "string") throw new TypeError("the webhook secret is missing: it is text after whsec_");
   const bytes = secret.startsWith(PREFIX)
     ? fromBase64(secret.slice(PREFIX.length))
     : new TextEncoder().encode(secret);
@@ -82,14 +86,21 @@ async function keyOf(secret: string, use: "sign" | "verify"): Promise<CryptoKey>
 }
 
 function header(headers: WebhookHeaders, name: string): string {
-  const found =
-    typeof headers.get === "function"
-      ? headers.get(name)
-      : Object.entries(headers).find(([each]) => each.toLowerCase() === name)?.[1];
+  if (typeof headers !== "object" || headers === null) {
+    throw new TypeError("the headers must be those of the request");
+  }
+  const given = "get" in headers && typeof headers.get === "function" ? headers.get(name) : named(headers, name);
+  // Some frameworks give a list with each header of the name.
+  const found: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given;
   if (typeof found !== "string" || !/^[\x20-\x7e]+$/.test(found)) {
     throw new SignatureError(`the header ${name} is missing or malformed`);
   }
   return found;
+}
+
+function named(headers: object, name: string): unknown {
+  const pairs: unknown[][] = Array.isArray(headers) ? headers.filter(Array.isArray) : Object.entries(headers);
+  return pairs.find(([each]) => typeof each === "string" && each.toLowerCase() === name)?.[1];
 }
 
 function checkTime(sentAt: string, tolerance: number): void {
@@ -124,8 +135,9 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> | undefined {
 
 function bytesOf(body: string | Uint8Array | ArrayBuffer): Uint8Array {
   if (typeof body === "string") return new TextEncoder().encode(body);
-  if (body instanceof Uint8Array) return body;
-  if (body instanceof ArrayBuffer) return new Uint8Array(body);
+  // Not `instanceof`: the bytes may come from another realm, as in Jest.
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+  if (Object.prototype.toString.call(body) === "[object ArrayBuffer]") return new Uint8Array(body);
   throw new TypeError("the body must be the bytes or the text that arrived, before anything parses them");
 }
 

@@ -9,7 +9,7 @@ from thaiqr.attempts import Attempts
 from thaiqr.calls import Awaiting, Call
 from thaiqr.paging import AsyncPages, Listing, Page
 from thaiqr.resources import Resources
-from thaiqr.settings import Settings
+from thaiqr.settings import Settings, connected
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class AsyncThaiQR(Resources[Awaiting]):
         http_client: httpx.AsyncClient | None = None,
     ) -> None:
         self._settings = Settings.of(api_key, base_url, timeout, max_retries)
-        self._http = http_client or httpx.AsyncClient()
+        self._http = http_client or connected(httpx.AsyncClient)
         self._owns_http = http_client is None
         super().__init__(self)
 
@@ -40,7 +40,7 @@ class AsyncThaiQR(Resources[Awaiting]):
         while True:
             try:
                 response = await self._http.request(**self._settings.arguments(call))
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 pause: float | None = attempts.after_error(error)
             else:
                 pause = attempts.after_response(response)

@@ -33,7 +33,7 @@ class Attempts(Generic[T]):
     max_retries: int
     failures: int = 0
 
-    def after_error(self, error: httpx.TransportError) -> float:
+    def after_error(self, error: httpx.RequestError) -> float:
         """The pause before the next attempt, in seconds. Raises NetworkError."""
         if self.failures >= self.max_retries:
             message = f"{self.call.method} {self.call.path}: {str(error) or type(error).__name__}"
@@ -113,4 +113,4 @@ def _json(response: httpx.Response) -> Any:
 
 
 def _seconds(header: str) -> int | None:
-    return int(header) if header.isascii() and header.isdigit() else None
+    return int(header) if header.isascii() and header.isdigit() and len(header) < 10 else None

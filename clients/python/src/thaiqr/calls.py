@@ -60,6 +60,8 @@ def get_file(path: str, **query: Any) -> Call[bytes]:
 
 def post(path: str, read: Callable[[Any], T], key: str | None, **body: Any) -> Call[T]:
     """Describe a POST. Fields that are None are left out. Without a key a new one is made."""
+    if key and not key.isprintable():
+        raise ValueError("the idempotency key has characters that no header can have")
     return Call("POST", path, read, body=_encode_body(body), idempotency_key=key or f"thaiqr-{uuid.uuid4()}")
 
 
@@ -74,9 +76,9 @@ def delete(path: str) -> Call[None]:
 
 
 def path(template: str, **ids: str) -> str:
-    """Fill ids into a path. Raises ValueError for an id that would name another path."""
+    """Fill ids into a path. Raises ValueError for an id that would name another path, or is no text."""
     for name, value in ids.items():
-        if value in {"", ".", ".."}:
+        if not isinstance(value, str) or value in {"", ".", ".."}:
             raise ValueError(f"{name} must be an id, not {value!r}")
     return template.format(**{name: quote(value, safe="") for name, value in ids.items()})
 

@@ -9,7 +9,7 @@ from thaiqr.attempts import Attempts
 from thaiqr.calls import Blocking, Call
 from thaiqr.paging import Listing, Page, Pages
 from thaiqr.resources import Resources
-from thaiqr.settings import Settings
+from thaiqr.settings import Settings, connected
 
 T = TypeVar("T")
 
@@ -21,7 +21,8 @@ class ThaiQR(Resources[Blocking]):
     timeout: seconds to connect, and without data. max_retries: of connection errors, 408, 429 and 5xx.
     http_client: an `httpx.Client` of yours, for proxies or certificates; you close it.
 
-    Raises ValueError without a key or a URL. Its methods raise `ApiError` and `NetworkError`.
+    Raises ValueError without a key or a URL, and if the environment has unusable proxies or certificates. Its
+    methods raise `ApiError` and `NetworkError`.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class ThaiQR(Resources[Blocking]):
         http_client: httpx.Client | None = None,
     ) -> None:
         self._settings = Settings.of(api_key, base_url, timeout, max_retries)
-        self._http = http_client or httpx.Client()
+        self._http = http_client or connected(httpx.Client)
         self._owns_http = http_client is None
         super().__init__(self)
 
@@ -44,7 +45,7 @@ class ThaiQR(Resources[Blocking]):
         while True:
             try:
                 response = self._http.request(**self._settings.arguments(call))
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 pause: float | None = attempts.after_error(error)
             else:
                 pause = attempts.after_response(response)

@@ -2,8 +2,10 @@
 
 import os
 import platform
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -11,6 +13,10 @@ import httpx
 from thaiqr._version import __version__
 from thaiqr.calls import Call
 
+H = TypeVar("H")
+API_PATH = re.compile(r"(/Thai)?/v1$|/Thai$", re.IGNORECASE)
+ENVIRONMENT = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""What httpx reads to connect."""
 USER_AGENT = f"thaiqr-python/{__version__} python/{platform.python_version()} httpx/{httpx.__version__}"
 
 
@@ -31,17 +37,17 @@ class Settings:
         if not key.isascii() or not key.isprintable() or " " in key:
             raise ValueError("the API key has characters that no key has")
         _check_url(url)
-        return cls(key, url.rstrip("/"), timeout, max_retries)
+        return cls(key, _without_api_path(url), timeout, max_retries)
 
     def arguments(self, call: Call[Any]) -> dict[str, Any]:
         """The arguments of `httpx.request`. Redirects are not followed: the key is for this host only."""
-        headers = {
+        headers: dict[str, Any] = {
             "Authorization": f"Bearer {self.api_key}",
             "Accept": "*/*" if call.is_file else "application/json",
             "User-Agent": USER_AGENT,
         }
         if call.idempotency_key is not None:
-            headers["Idempotency-Key"] = call.idempotency_key
+            headers["Idempotency-Key"] = call.idempotency_key.encode()
         return {
             "method": call.method,
             "url": f"{self.base_url}{call.path}",
@@ -61,9 +67,30 @@ def _given(value: str | None, variable: str, name: str) -> str:
 
 
 def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+    if not _is_base_url(url):
         raise ValueError(f"the base URL must look like https://pay.example.com, not {url!r}")
+
+
+def _is_base_url(url: str) -> bool:
+    try:
+        parts, _ = urlsplit(url), httpx.URL(url)
+        is_port = parts.port != 0
+    except (httpx.InvalidURL, ValueError):
+        return False
+    is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and is_port
+    return is_address and not (parts.query or parts.fragment)
+
+
+def _without_api_path(url: str) -> str:
+    """The address of the service. Each call adds its whole path, so `/Thai/v1` or `/v1` is taken off."""
+    return API_PATH.sub("", url.rstrip("/")).rstrip("/")
+
+
+def connected(make: Callable[[], H]) -> H:
+    """Make an HTTP client. It reads proxies and certificates from the environment; raises ValueError."""
+    try:
+        return make()
+    except (ValueError, OSError, ImportError, httpx.InvalidURL) as error:
+        used = [name for name in ENVIRONMENT if os.environ.get(name) or os.environ.get(name.lower())]
+        shown = ", ".join(used) or "the environment"
+        raise ValueError(f"no connection can be made with {shown}: {error}") from error

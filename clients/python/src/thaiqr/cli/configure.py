@@ -30,7 +30,7 @@ def configure(
     except ThaiQRError as error:
         output.fail(f"Not stored: {describe(error)}")
         raise typer.Exit(exit_of(error)) from None
-    except (ValueError, profiles.ProfileError) as error:
+    except (ValueError, OSError, profiles.ProfileError) as error:
         output.fail(str(error))
         raise typer.Exit(Exit.USAGE) from None
     output.say(f"Stored as {profile!r} in {path}.")

@@ -54,7 +54,9 @@ def read_codes(given: str) -> list[str]:
     try:
         return _scan(Path(given))
     except UnidentifiedImageError:
-        return [Path(given).read_text()]
+        return [Path(given).read_text(encoding="utf-8")]
+    except (Image.DecompressionBombError, SyntaxError, EOFError) as error:
+        raise ValueError(f"{given} is no picture that can be read: {error}") from None
 
 
 def _scan(path: Path) -> list[str]:

@@ -17,6 +17,7 @@ from thaiqr._version import __version__
 from thaiqr.cli import feed
 from thaiqr.cli.session import AsJson, Profile, Session, opened
 from thaiqr.models import Event
+from thaiqr.settings import connected
 
 SECONDS = 15.0
 """As long as the service waits for an answer."""
@@ -61,7 +62,7 @@ def listen(
         session.output.note(f"Events go to {forward_to}. They are signed with this secret, Ctrl-C ends:")
         session.output.note(signing)
         start = feed.newest_sequence(session.client) if after is None else after
-        with httpx.Client(timeout=SECONDS) as http:
+        with connected(lambda: httpx.Client(timeout=SECONDS)) as http:
             for each in feed.follow(session, start):
                 if not event or each.event in event:
                     _show(session, each, forward(http, forward_to, each, signing))
@@ -86,7 +87,7 @@ def forward(http: httpx.Client, url: str, event: Event, secret: str) -> Forwardi
     started = time.monotonic()
     try:
         status, error = http.post(url, content=body, headers=headers).status_code, ""
-    except httpx.TransportError as failure:
+    except httpx.RequestError as failure:
         status, error = None, str(failure) or type(failure).__name__
     return Forwarding(status, round((time.monotonic() - started) * 1000), error)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +28,20 @@ class Login:
 
 
 def config_file() -> Path:
-    """`thaiqr/config.toml` in XDG_CONFIG_HOME, by default ~/.config."""
-    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(home) / "thaiqr" / "config.toml"
+    """`thaiqr/config.toml` in XDG_CONFIG_HOME, by default ~/.config; in APPDATA on Windows.
+
+    Raises ProfileError.
+    """
+    home = os.environ.get("APPDATA" if is_windows() else "XDG_CONFIG_HOME")
+    try:
+        return Path(home or Path.home() / ".config") / "thaiqr" / "config.toml"
+    except RuntimeError:
+        raise ProfileError("This user has no home directory: set HOME, or XDG_CONFIG_HOME.") from None
+
+
+def is_windows() -> bool:
+    """There a file has no mode. Only its owner reads what is in APPDATA."""
+    return platform.system() == "Windows"
 
 
 def find(profile: str | None) -> Login:
@@ -73,14 +85,16 @@ def _from_environment(key: str) -> Login:
 
 def _read() -> dict[str, dict[str, str]]:
     path = config_file()
-    if not path.exists():
-        return {}
-    if path.stat().st_mode & 0o077:
-        raise ProfileError(f"Others can read {path}, which holds keys: chmod 600 {path}")
     try:
-        found = tomllib.loads(path.read_text())
+        if not path.exists():
+            return {}
+        if not is_windows() and path.stat().st_mode & 0o077:
+            raise ProfileError(f"Others can read {path}, which holds keys: chmod 600 {path}")
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path} is no TOML: {error}") from None
+    except OSError as error:
+        raise ProfileError(f"{path} cannot be read: {error.strerror}") from None
     return {name: _texts(values) for name, values in found.items() if isinstance(values, dict)}
 
 

@@ -15,6 +15,7 @@ from thaiqr.cli.exits import Exit
 from thaiqr.cli.output import Output
 from thaiqr.client import ThaiQR
 from thaiqr.errors import ThaiQRError
+from thaiqr.settings import connected
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON only, without colour.")]
 Profile = Annotated[
@@ -88,7 +89,7 @@ def opened(
     log.addHandler(warnings)
     try:
         login = profiles.find(profile or None)
-        with httpx.Client(event_hooks={"request": [requests.note]}) as http:
+        with connected(lambda: httpx.Client(event_hooks={"request": [requests.note]})) as http:
             client = ThaiQR(login.api_key, base_url=login.base_url, timeout=timeout, http_client=http)
             yield Session(client, output, login)
         if sys.stdout is not None:
