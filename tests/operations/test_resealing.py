@@ -46,7 +46,7 @@ ACCOUNT, PAYER = "7412589630", "3698521470"
 FIRST_ROTATION = "the secret of the first rotation"
 SECOND_SECRET = "whsec_YSBzZWNyZXQgdGhhdCB0YWtlcyB0aGUgcGxhY2Ugb2Ygb25l"
 TOKEN_START = vault.PREFIX
-TOKENS = 19  # the number of tokens that `filled_database` seals
+TOKENS = 20  # the number of tokens that `filled_database` seals
 
 
 class Terminal(io.StringIO):
