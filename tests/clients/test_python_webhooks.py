@@ -114,7 +114,8 @@ def test_secret_with_which_anybody_could_sign_is_refused(secret: str) -> None:
 
 def test_headers_as_frameworks_have_them_are_accepted() -> None:
     pairs = [(name.encode(), value.encode()) for name, value in signed().items()]
-    for headers in (pairs, dict(pairs), {name: [value] for name, value in signed().items()}):
+    given: list[Any] = [pairs, dict(pairs), {name: [value] for name, value in signed().items()}]
+    for headers in given:
         assert webhooks.unwrap(BODY, headers, SECRET).event == "payment.succeeded"
     for body in (bytearray(BODY), memoryview(BODY), BODY.decode("ascii", "surrogateescape")):
         assert webhooks.unwrap(body, signed(), SECRET)  # type: ignore[arg-type]
