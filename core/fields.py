@@ -191,17 +191,22 @@ class Text(serializers.CharField):
 
         plain: a function of `core.plain_text`. The rules judge what it returns.
         """
-        self.is_shown, self.plain = is_shown, plain
+        self.is_shown, self._plain = is_shown, plain
         kwargs.setdefault("trim_whitespace", False)
         super().__init__(**kwargs)
 
     def run_validation(self, data: Any = empty) -> Any:
-        if self.plain and type(data) is str and (data.isascii() or not BIDI_CONTROL.search(data)):
-            data = self.plain(data)
+        data = self.cleaned(data)
         is_short = type(data) is str and 0 < len(data) <= self._limit
         if is_short and data.isascii() and "\0" not in data:
             return data
         return super().run_validation(data)
+
+    def cleaned(self, data: Any) -> Any:
+        """`data` as `plain` returns it. What is refused anyway stays as it is."""
+        if self._plain and type(data) is str and (data.isascii() or not BIDI_CONTROL.search(data)):
+            return self._plain(data)
+        return data
 
     @cached_property
     def _limit(self) -> int:

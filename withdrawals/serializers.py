@@ -21,9 +21,7 @@ class WithdrawalRequest(_AmountFields, Payee):
     """What to send, and the account that it goes to."""
 
     reference = fields.Text(
-        max_length=MAX_REFERENCE_LENGTH,
-        required=False,
-        help_text="Your own reference of the withdrawal.",
+        max_length=MAX_REFERENCE_LENGTH, required=False, help_text="Your own reference of the withdrawal."
     )
     metadata = fields.Metadata(required=False)
 
@@ -33,10 +31,7 @@ class WithdrawalQuery(PeriodPageQuery):
 
     status = fields.Choice(WithdrawalStatus.values, required=False, help_text="Only this status.")
     reference = fields.Text(
-        min_length=1,
-        max_length=MAX_REFERENCE_LENGTH,
-        required=False,
-        help_text="The merchant's reference.",
+        min_length=1, max_length=MAX_REFERENCE_LENGTH, required=False, help_text="The merchant's reference."
     )
 
 

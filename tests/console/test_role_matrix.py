@@ -79,6 +79,7 @@ PAGE_PERMISSIONS = {
     "reconciliation_slipcheck_check": "reconciliation.check_slip",
     "reconciliation_slipcheck_ask": "reconciliation.ask_bank",
     "reconciliation_statement_import": "reconciliation.import_statement",
+    "reconciliation_statement_begin": "reconciliation.import_statement",
     "merchants_merchant_suggest": "merchants.view_merchant",
     "exports": "audit_trail.export_lists",
     "monthly_report": "audit_trail.export_lists",
@@ -102,12 +103,8 @@ OPEN_PAGES = {
 }  # fmt: skip
 # `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
 ACTION_PAGE = "reconciliation_reconciliationexception_act"
-# `test_background_exports.py` tries the download, `test_bulk_actions.py` the bulk actions, and
-# `test_import_in_console.py` the begin of an import.
-OTHER_PAGES = {
-    ACTION_PAGE, "export_download", "reconciliation_reconciliationexception_bulk",
-    "reconciliation_statement_begin",
-}  # fmt: skip
+# `test_background_exports.py` tries the download, and `test_bulk_actions.py` the bulk actions.
+OTHER_PAGES = {ACTION_PAGE, "export_download", "reconciliation_reconciliationexception_bulk"}
 ACT_PAGES = ("act", "list_act")
 DJANGO_PAGES = ("changelist", "add", "history", "delete", "change")
 # Checked inside of pages, not by a page of their own.
@@ -190,6 +187,8 @@ class World:
             "slipcheck": self.slip,
             "dailyclose": self.close,
         }
+        if page == "reconciliation_statement_begin":
+            return reverse(f"admin:{page}", args=["stm_unknown"])
         needs_row = page.endswith(("_decide", "_change", "_delete", "_ask", "_download", "_print", "_again"))
         return reverse(f"admin:{page}", args=[quote(rows[page.split("_")[1]].pk)] if needs_row else [])
 

@@ -163,6 +163,7 @@ FIRST = b"GET /empty" + HEAD + b"\r\n"
     [
         pytest.param(b"", [], id="nothing"),
         pytest.param(b"\r\n", [], id="a blank line"),
+        pytest.param(b"\r\n\r\n", [400], id="two blank lines"),
         pytest.param(HALF_HEADER, [], id="half a head"),
         pytest.param(HALF_BODY, [408], id="half a body"),
         pytest.param(FIRST + HALF_HEADER, [204], id="half a second head"),
