@@ -99,7 +99,8 @@ class Limits:
         elif environ["PATH_INFO"] in MONITORING_PATHS:
             await self._monitoring.acquire(environ["PATH_INFO"], held)
         elif "HTTP_AUTHORIZATION" in environ:
-            await self._keys.acquire(environ["HTTP_AUTHORIZATION"], held)
+            # The word before the key has no meaning: any case of its letters is accepted.
+            await self._keys.acquire(environ["HTTP_AUTHORIZATION"].partition(" ")[2], held)
 
 
 def _is_anonymous(environ: Mapping[str, Any]) -> bool:

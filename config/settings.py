@@ -77,8 +77,8 @@ WEBHOOKS_PER_MERCHANT = read_variable("WEBHOOKS_PER_MERCHANT", env.int, 20)  # d
 APPROVAL_ITEM_LIMIT = read_variable("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
 # Per merchant in any 24 hours.
 APPROVAL_DAILY_LIMIT = read_variable("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)
-# Hours before money may go to a new payout account.
 BANK_API_HOSTS = env.list("BANK_API_HOSTS", default=[])  # to which credentials go, besides the banks' own
+# Hours before money may go to a new payout account.
 PAYOUT_ACCOUNT_WAITING_HOURS = read_variable("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)
 # Days for which rows are kept at least. Requests, attempts and answers of banks go by whole months.
 REQUEST_LOG_RETENTION_DAYS = read_variable("REQUEST_LOG_RETENTION_DAYS", env.int, 30)  # 0: no log

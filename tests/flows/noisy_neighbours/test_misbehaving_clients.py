@@ -1,9 +1,12 @@
 """Clients that guess keys and passwords, exceed limits or pay made-up codes do not slow down a neighbour."""
 
 import re
+import resource
+import selectors
+import socket
 import threading
 from collections import Counter
-from itertools import count
+from itertools import count, cycle
 
 import psycopg
 import pytest
@@ -12,6 +15,7 @@ import requests
 from core import references, thaiqr
 from merchants import secret_keys
 from tests.flows.noisy_neighbours.conftest import Neighbour
+from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, opened
 from tests.stack import Stack
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
@@ -120,3 +124,60 @@ def test_anonymous_sandbox_payments_do_not_slow_down_another_merchant_or_create_
     with psycopg.connect(stack.env["DATABASE_URL"]) as database:
         found = database.execute("SELECT count(*) FROM sandbox_sandboxpayment").fetchone()
     assert found == (0,)
+
+
+CONNECTIONS = 2000
+STALLED = [b"", HALF_HEADER, HALF_BODY, b"GET /healthz" + HEAD + b"\r\n" + HALF_HEADER]
+
+
+def test_connections_with_half_a_request_do_not_slow_down_another_merchant(
+    stack: Stack, neighbour: Neighbour
+) -> None:
+    """Each that the server closes opens again."""
+    most: list[int] = []
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # often 1024 at first
+
+    def hold(stopped: threading.Event) -> None:
+        kinds = cycle(STALLED)
+        with selectors.DefaultSelector() as held:
+            while not stopped.is_set():
+                while len(held.get_map()) < CONNECTIONS and not stopped.is_set():
+                    connection = opened(stack.port, next(kinds))
+                    held.register(connection, selectors.EVENT_READ, connection)
+                most.append(len(held.get_map()))
+                for key, _ in held.select(0.05):
+                    if has_ended(key.data):
+                        held.unregister(key.data)
+                        key.data.close()
+            for key in held.get_map().values():
+                key.data.close()
+
+    neighbour.is_undisturbed_by(hold, clients=1, until=lambda: CONNECTIONS in most)
+
+
+def has_ended(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(65_536)
+    except ConnectionError:
+        return True
+
+
+def test_merchant_that_reads_long_lists_does_not_slow_down_another_merchant(
+    stack: Stack, neighbour: Neighbour
+) -> None:
+    headers = {"Authorization": f"Bearer {stack.secret_key}"}
+    sale = {"amount": 10_000, "currency": "THB"}
+    for _ in range(100):
+        made = requests.post(f"{stack.base_url}/v1/qr-codes", json=sale, headers=headers, timeout=60)
+        assert made.status_code == 200, made.text
+    rows: set[int] = set()
+
+    def read_lists(stopped: threading.Event) -> None:
+        session = requests.Session()
+        session.headers.update(headers)
+        while not stopped.is_set():
+            page = session.get(f"{stack.base_url}/v1/payments?limit=100", timeout=60)
+            rows.add(len(page.json().get("payments", ())))
+
+    neighbour.is_undisturbed_by(read_lists, clients=16, until=lambda: 100 in rows)
