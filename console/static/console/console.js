@@ -15,7 +15,7 @@ for (const table of document.querySelectorAll("#result_list, table.cards")) {
     const titles = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
     for (const row of table.tBodies[0]?.rows ?? []) {
         [...row.cells].forEach((cell, index) => {
-            if (titles[index]) cell.dataset.title = titles[index];
+            if (titles[index] && cell.colSpan === 1) cell.dataset.title = titles[index];
         });
     }
 }
