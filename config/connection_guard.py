@@ -6,24 +6,14 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 HEAD_SECONDS = 10.0
 # How long a client may read nothing of a response that is larger than the buffers.
 UNREAD_SECONDS = 30.0
 MAX_LINE = 8190
 END_OF_HEAD = b"\r\n\r\n"
-CreateServer = Callable[..., Awaitable[Any]]
-
-
-def guarded(create_server: CreateServer) -> CreateServer:
-    """`create_server` of an event loop, with these limits for each connection."""
-
-    def create(protocol_factory: Callable[[], asyncio.Protocol], **options: Any) -> Awaitable[Any]:
-        return create_server(lambda: ConnectionGuard(protocol_factory()), **options)
-
-    return create
 
 
 class ConnectionGuard(asyncio.Protocol):
@@ -32,8 +22,8 @@ class ConnectionGuard(asyncio.Protocol):
     _transport: asyncio.Transport
     _timer: asyncio.TimerHandle
 
-    def __init__(self, protocol: asyncio.Protocol) -> None:
-        self._protocol = protocol
+    def __init__(self, protocol: asyncio.Protocol, on_end: Callable[[], None]) -> None:
+        self._protocol, self._on_end = protocol, on_end
         self._is_in_first_head, self._end = True, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -74,4 +64,5 @@ class ConnectionGuard(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self._on_end()
         self._protocol.connection_lost(exc)

@@ -4,7 +4,10 @@ import json
 import os
 import re
 import signal
+import socket
 import time
+from collections import Counter
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -222,6 +225,31 @@ def test_framing_that_another_server_could_read_otherwise_is_refused(
 def test_broken_second_request_of_a_pipeline_leaves_the_answer_to_the_first(web: WebServer) -> None:
     sent = b"GET /first" + HEAD + b"\r\nGARBAGE\0\r\n\r\n"
     assert [each.status for each in exchange(web.port, sent)] == [200, 400]
+
+
+def test_workers_share_connections() -> None:
+    with serving() as web, ExitStack() as stack:
+        # Both workers run once each of them has answered.
+        wait_until(partial(_adds_second, set(), web.port), 60)
+        connections = [stack.enter_context(opened(web.port, b"")) for _ in range(40)]
+        workers = Counter(map(_worker_of, connections))
+        # A worker that the system delays for a millisecond gets its share later.
+        assert min(workers.values()) > 10
+
+
+def _adds_second(seen: set[int | None], port: int) -> bool:
+    seen.add(_answering(port))
+    return len(seen - {None}) == 2
+
+
+def _worker_of(connection: socket.socket) -> int:
+    """The id of the process that has a connection, which stays open."""
+    connection.sendall(b"GET /" + HEAD + b"\r\n")
+    with connection.makefile("rb") as stream:
+        lines = iter(stream.readline, b"\r\n")
+        headers = dict(line.lower().split(b": ", 1) for line in lines if b": " in line)
+        pid: int = json.loads(stream.read(int(headers[b"content-length"])))["pid"]
+    return pid
 
 
 def test_repeatedly_killed_web_workers_are_replaced() -> None:
