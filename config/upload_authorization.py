@@ -15,12 +15,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
-from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db import connections, transaction
 from django.http import HttpRequest
 
 from config import concurrency
 from config.concurrency import Limit, LimitByName, OverloadedError
 from core import client_addresses, clock, rate_limits, uploads
+from core.postgres.availability import CONNECTION_ERRORS
 from core.rate_limits import RateLimit
 
 # How often one address may ask. Staff and payers do not upload faster.
@@ -100,7 +101,7 @@ def _within_rate(
         return None
     try:
         return look_up(request)
-    except (OperationalError, InterfaceError):
+    except CONNECTION_ERRORS:
         raise OverloadedError from None
     finally:
         # Uploads are rare, so this thread keeps no database connection.

@@ -12,11 +12,12 @@ from typing import Any
 
 import requests
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
 from core import clock, due_work, rows, tls
+from core.postgres.availability import CONNECTION_ERRORS
 from sandbox.models import CallbackState, SandboxCallback
 
 log = logging.getLogger("sandbox")
@@ -153,7 +154,7 @@ class CallbackWorker:
                     self._running += 1
                     threading.Thread(target=self._send, args=(callback,), daemon=True).start()
             self._record_next()
-        except (OperationalError, InterfaceError) as error:
+        except CONNECTION_ERRORS as error:
             log.warning("The database does not answer: %s", error)
             connection.close()
             time.sleep(PAUSE_SECONDS)

@@ -1,7 +1,11 @@
 """Distinguishes a database that cannot be reached from one that refuses a statement."""
 
 import psycopg
+from django.db import InterfaceError, InternalError, OperationalError
 
+# What Django raises then, and for some refused statements. psycopg's `InternalError` without a state comes
+# from psycopg itself: the server sent the end of the connection behind the result of a COMMIT.
+CONNECTION_ERRORS = (OperationalError, InterfaceError, InternalError)
 # The class of SQLSTATE that means a broken connection, and the states in which a server takes no work:
 # it shuts down, it crashed, it starts, it has no connection left, or it is a standby: a proxy such as HAProxy
 # may lead to one for some seconds, while another server becomes the primary.
@@ -17,6 +21,8 @@ def is_unavailable(error: BaseException | None) -> bool:
         if isinstance(error, DRIVER_ERRORS):
             state = error.sqlstate
             return state is None or state.startswith(CONNECTION_CLASS) or state in UNAVAILABLE_STATES
+        if type(error) is psycopg.InternalError:
+            return True
         seen.add(id(error))
         error = error.__cause__ or error.__context__
     return False

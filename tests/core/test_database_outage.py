@@ -86,3 +86,9 @@ def test_rejected_statement_is_not_a_database_outage(db: None) -> None:
 @pytest.mark.parametrize("state", ["57P01", "57P03", "53300", "08006", "25006"])
 def test_unavailable_sqlstate_counts_as_outage(state: str) -> None:
     assert is_unavailable(psycopg.errors.lookup(state)())
+
+
+def test_end_of_a_connection_behind_the_result_of_a_commit_counts_as_outage() -> None:
+    """A server that stops while a COMMIT waits for its standby sends both. psycopg's error has no state."""
+    assert is_unavailable(psycopg.InternalError("received 2 results from command 'COMMIT'"))
+    assert not is_unavailable(psycopg.errors.lookup("XX000")())

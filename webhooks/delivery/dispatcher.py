@@ -16,9 +16,10 @@ from queue import Empty, SimpleQueue
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, connection
 
 from core import clock, request_context, telemetry
+from core.postgres.availability import CONNECTION_ERRORS
 from webhooks import sending
 from webhooks.delivery import attempt_log, wakeup
 from webhooks.delivery.attempt_log import DeliveryResult
@@ -205,7 +206,7 @@ class Dispatcher:
     def _ensure_recorded(self, results: list[DeliveryResult], record: Callable[[], object]) -> None:
         try:
             record()
-        except (OperationalError, InterfaceError):
+        except CONNECTION_ERRORS:
             self._unrecorded = [
                 *results,
                 *self._unrecorded,
@@ -234,7 +235,7 @@ def _disconnect_thread() -> None:
 def _record_in_thread(results: list[DeliveryResult]) -> None:
     try:
         attempt_log.record(results)
-    except (OperationalError, InterfaceError):
+    except CONNECTION_ERRORS:
         connection.close()  # the next recording opens another one
         raise
 
