@@ -8,7 +8,6 @@ requests reach a thread.
 import asyncio
 import io
 import logging
-import secrets
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -23,7 +22,7 @@ from django.db import connections
 from config import concurrency
 from config.concurrency import Limits, OverloadedError
 from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_uploader
-from core import errors, http, measurements, uploads
+from core import errors, http, measurements, request_context, uploads
 from core.http import MAX_BODY
 from core.uploads import UploadKind
 
@@ -34,6 +33,7 @@ BODY_SECONDS = 10.0
 # Bytes over the limit that are read and dropped, so that the client can read our refusal.
 DRAIN_LIMIT = 8 * 1024 * 1024
 BODY_TOO_LARGE = "qr.body_too_large"
+REQUEST_ID = "HTTP_X_REQUEST_ID"
 # How values of a repeated header are joined. Two idempotency keys must not become one with a comma in it.
 HEADER_SEPARATORS = {"HTTP_COOKIE": "; ", "HTTP_IDEMPOTENCY_KEY": "\n"}
 WITHOUT_BODY = frozenset({204, 304})
@@ -76,15 +76,17 @@ class WsgiAdapter:
             await send({"type": "websocket.close"})
             return
         environ, held = environ_of(scope), ExitStack()
+        # Before anything is refused, so that each response and log line of the request has the same id.
+        environ[REQUEST_ID] = request_context.request_id_for(environ.get(REQUEST_ID, ""))
         try:
             _check_head(scope, environ)
             response = await self._answer(environ, receive, held)
         except TimeoutError:
-            response = error_and_close(errors.RequestTimeout())
+            response = error_and_close(errors.RequestTimeout(), environ)
         except OverloadedError:
             response = _overloaded_response(environ)
         except errors.ApiError as error:
-            response = error_and_close(error)
+            response = error_and_close(error, environ)
         await _send(send, response, has_body=scope["method"] != "HEAD")
 
     async def _answer(self, environ: Environ, receive: Receive, held: ExitStack) -> Response:
@@ -231,15 +233,15 @@ async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
     return length
 
 
-def error_and_close(error: errors.ApiError) -> Response:
+def error_and_close(error: errors.ApiError, environ: Environ) -> Response:
     """An error that closes the connection: the rest of the body would look like the next request."""
-    status, headers, body = _error_response(error)
+    status, headers, body = _error_response(error, environ)
     return status, [*headers, ("Connection", "close")], body
 
 
-def _error_response(error: errors.ApiError) -> Response:
+def _error_response(error: errors.ApiError, environ: Environ) -> Response:
     """The response to a request that does not reach the application."""
-    request_id = f"req_{secrets.token_hex(12)}"
+    request_id = environ.get(REQUEST_ID, "")
     response = http.error_response(error, request_id)
     measurements.add_refused_request(response.status)
     own = {"Content-Type": http.JSON, "X-Request-Id": request_id}
@@ -256,7 +258,8 @@ def _overloaded_response(environ: Environ) -> Response:
     is_claim = uploads.kind_of(environ) is UploadKind.CLAIM
     page = claim_page.overloaded_page(environ) if is_claim else page_limits.overloaded_page(environ)
     headers = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Retry-After": "2"}
-    return 503, [*headers.items(), ("Connection", "close")], page
+    own = ("X-Request-Id", environ[REQUEST_ID])
+    return 503, [*headers.items(), own, ("Connection", "close")], page
 
 
 def run_application(application: WsgiApplication, environ: Environ) -> Response:
@@ -264,8 +267,9 @@ def run_application(application: WsgiApplication, environ: Environ) -> Response:
     try:
         return _call(application, environ)
     except Exception:
-        logger.exception("Unhandled error on %s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
-        return _error_response(errors.InternalError())
+        method, path, known = environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get(REQUEST_ID)
+        logger.exception("Unhandled error on %s %s", method, path, extra={"request_id": known})
+        return _error_response(errors.InternalError(), environ)
 
 
 def _call(application: WsgiApplication, environ: Environ) -> Response:

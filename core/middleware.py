@@ -22,7 +22,6 @@ from core import (
     errors,
     finished_requests,
     http,
-    ids,
     measurements,
     personal_data,
     received,
@@ -34,8 +33,6 @@ from core import (
 from core.uploads import UploadKind
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
-_SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-HEX = "0123456789abcdef"
 _DENIED_STATUSES = {401, 403, 429}
 _BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/guide", "/static")
 # Workers call the API of the sandbox bank, which has no pages.
@@ -66,7 +63,8 @@ class AccessMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
-        request.request_id = _request_id(request)  # type: ignore[attr-defined]
+        given = request.META.get("HTTP_X_REQUEST_ID", "")
+        request.request_id = request_context.request_id_for(given)  # type: ignore[attr-defined]
         request_context.begin(request_id=request_id_of(request), address=client_addresses.address_of(request))
         respond = self._respond
         response = telemetry.answer(request, respond) if telemetry.is_on() else respond(request)
@@ -89,11 +87,6 @@ class AccessMiddleware:
 
 def request_id_of(request: Any) -> str:
     return getattr(request, "request_id", "")
-
-
-def _request_id(request: HttpRequest) -> str:
-    value = request.META.get("HTTP_X_REQUEST_ID", "")
-    return value if _SAFE_REQUEST_ID.fullmatch(value) else "req_" + ids.random_text(24, HEX)
 
 
 def _body_error(request: HttpRequest) -> HttpResponse | None:

@@ -131,6 +131,7 @@ def test_full_console_queue_is_503_with_retry_after() -> None:
         await begins(application, 1)
         status, headers, page = await answer_to(bridge, LOGIN)
         assert (status, headers[b"retry-after"]) == (503, b"2")
+        assert headers[b"x-request-id"].startswith(b"req_")
         assert headers[b"content-type"] == b"text/html; charset=utf-8"
         for text in (str(page_limits.TOO_MANY_AT_ONCE), "Thai QR Payments", ">Try again</a>"):
             assert text in page.decode()

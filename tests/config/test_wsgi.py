@@ -1,5 +1,8 @@
 """The WSGI application as the web server calls it."""
 
+import json
+from typing import Any
+
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
@@ -20,3 +23,14 @@ def test_charset_that_a_request_names_is_ignored(form: str, charset: str) -> Non
         environ["CONTENT_TYPE"] = f"{form}; charset={charset}"
         status, _headers, _body = asgi.run_application(application, environ)
         assert status in {401, 404}
+
+
+def test_fault_outside_django_is_logged_with_the_request_id(caplog: pytest.LogCaptureFixture) -> None:
+    def application(environ: Any, start_response: Any) -> Any:
+        raise RuntimeError("not even started")
+
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_X_REQUEST_ID": "order-17"}
+    status, headers, body = asgi.run_application(application, environ)
+    shown = [dict(headers)["X-Request-Id"], json.loads(body)["error"]["request_id"]]
+    assert (status, shown) == (500, ["order-17", "order-17"])
+    assert [getattr(record, "request_id", None) for record in caplog.records] == ["order-17"]

@@ -120,6 +120,30 @@ def test_application_error_is_500_in_error_envelope(web: WebServer) -> None:
     assert response.headers["x-request-id"].startswith("req_")
 
 
+@pytest.mark.parametrize(
+    ("given", "is_kept"), [(b"order-17", True), (b"x" * 64, True), (b"x" * 65, False), (b"a b", False)]
+)
+@pytest.mark.parametrize(
+    ("start", "headers", "status"),
+    [
+        pytest.param(b"GET /boom", b"", 500, id="a fault"),
+        pytest.param(b"GET /", 60 * (b"X-Filler: " + b"x" * 1170 + b"\r\n"), 400, id="a large head"),
+    ],
+)
+def test_response_without_the_application_has_the_request_id_of_the_client(
+    web: WebServer, start: bytes, headers: bytes, status: int, given: bytes, is_kept: bool
+) -> None:
+    response = ask(web.port, start, b"X-Request-Id: " + given + b"\r\n" + headers)
+    shown = response.headers["x-request-id"]
+    assert (response.status, shown == given.decode(), shown.startswith("req_")) == (
+        status,
+        is_kept,
+        not is_kept,
+    )
+    if status == 500:
+        assert response.json["error"]["request_id"] == shown
+
+
 def test_responses_to_head_and_204_have_no_body(web: WebServer) -> None:
     assert ask(web.port, b"HEAD /").body == b""
     assert (ask(web.port, b"GET /empty").status, ask(web.port, b"GET /empty").body) == (204, b"")
