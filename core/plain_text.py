@@ -8,11 +8,13 @@ import unicodedata
 
 _BLANK = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _BLANKS = re.compile(f"[{_BLANK}]+")
-# The Unicode property Default_Ignorable_Code_Point, the marks of annotations, and the empty Braille cell.
+_EMOJI = "[\u2190-\u27bf\u2900-\u2bff\U0001f000-\U0001faff]"
+# The Unicode property Default_Ignorable_Code_Point, the marks of annotations, and the empty Braille cell. Not
+# what makes an emoji: the joiner between two of its characters, and the selector behind one.
 _INVISIBLE = re.compile(
-    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff]"
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    f"\U000e0000-\U000e0fff]|(?<!{_EMOJI})\ufe0f|(?<!{_EMOJI})(?<!{_EMOJI}\ufe0f)\u200d|\u200d(?!{_EMOJI})"
 )
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Those that a keyboard, a word processor or a bank writes. The first is the usual one."""

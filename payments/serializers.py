@@ -17,7 +17,11 @@ class PaymentQuery(PeriodPageQuery):
         PaymentStatus.values, required=False, help_text="Only payments with this status now."
     )
     reference = fields.Text(
-        min_length=1, max_length=35, required=False, help_text="The merchant's reference."
+        plain=plain_text.visible,
+        min_length=1,
+        max_length=35,
+        required=False,
+        help_text="The merchant's reference.",
     )
     qr_code_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
@@ -57,7 +61,9 @@ class PaymentRequest(serializers.Serializer[Any]):
     amount = fields.Amount()
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     description = fields.Text(max_length=255, required=False, help_text="Returned in responses.")
-    reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
+    reference = fields.Text(
+        plain=plain_text.visible, max_length=35, required=False, help_text="Your order or invoice number."
+    )
     metadata = fields.Metadata(required=False)
 
 

@@ -33,7 +33,9 @@ class QrCodeRequest(fields.Body):
         required=False,
         help_text="The customer's account. Taken from the bank transaction if omitted.",
     )
-    reference = fields.Text(max_length=35, required=False, help_text="Your order or invoice number.")
+    reference = fields.Text(
+        plain=plain_text.visible, max_length=35, required=False, help_text="Your order or invoice number."
+    )
     expiry_minutes = fields.Integer(
         unit="minutes",
         min_value=1,
@@ -49,7 +51,11 @@ class QrCodeQuery(PeriodPageQuery):
 
     status = fields.Choice(PaymentStatus.values, required=False, help_text="Only codes with this status now.")
     reference = fields.Text(
-        min_length=1, max_length=35, required=False, help_text="The merchant's reference."
+        plain=plain_text.visible,
+        min_length=1,
+        max_length=35,
+        required=False,
+        help_text="The merchant's reference.",
     )
 
 

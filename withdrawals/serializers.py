@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, response_fields
+from core import fields, money, plain_text, response_fields
 from core.paging import PeriodPageQuery
 from transfers.serializers import MAX_NAME_LENGTH, Payee
 from withdrawals.models import WithdrawalPendingReason, WithdrawalStatus
@@ -21,7 +21,10 @@ class WithdrawalRequest(_AmountFields, Payee):
     """What to send, and the account that it goes to."""
 
     reference = fields.Text(
-        max_length=MAX_REFERENCE_LENGTH, required=False, help_text="Your own reference of the withdrawal."
+        plain=plain_text.visible,
+        max_length=MAX_REFERENCE_LENGTH,
+        required=False,
+        help_text="Your own reference of the withdrawal.",
     )
     metadata = fields.Metadata(required=False)
 
@@ -31,7 +34,11 @@ class WithdrawalQuery(PeriodPageQuery):
 
     status = fields.Choice(WithdrawalStatus.values, required=False, help_text="Only this status.")
     reference = fields.Text(
-        min_length=1, max_length=MAX_REFERENCE_LENGTH, required=False, help_text="The merchant's reference."
+        plain=plain_text.visible,
+        min_length=1,
+        max_length=MAX_REFERENCE_LENGTH,
+        required=False,
+        help_text="The merchant's reference.",
     )
 
 

@@ -17,6 +17,12 @@ def test_character_that_nobody_sees_is_dropped(character: str) -> None:
     assert plain_text.name(given) == "สมชาย ใจดี"
 
 
+@pytest.mark.parametrize("emoji", ["👨\u200d👩\u200d👧", "❤\ufe0f", "👁\ufe0f\u200d🗨\ufe0f", "👨🏽\u200d💻"])
+def test_character_that_makes_an_emoji_stays(emoji: str) -> None:
+    assert plain_text.visible(f"\u200d{emoji}\u200d") == emoji
+    assert plain_text.name(f"A {emoji}") == f"A {emoji}"
+
+
 @pytest.mark.parametrize("blank", " \xa0\u2003\u202f\u3000")
 def test_several_blanks_of_a_name_are_one(blank: str) -> None:
     assert plain_text.name(f"{blank}Somchai {blank}{blank}Jaidee{blank}") == "Somchai Jaidee"

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import time_machine
@@ -89,9 +90,12 @@ def test_withdrawal_over_the_balance_is_refused(shop: Shop) -> None:
     assert shop.post(PATH, withdrawal_request(amount=100)).status_code == 402
 
 
-def test_account_of_a_withdrawal_is_stored_without_invisible_characters(shop: Shop) -> None:
+def test_withdrawal_is_stored_without_invisible_characters(shop: Shop) -> None:
     given = {"bank_account": f" {ACCOUNT}\u200b", "account_name": "\ufeffSomchai  Jaidee "}
-    assert shop.post(PATH, withdrawal_request(**given)).json()["account_name"] == "Somchai Jaidee"
+    made = shop.post(PATH, withdrawal_request(**given, reference=" W\u200b-1\ufeff")).json()
+    assert (made["account_name"], made["reference"]) == ("Somchai Jaidee", "W-1")
+    found = shop.get(f"{PATH}?" + urlencode({"reference": "W-1\u200b"})).json()
+    assert [each["withdrawal_id"] for each in found["withdrawals"]] == [made["withdrawal_id"]]
     order = Transfer.objects.get()
     assert (order.account, order.account_name) == (ACCOUNT, "Somchai Jaidee")
     assert order.has_its_content()
