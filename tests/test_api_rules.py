@@ -208,3 +208,17 @@ def test_all_lists_of_a_period_read_dates_in_the_same_way(shop: Shop) -> None:
             answer = shop.get(f"{path}?{name}=2569-11-21")
             assert error_of(answer) == (400, "invalid_parameters", "validation_error", name), path
             assert "2569 is a year of the Buddhist calendar: write 2026" in answer.json()["error"]["message"]
+
+
+def test_year_of_the_buddhist_calendar_in_a_field_is_named(shop: Shop) -> None:
+    webhook_id, code = make_endpoint(shop).id, shop.qr_code()
+    for path, name in (
+        (f"/v1/webhooks/{webhook_id}/replay", "since"),
+        ("/sandbox/v1/payments", "paid_at"),
+        ("/sandbox/v1/payments", "report_at"),
+    ):
+        for year, gregorian in ((2401, 1858), (2569, 2026), (2999, 2456)):
+            answer = shop.post(path, {"qr_data": code["qr_data"], name: f"{year}-11-21T10:00:00Z"})
+            assert error_of(answer) == (400, f"invalid_{name}", "validation_error", name)
+            reason = f"{year} is a year of the Buddhist calendar: write {gregorian}"
+            assert reason in answer.json()["error"]["detail"]

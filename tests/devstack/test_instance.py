@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from config.devstack import ports
-from config.devstack.environment import environment, load_env_file, write_env_file
+from config.devstack.environment import (
+    LOOPBACK_WEBHOOK_SETTINGS,
+    environment,
+    load_env_file,
+    write_env_file,
+)
 from config.devstack.instance import AlreadyRunningError, DataDirError, Instance, wipe
 from tests.stack import ROOT
 
@@ -46,6 +51,20 @@ def test_upgraded_instance_keeps_the_secret_key_as_older_idempotency_key(
             "IDEMPOTENCY_KEYS"
         ].split(",")
         assert (len(newest) > 50, older) == (True, ["of the older release"])
+
+
+def test_webhooks_may_go_to_this_machine_unless_the_environment_says_otherwise(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in LOOPBACK_WEBHOOK_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    with Instance(folder) as instance:
+        made = environment(instance, {}, "redis://x")
+        assert made.items() >= LOOPBACK_WEBHOOK_SETTINGS.items()
+        monkeypatch.setenv("WEBHOOK_ALLOWED_NETWORKS", "")
+        monkeypatch.setenv("WEBHOOK_ALLOW_HTTP", "0")
+        made = environment(instance, {}, "redis://x")
+        assert (made["WEBHOOK_ALLOWED_NETWORKS"], made["WEBHOOK_ALLOW_HTTP"]) == ("", "0")
 
 
 def test_instance_port_is_kept_while_free(folder: Path) -> None:

@@ -109,7 +109,9 @@ REPORTS: dict[str, tuple[list[dict[str, Any]], str, str, int]] = {
     "too little": ([{"satang": 149_999}], "amount_mismatch", "pending", 0),
     "too much": ([{"satang": 150_001}], "amount_mismatch", "pending", 0),
     "paid twice": ([{}, {}], "duplicate", "succeeded", 1),
+    "paid twice, with another amount": ([{}, {"satang": 1}], "duplicate", "succeeded", 1),
     "paid after a decline": ([{"type": "decline"}, {}], "duplicate", "failed", 1),
+    "another amount after a decline": ([{"type": "decline"}, {"satang": 1}], "duplicate", "failed", 1),
     "reversal of an unknown credit": ([{}, {"type": "reversal"}], "unmatched", "succeeded", 1),
     "decline of an unknown reference": ([UNKNOWN | {"type": "decline"}], "declined", "pending", 0),
 }
@@ -154,12 +156,15 @@ def test_payment_reported_after_expiry_expires_before_success(
     assert Payment.objects.get().status == "succeeded"
 
 
-def test_payment_after_expiry_is_an_exception(shop: Shop, bank: SandboxBankClient, noon: datetime) -> None:
+@pytest.mark.parametrize(("satang", "match_result"), [(150_000, "late"), (149_999, "amount_mismatch")])
+def test_payment_after_expiry_is_an_exception(
+    shop: Shop, bank: SandboxBankClient, noon: datetime, satang: int, match_result: str
+) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         code = shop.qr_code(expiry_minutes=1)
         clock.move_to(noon + timedelta(minutes=5))
-        bank.notify(code, paid_at=noon + timedelta(minutes=1, milliseconds=1))
-    assert (last_match_result(), Payment.objects.get().status) == ("late", "expired")
+        bank.notify(code, satang=satang, paid_at=noon + timedelta(minutes=1, milliseconds=1))
+    assert (last_match_result(), Payment.objects.get().status) == (match_result, "expired")
 
 
 SECOND = timedelta(seconds=1)
