@@ -220,5 +220,6 @@ def test_year_of_the_buddhist_calendar_in_a_field_is_named(shop: Shop) -> None:
         for year, gregorian in ((2401, 1858), (2569, 2026), (2999, 2456)):
             answer = shop.post(path, {"qr_data": code["qr_data"], name: f"{year}-11-21T10:00:00Z"})
             assert error_of(answer) == (400, f"invalid_{name}", "validation_error", name)
+            assert "not of the Buddhist calendar" in answer.json()["error"]["message"]
             reason = f"{year} is a year of the Buddhist calendar: write {gregorian}"
             assert reason in answer.json()["error"]["detail"]

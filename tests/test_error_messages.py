@@ -158,7 +158,8 @@ def of_live_merchant(shop: Shop) -> Any:
 AMOUNT = "Amount must be between 1 and 2000000 THB"
 LIMITS = "is out of range: 100 to 200000000 satang"
 TIME = "a date (2026-11-21) or a time with its offset (2026-11-21T10:00:00Z)"
-A_YEAR = "a time with its offset (2026-11-21T10:00:00Z), within a year of now"
+GREGORIAN = ", not of the Buddhist calendar"
+A_YEAR = f"a time with its offset (2026-11-21T10:00:00Z), within a year of now{GREGORIAN}"
 DIGITS = "must have at least 10 characters"
 CASES = [
     Case("invalid_amount", code_with(amount=99), AMOUNT, f"{LIMITS}; received 99"),
@@ -326,7 +327,7 @@ CASES = [
     ),
     Case(
         "invalid_since", of_webhook("post", "/replay", {"since": "now"}),
-        f'since must be {TIME}. Received: "now".', f"must be {TIME}",
+        f'since must be {TIME}{GREGORIAN}. Received: "now".', f"must be {TIME}",
     ),
     Case(
         "webhook_not_testable", disabled("test"), "This webhook is disabled, so nothing is sent to it."
@@ -417,7 +418,7 @@ CASES = [
     ),
     Case(
         "invalid_date", get("/sandbox/v1/statements/today"),
-        'date must be a date (2026-11-21). Received: "today".',
+        f'date must be a date (2026-11-21){GREGORIAN}. Received: "today".',
     ),
     *(
         Case(
