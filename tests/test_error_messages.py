@@ -182,8 +182,8 @@ CASES = [
         "is out of range: 1 to 1440 minutes",
     ),
     Case(
-        "invalid_reference", code_with(reference="Malee " * 6),
-        "reference must be a string of 1 to 35 characters. Received: a string of 36 characters.",
+        "invalid_reference", code_with(reference="Malee" * 8),
+        "reference must be a string of 1 to 35 characters. Received: a string of 40 characters.",
         "must have at most 35 characters",
     ),
     *(
