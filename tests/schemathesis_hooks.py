@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import schemathesis
 
-from core import dates, strict_json
+from core import dates, plain_text, strict_json
 from core.strict_json import JsonRefused
 
 LARGEST_METADATA = 8_192
@@ -23,9 +23,11 @@ def filter_case(context: Any, case: Any) -> bool:
 
 
 def _fits(body: object) -> bool:
-    """Whether the body is strict JSON and its metadata is not too large."""
+    """Whether the body is strict JSON, its metadata is not too large, and its texts can be seen."""
     if not isinstance(body, dict):
         return True
+    if any(isinstance(value, str) and value and not plain_text.visible(value) for value in body.values()):
+        return False
     try:
         strict_json.loads_body(orjson.dumps(body))
         return len(orjson.dumps(body.get("metadata"))) <= LARGEST_METADATA
