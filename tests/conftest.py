@@ -8,12 +8,14 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.db import connection
 from django.test import Client, TransactionTestCase, override_settings
@@ -30,6 +32,7 @@ from core.logs import LogRateLimit
 from merchants import services
 from merchants.models import Merchant
 from merchants.refused_keys import refused_keys
+from payments.models import Payment
 from reconciliation.slips import pictures
 from tests import concurrency, tables
 from tests.audit import differences
@@ -139,11 +142,16 @@ def pytest_collection_finish() -> None:
 
 @dataclass
 class Shop:
-    """A merchant that calls the API with its key."""
+    """A merchant that calls the API with its key.
+
+    codes_made_at: a time in the past, for money that was paid before the test began. Such a code expires as
+    if it were made now.
+    """
 
     merchant: Merchant
     secret_key: str
     http: Client
+    codes_made_at: datetime | None = None
 
     def get(self, path: str, **headers: str) -> Any:
         return self.http.get(path, headers=self._headers(headers))
@@ -162,9 +170,13 @@ class Shop:
         return self.http.post(path, data, content_type="application/json", headers=self._headers(headers))
 
     def qr_code(self, **fields: Any) -> dict[str, Any]:
-        response = self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)
+        with time_machine.travel(self.codes_made_at) if self.codes_made_at else nullcontext():
+            response = self.post("/Thai/v1/qr-codes", {"amount": 150_000, "currency": "THB"} | fields)
         assert response.status_code == 200, response.content
         made: dict[str, Any] = response.json()
+        if self.codes_made_at:
+            lasts = timedelta(minutes=fields.get("expiry_minutes", 15))
+            Payment.objects.filter(pk=made["payment_id"]).update(expires_at=clock.now() + lasts)
         return made
 
     def payment(self, payment_id: str) -> dict[str, Any]:

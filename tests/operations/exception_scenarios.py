@@ -1,7 +1,6 @@
 """Scenarios of the audit tests: held money, reversals, statements and contradictions."""
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from django.db import transaction
@@ -16,7 +15,7 @@ from reconciliation.models import BankNotification, BankTransaction
 from refunds.models import Refund
 from tests.conftest import open_shop
 from tests.reconciliation.builders import Seller, decide, latest_return, reversal_of, run_returns
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, report_twice
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import send_due_withdrawals, withdrawn
@@ -312,11 +311,9 @@ def charge_another_amount(refund_shop: RefundShop, serving: Serving) -> None:
 
 def merge_duplicates(refund_shop: RefundShop, serving: Serving) -> None:
     """Merge two reports of one transaction, reopen the merge, and merge them again."""
-    seller, now = _shop(refund_shop), clock.now().replace(microsecond=0)
+    seller = _shop(refund_shop)
     for times in range(3):
-        code = seller.shop.qr_code()
-        import_file(bot_file(credit_line(code, now - timedelta(days=1))))
-        held = seller.report(code, paid_at=now)
+        held = report_twice(seller)
         decide("merge", held)
         if times:
             decide("reopen", held)

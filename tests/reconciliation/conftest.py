@@ -1,5 +1,8 @@
+from datetime import timedelta
+
 import pytest
 
+from core import clock
 from reconciliation.slips import pictures
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller
@@ -11,6 +14,12 @@ __all__ = ["served_by"]
 @pytest.fixture
 def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
     return Seller(shop, bank)
+
+
+@pytest.fixture
+def old_codes(shop: Shop) -> None:
+    """QR codes are a week old, so that money can have been paid before the test began."""
+    shop.codes_made_at = clock.now() - timedelta(days=7)
 
 
 @pytest.fixture

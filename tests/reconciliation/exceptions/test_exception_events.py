@@ -1,7 +1,6 @@
 """Each exception of a payment sends an event when it opens, and another one when it is resolved."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from reconciliation.exceptions import actions, bulk_actions
 from reconciliation.models import BankTransaction
 from tests.context import acting_as
 from tests.reconciliation.builders import NOTE, Seller, decide, events_of, reversal_of, run_returns
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.reconciliation.statements.statement_files import report_twice
 from tests.transfers.builders import Bank
 from webhooks.models import Delivery, Event
 
@@ -121,9 +120,7 @@ def test_each_end_of_an_exception_sends_one_event(
 
 
 def test_merged_and_reopened_exception_sends_events(seller: Seller) -> None:
-    now, code = clock.now().replace(microsecond=0), seller.shop.qr_code()
-    import_file(bot_file(credit_line(code, now - timedelta(days=1))))
-    held = seller.report(code, paid_at=now)
+    held = report_twice(seller)
     for action in ("merge", "reopen"):
         decide(action, held)
     assert told(held) == [(OPENED, "open"), (RESOLVED, "merged"), (OPENED, "open")]

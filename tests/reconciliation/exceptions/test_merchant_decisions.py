@@ -22,7 +22,7 @@ from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.error_messages import check_error
 from tests.reconciliation.builders import Seller, decide, run_returns, state_of, suspense
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, report_twice
 from tests.transfers.builders import Bank
 from transfers.models import Transfer
 
@@ -153,9 +153,7 @@ def test_money_that_is_being_reversed_cannot_be_returned(seller: Seller) -> None
 
 
 def test_money_that_was_probably_reported_twice_stays_with_staff(seller: Seller) -> None:
-    now, code = clock.now().replace(microsecond=0), seller.shop.qr_code()
-    import_file(bot_file(credit_line(code, now - timedelta(days=1))))
-    held = seller.report(code, paid_at=now)
+    held = report_twice(seller)
     for decision in DECISIONS:
         assert "probably reported the same money twice" in message(seller.ask_to(decision, held))
 

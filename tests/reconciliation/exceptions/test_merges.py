@@ -28,7 +28,7 @@ from tests.reconciliation.statements.statement_files import bot_file, credit_lin
 from tests.sqlstates import sqlstate
 from tests.timeline.builders import types
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 NOON = datetime.combine(clock.now().astimezone(BANGKOK).date(), time(), BANGKOK) - DAY / 2
 CHECK_VIOLATION = "23514"

@@ -1,7 +1,6 @@
 """Database rules of bank transactions, returns and resolutions: plain SQL, checked by SQLSTATE."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from itertools import product
 
 import pytest
@@ -20,7 +19,7 @@ from reconciliation.models import (
 )
 from reconciliation.notifications import intake
 from tests.reconciliation.builders import Seller, decide, latest_return, parse, run_returns
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, report_twice
 from tests.refunds.builders import send_due_refunds
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
 from tests.transfers.builders import Bank
@@ -61,7 +60,7 @@ PATHS: dict[ResolutionState, list[ResolutionState]] = {
 def movement_in(seller: Seller, resolution_state: ResolutionState) -> BankTransaction:
     """A bank transaction in this resolution state, without the other rows that an action writes."""
     if resolution_state == ResolutionState.MERGED:
-        movement = probably_same(seller)
+        movement = report_twice(seller)
     else:
         movement = (
             seller.reverse(seller.sale(), 150_001) if resolution_state in REVERSAL_STATES else seller.late()
@@ -69,13 +68,6 @@ def movement_in(seller: Seller, resolution_state: ResolutionState) -> BankTransa
     for step in PATHS.get(resolution_state, [resolution_state]):
         movement.resolve(step, now=clock.now())
     return movement
-
-
-def probably_same(seller: Seller) -> BankTransaction:
-    """A callback that is probably the same money as a statement line of the day before."""
-    code, now = seller.shop.qr_code(), clock.now().replace(microsecond=0)
-    import_file(bot_file(credit_line(code, now - timedelta(days=1))))
-    return seller.report(code, paid_at=now)
 
 
 # Only probable duplicates can be merged, and they have no other transition.

@@ -45,7 +45,7 @@ from tests.sqlstates import sqlstate
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
 MIDNIGHT = datetime.combine(clock.now().astimezone(BANGKOK).date(), time(), BANGKOK)
 NOON = MIDNIGHT - timedelta(hours=12)
 DAY, SECOND, MS = timedelta(days=1), timedelta(seconds=1), timedelta(milliseconds=1)

@@ -20,7 +20,7 @@ from tests.reconciliation.statements.statement_files import (
     minutes_ago,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
 Notification = dict[str, Any]
 REVERSED, WAITS = ("reversed", ""), ("unmatched", "")
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from reconciliation.statements import importing, statement_file
 from reconciliation.statements.importing import ImportSummary, LineOutcome
 from tests.conftest import Shop, open_shop
 from tests.context import acting_as
-from tests.reconciliation.builders import decide
+from tests.reconciliation.builders import Seller, decide
 
 BILLER = "099400016550100"
 HEADER = "date,time,biller_id,reference1,reference2,reference3,amount,type,payer_name,payer_bank_code"
@@ -128,6 +129,14 @@ def import_file(
     with acting_as("staff:malee"):
         statement, occurrences = importing.begin(file, bank=bank, now=clock.now())
     return importing.run(file, statement, occurrences, clock=clock.now, on_batch=on_batch)
+
+
+def report_twice(seller: Seller) -> BankTransaction:
+    """Return a callback that is probably the same money as a statement line of the day before."""
+    now = clock.now().replace(microsecond=0)
+    code = replace(seller.shop, codes_made_at=now - timedelta(days=2)).qr_code()
+    import_file(bot_file(credit_line(code, now - timedelta(days=1))))
+    return seller.report(code, paid_at=now)
 
 
 def confirm_all_transactions() -> None:

@@ -1,5 +1,6 @@
 """A statement line joins its bank transaction, or creates one."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -101,7 +102,8 @@ def test_callback_about_other_money_is_not_deduplicated_with_a_statement_line(
 def test_repeated_callback_with_another_time_is_not_deduplicated_with_a_statement_line(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
-    code, paid_at = shop.qr_code(), now_to_the_second()
+    paid_at = now_to_the_second()
+    code = replace(shop, codes_made_at=paid_at - timedelta(days=2)).qr_code()
     reported = bank.notification(code, paid_at=paid_at - timedelta(days=1))
     bank.post(reported)
     import_file(bot_file(credit_line(code, paid_at)))
