@@ -29,6 +29,7 @@ SUSPENSE_STATUSES = [*HELD_STATUSES, *HELD_EXCESS_STATUSES]
 MAX_EXCEPTIONS = 20
 REASONS = {
     "duplicate": _("Paid twice"),
+    "time_mismatch": _("Wrong time"),
     "amount_mismatch": _("Wrong amount"),
     "late": _("Paid after expiry"),
 }

@@ -1,6 +1,6 @@
 """Payments, their transitions, and the exceptions that merchants see."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import Q
@@ -27,6 +27,8 @@ class PaymentStatus(models.TextChoices):
 
 OPEN_REFERENCE = "payment_open_reference_unique"
 RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
+# Banks' clocks are right to a few seconds, and some statements leave out the seconds ("09:05").
+CLOCK_SKEW = timedelta(seconds=90)
 
 
 # The payer copy changes only with the credit, and after that only from unknown to known.
@@ -111,7 +113,9 @@ class Payment(DigestedRow, StateMachine):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
-    completed_at = models.DateTimeField(null=True, help_text="The bank's payment time.")
+    completed_at = models.DateTimeField(
+        null=True, help_text="The bank's payment time, or that of the creation if the bank's cannot be."
+    )
 
     objects = PaymentQuerySet.as_manager()
 
@@ -157,6 +161,14 @@ class Payment(DigestedRow, StateMachine):
                 for field in PAYER_COPY
             ),
             triggers.set_once("completed_at", "a payment keeps when it was paid"),
+            triggers.Refuse(
+                "paid_after_creation",
+                triggers.UPDATE,
+                "a payment is not paid before it was created",
+                # Rows of earlier releases stay as they are.
+                condition="OLD.completed_at IS NULL AND NEW.completed_at < NEW.created_at "
+                f"- interval '{CLOCK_SKEW.seconds} seconds'",
+            ),
             triggers.final(
                 "status",
                 [PaymentStatus.PENDING],
@@ -233,6 +245,10 @@ class Payment(DigestedRow, StateMachine):
         if expiry.is_overdue(self.status, self.expires_at, now):
             return PaymentStatus.EXPIRED
         return PaymentStatus(self.status)
+
+    def can_be_paid_at(self, paid_at: datetime) -> bool:
+        """Whether the payment existed at this time of a bank, if clocks differ by at most `CLOCK_SKEW`."""
+        return paid_at >= self.created_at - CLOCK_SKEW
 
     @property
     def received(self) -> int:

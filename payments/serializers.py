@@ -77,7 +77,8 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
 
     exception_id = response_fields.public_id("rcp_")
     reason = serializers.ChoiceField(
-        ["duplicate", "amount_mismatch", "late"], help_text="Paid twice, wrong amount, paid after expiry."
+        ["duplicate", "time_mismatch", "amount_mismatch", "late"],
+        help_text="Paid twice, paid before the code existed, wrong amount, paid after expiry.",
     )
     amount = response_fields.satang(1, response_fields.MAX_SATANG, "Satang received.")
     amount_display = response_fields.amount_display()
@@ -125,7 +126,10 @@ class PaymentObject(serializers.Serializer[Any]):
     description = serializers.CharField(max_length=255, allow_null=True)
     created_at = response_fields.instant()
     updated_at = response_fields.instant()
-    completed_at = response_fields.instant(allow_null=True, help_text="The bank's payment time.")
+    completed_at = response_fields.instant(
+        allow_null=True,
+        help_text="The bank's payment time, or `created_at` if staff accepted money with a time before it.",
+    )
     card = Card(allow_null=True, help_text="Null for QR payments.")
     metadata = response_fields.metadata(allow_null=True)
     amount_received = response_fields.satang(

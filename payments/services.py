@@ -68,13 +68,17 @@ def draft(
 def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
     """Make pending or expired payments succeeded, with a fixed number of statements.
 
+    A payment cannot be paid before it was created, whatever the bank or the acquirer says.
+
     source: the ledger account that the money comes from.
     """
     changes = []
     for each in paid:
         is_other_amount = each.received not in (None, each.payment.amount)
         fields = {
-            "completed_at": each.paid_at,
+            "completed_at": each.paid_at
+            if each.payment.can_be_paid_at(each.paid_at)
+            else each.payment.created_at,
             "updated_at": now,
             "amount_received": each.received if is_other_amount else None,
             **_payer_fields(each.payment, each.payer),

@@ -35,6 +35,7 @@ MATCH_RESULT_TEXT = {
     MatchResult.ORDERED: _("as requested by a refund"),
     MatchResult.UNMATCHED: _("the reference is unknown"),
     MatchResult.DUPLICATE: _("the payment was already paid"),
+    MatchResult.TIME_MISMATCH: _("paid before the code existed"),
     MatchResult.AMOUNT_MISMATCH: _("the amount differs"),
     MatchResult.LATE: _("paid after the code expired"),
 }

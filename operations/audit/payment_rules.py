@@ -6,6 +6,7 @@ from counts.lists import CountedList
 from ledger.balance_transactions import BALANCE_TRANSACTIONS
 from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
 from payments.filters import PAYMENTS
+from payments.models import CLOCK_SKEW
 from refunds.filters import REFUNDS
 from transactions.filters import TRANSACTIONS
 from webhooks.filters import DELIVERIES, EVENTS
@@ -28,6 +29,14 @@ COUNTED_ROWS = " UNION ALL ".join(
 )
 HAS_PAYER = """num_nonnulls(payment.payer_name, payment.payer_bank_code, payment.payer_account_sealed,
     payment.bank_transaction_id) > 0"""
+
+
+def paid_at(source: str) -> str:
+    """When the payment of a bank transaction or charge was paid: not before it was created."""
+    earliest = f"payment.created_at - interval '{CLOCK_SKEW.seconds} seconds'"
+    return f"CASE WHEN {source}.paid_at < {earliest} THEN payment.created_at ELSE {source}.paid_at END"
+
+
 RULES = [
     AuditRule(
         "each ended payment, and no other, has its transaction",
@@ -53,15 +62,15 @@ RULES = [
         "card payments are paid after their creation and before the acquirer's answer",
         "SELECT id, 'between' FROM payments_payment WHERE qr_code_id IS NULL AND completed_at IS NOT NULL",
         # A charge of the first releases has no time of its own.
-        """SELECT payment.id, CASE
+        f"""SELECT payment.id, CASE
                WHEN payment.completed_at BETWEEN payment.created_at - interval '5 minutes'
                    AND charge.completed_at + interval '5 minutes'
-                   AND payment.completed_at = coalesce(charge.paid_at, payment.completed_at)
+                   AND payment.completed_at = coalesce({paid_at("charge")}, payment.completed_at)
                THEN 'between' ELSE 'another time'
            END
            FROM payments_payment AS payment
            JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
-           WHERE payment.qr_code_id IS NULL AND payment.completed_at IS NOT NULL""",
+           WHERE payment.qr_code_id IS NULL AND payment.completed_at IS NOT NULL""",  # noqa: S608
     ),
     AuditRule(
         "QR codes show the biller, the reference and the amount by which their payment is found",
@@ -127,10 +136,11 @@ RULES = [
         f"""SELECT id, concat_ws(' ', {RECEIVED_AMOUNT}, merchant_id, completed_at)
             FROM payments_payment AS payment
             WHERE qr_code_id IS NOT NULL AND status IN ('succeeded', 'refunded')""",  # noqa: S608
-        f"""SELECT coalesce(payment_id, id), concat_ws(' ', amount - coalesce((
+        f"""SELECT coalesce(payment_id, movement.id), concat_ws(' ', movement.amount - coalesce((
                 SELECT excess.amount FROM reconciliation_excess AS excess WHERE movement_id = movement.id
-            ), 0), merchant_id, paid_at)
-            FROM reconciliation_banktransaction AS movement WHERE {CREDITED}""",  # noqa: S608
+            ), 0), movement.merchant_id, {paid_at("movement")})
+            FROM reconciliation_banktransaction AS movement
+            LEFT JOIN payments_payment AS payment ON payment.id = payment_id WHERE {CREDITED}""",  # noqa: S608
     ),
     AuditRule(
         "the payer of a payment is that of its bank transaction",

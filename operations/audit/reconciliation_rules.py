@@ -269,7 +269,7 @@ RULES = [
            FROM reconciliation_banktransaction AS movement
            LEFT JOIN reconciliation_excess AS excess ON excess.movement_id = movement.id
            WHERE kind = 'credit' AND payment_id IS NOT NULL
-               AND match_result IN ('duplicate', 'amount_mismatch', 'late')""",
+               AND match_result IN ('duplicate', 'time_mismatch', 'amount_mismatch', 'late')""",
         """SELECT id, concat_ws(' ', CASE status WHEN 'attached' THEN '' ELSE payment_id END,
                reason, amount, status)
            FROM payments_paymentexception""",

@@ -34,7 +34,7 @@ RECEIVED_AMOUNT = "coalesce(payment.amount_received, payment.amount)"
 CREDITED = "(movement.match_result = 'applied' OR movement.resolution_state IN ('accepted', 'attached'))"
 HELD = (
     "movement.kind = 'credit' AND movement.match_result IN ('unmatched', 'duplicate', "
-    "'amount_mismatch', 'late')"
+    "'time_mismatch', 'amount_mismatch', 'late')"
 )
 
 

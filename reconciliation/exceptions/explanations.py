@@ -200,6 +200,10 @@ def _of_held_money(
 ) -> str:
     if payment is None:
         return _("Unknown reference.") if movement.reference1 else _("No reference.")
+    if movement.match_result == MatchResult.TIME_MISMATCH:
+        return _("Wrong time: paid %(duration)s before the code was made.") % {
+            "duration": format_duration(payment.created_at - movement.paid_at)
+        }
     if movement.match_result == MatchResult.AMOUNT_MISMATCH:
         return _of_wrong_amount(movement.amount, payment.amount)
     if movement.match_result == MatchResult.LATE and payment.expires_at is not None:

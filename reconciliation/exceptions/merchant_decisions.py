@@ -20,6 +20,7 @@ from reconciliation.exceptions.errors import (
     ExceptionNotReturnable,
 )
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
+from reconciliation.models import MatchResult
 
 # Resolutions have a reason. The API does not ask for one.
 DEFAULT_NOTE = "Decided by the merchant."
@@ -35,6 +36,7 @@ REASONS: dict[type[ActionNotAllowed], str] = {
     "decide",
 }
 Decide = Callable[..., object]
+Refused = type[ExceptionNotAcceptable] | type[ExceptionNotReturnable]
 
 
 class ReturnedPart(StrEnum):
@@ -58,6 +60,7 @@ def find(*, merchant: Merchant, payment_id: str, exception_id: str) -> PaymentEx
 
 def accept(exception: PaymentException, *, note: str = DEFAULT_NOTE, now: datetime) -> PaymentException:
     """Let the money pay its payment. Raises ExceptionNotAcceptable."""
+    _check_time(exception, ExceptionNotAcceptable)
     return _decide(exception, partial(resolutions.accept, note=note, now=now), ExceptionNotAcceptable)
 
 
@@ -69,14 +72,24 @@ def send_back(
     An excess whose return failed is all that is left, so both parts of it are the same.
     """
     is_whole = part == ReturnedPart.ALL or exception.status == "excess_open"
+    if not is_whole:
+        _check_time(exception, ExceptionNotReturnable)
     order = resolutions.send_back if is_whole else partial(resolutions.return_excess, must_send=True)
     return _decide(exception, partial(order, note=note, now=now), ExceptionNotReturnable)
+
+
+def _check_time(exception: PaymentException, refused: Refused) -> None:
+    """Only staff can find out from the bank whether the money belongs to the payment."""
+    if exception.reason == MatchResult.TIME_MISMATCH and exception.status in OPEN_STATUSES:
+        raise refused(
+            why="the bank says that it was paid before the code existed, and the operator must decide"
+        )
 
 
 def _decide(
     exception: PaymentException,
     decide: Decide,
-    refused: type[ExceptionNotAcceptable] | type[ExceptionNotReturnable],
+    refused: Refused,
 ) -> PaymentException:
     """Decide in the caller's transaction, and return the exception as it is then."""
     try:

@@ -257,6 +257,7 @@ class Excess(StateMachine):
 class ExceptionReason(models.TextChoices):
     UNMATCHED = MatchResult.UNMATCHED.value, "Unknown reference"
     DUPLICATE = MatchResult.DUPLICATE.value, "Paid twice"
+    TIME_MISMATCH = MatchResult.TIME_MISMATCH.value, "Wrong time"
     AMOUNT_MISMATCH = MatchResult.AMOUNT_MISMATCH.value, "Wrong amount"
     LATE = MatchResult.LATE.value, "Paid after expiry"
     EXCESS = "excess", "Excess not sent back"

@@ -33,9 +33,9 @@ list_ = Operation(
     tag=Tag.PAYMENTS,
     scope=Scope.PAYMENTS_READ,
     summary="List the exceptions of a payment",
-    description="Money that arrived for the payment and did not fit: too little, too much, late or twice. "
-    "Newest first. Open ones wait until you or the operator decide. Money with an unknown reference is not "
-    "here: the operator decides about it.",
+    description="Money that arrived for the payment and did not fit: too little, too much, too early, late "
+    "or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown "
+    "reference is not here: the operator decides about it.",
     query=PageQuery,
     response=Body(PaymentExceptionList, page_example("exceptions", EXCEPTION)),
     errors=(PaymentNotFound,),
@@ -47,7 +47,8 @@ accept = Operation(
     summary="Accept the money of an exception",
     description="The payment succeeds with the money that arrived, also if it is late or another amount "
     "(`amount_received`). Possible while the payment is pending or expired, so not for money that came "
-    "twice. Only one decision counts: yours or the operator's.",
+    "twice, nor for money from before the code existed (`time_mismatch`), which the operator accepts. Only "
+    "one decision counts: yours or the operator's.",
     body=Body(DecisionRequest, _DECISION),
     response=Body(PaymentExceptionObject, EXCEPTION | {"status": "accepted"}),
     errors=(PaymentNotFound, ExceptionNotFound, ExceptionNotAcceptable),

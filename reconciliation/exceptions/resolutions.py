@@ -43,6 +43,7 @@ from refunds.models import Refund
 from transfers.models import TransferContradiction
 
 PAYABLE = (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
+ACCEPTABLE = (MatchResult.LATE, MatchResult.AMOUNT_MISMATCH, MatchResult.TIME_MISMATCH)
 REOPENABLE = (ResolutionState.DISMISSED, ResolutionState.WRITTEN_OFF, ResolutionState.MERGED)
 EXCESS_TYPES = frozenset({ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND})
 RETURN_TYPES = {*EXCESS_TYPES, ResolutionType.EXCESS_SENT_BACK}
@@ -68,17 +69,18 @@ def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType
     if probable_duplicates.find([movement]):
         return frozenset({ResolutionType.MERGED})
     types = {ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
-    is_acceptable = movement.match_result in (MatchResult.LATE, MatchResult.AMOUNT_MISMATCH)
+    is_acceptable = movement.match_result in ACCEPTABLE
     if is_acceptable and movement.payment is not None and movement.payment.status in PAYABLE:
         types |= {ResolutionType.ACCEPTED}
-        if movement.amount > movement.payment.amount:
+        is_wrong_amount = movement.match_result == MatchResult.AMOUNT_MISMATCH
+        if is_wrong_amount and movement.amount > movement.payment.amount:
             types |= {ResolutionType.EXCESS_SENT_BACK}
     return frozenset(types)
 
 
 @resolution_records.decision(ResolutionType.ACCEPTED)
 def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
-    """Let late money, or money of a wrong amount, pay the payment that it names."""
+    """Let late money, or money of a wrong amount or time, pay the payment that it names."""
     payment_id = _payment_id_of(movement_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
     movement = _lock_open(movement_id)

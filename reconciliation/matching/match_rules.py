@@ -1,16 +1,14 @@
-"""Which result a bank transaction gets: applied, declined, unmatched, paid twice, wrong amount or late."""
+"""Which result a bank transaction gets: applied, declined, or why it waits for staff."""
 
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 from django.conf import settings
 
-from payments.models import Payment, PaymentStatus
+from core.clock import BANGKOK
+from payments.models import CLOCK_SKEW, Payment, PaymentStatus
 from reconciliation.exceptions import probable_duplicates
 from reconciliation.inquiries import confirmation_inquiries
-from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult
-
-# Banks' clocks are right to a few seconds.
-CLOCK_SKEW = timedelta(seconds=90)
+from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReportSource
 
 
 def result_for(movement: BankTransaction, payment: Payment | None) -> MatchResult:
@@ -24,11 +22,29 @@ def result_for(movement: BankTransaction, payment: Payment | None) -> MatchResul
         return MatchResult.UNMATCHED
     if payment.status not in (PaymentStatus.PENDING, PaymentStatus.EXPIRED):
         return MatchResult.DUPLICATE
+    return _result_of_unpaid(movement, payment)
+
+
+def _result_of_unpaid(movement: BankTransaction, payment: Payment) -> MatchResult:
+    if is_before_creation(movement, payment):
+        return MatchResult.TIME_MISMATCH
     if movement.amount != payment.amount:
         return MatchResult.AMOUNT_MISMATCH
     if payment.expires_at is not None and is_late(movement.paid_at, movement.received_at, payment.expires_at):
         return MatchResult.LATE
     return MatchResult.APPLIED
+
+
+def is_before_creation(movement: BankTransaction, payment: Payment) -> bool:
+    """Whether the bank says that this was before the payment existed: one of the two is wrong.
+
+    Midnight in a statement stands for a time that the bank left out, so the whole day counts.
+    """
+    paid_at = movement.paid_at
+    has_no_time = paid_at.astimezone(BANGKOK).time() == time()
+    if movement.source == ReportSource.STATEMENT and has_no_time:
+        paid_at += timedelta(days=1)
+    return not payment.can_be_paid_at(paid_at)
 
 
 def is_late(paid_at: datetime, received_at: datetime, expires_at: datetime) -> bool:

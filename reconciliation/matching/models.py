@@ -44,12 +44,19 @@ class MatchResult(models.TextChoices):
     ORDERED = "ordered"  # the bank reports the reversal that we ordered
     UNMATCHED = "unmatched", "Unknown reference"  # no payment has it, or the reversed credit is unknown
     DUPLICATE = "duplicate", "Paid twice"  # its payment has succeeded or failed already
+    TIME_MISMATCH = "time_mismatch", "Wrong time"  # paid before the code existed
     AMOUNT_MISMATCH = "amount_mismatch", "Wrong amount"  # more or less than the payment's amount
     LATE = "late", "Paid after expiry"  # paid after the code had expired
 
 
 # Money with these results stays in the suspense account until staff decide.
-PAYMENT_RESULTS = [MatchResult.DUPLICATE, MatchResult.AMOUNT_MISMATCH, MatchResult.LATE]  # it shows them
+# Its payment shows the others than an unknown reference.
+PAYMENT_RESULTS = [
+    MatchResult.DUPLICATE,
+    MatchResult.TIME_MISMATCH,
+    MatchResult.AMOUNT_MISMATCH,
+    MatchResult.LATE,
+]
 HELD_RESULTS = [MatchResult.UNMATCHED, *PAYMENT_RESULTS]
 
 
@@ -70,7 +77,7 @@ class ResolutionState(models.TextChoices):
 KEPT_AS_REPORTED = "a bank transaction is kept as its bank reported it"
 # Personal data is erased from here on: it is matched, and nothing waits for staff or goes back to the payer.
 IS_FINISHED = """OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')
-    AND OLD.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late'))"""
+    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late'))"""
 CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "attached"])
 
 
@@ -242,8 +249,8 @@ class BankTransaction(DigestedRow, StateMachine):
                 triggers.UPDATE,
                 "this kind of bank transaction cannot have this result",
                 condition="""NEW.match_result <> OLD.match_result AND (CASE NEW.kind
-                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch',
-                    'late')
+                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch',
+                    'amount_mismatch', 'late')
                         OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL
                     WHEN 'decline' THEN NEW.match_result = 'declined'
                     ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')
@@ -290,11 +297,6 @@ class BankTransaction(DigestedRow, StateMachine):
         indexes = [
             models.Index(fields=["received_at"], condition=Q(match_result=""), name="banktxn_not_matched"),
             models.Index(fields=["-received_at"], name="banktxn_newest_first"),
-            models.Index(
-                fields=["received_at"],
-                condition=Q(match_result__in=HELD_RESULTS, resolution_state=""),
-                name="banktxn_open_exceptions",
-            ),
             models.Index(fields=["reference1", "biller_id"], name="banktxn_by_reference"),
             models.Index(
                 fields=["reference1", "amount", "biller_id", "bank"],

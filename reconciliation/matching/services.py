@@ -141,6 +141,9 @@ def _apply(movement: BankTransaction, now: datetime) -> BankTransaction:
     if is_new:
         expiry_sweep.store([payment] if payment else [], now)
         match.result = match_rules.decide(movement, payment)
+        is_declined = match.result == MatchResult.DECLINED
+        if is_declined and payment and match_rules.is_before_creation(movement, payment):
+            match.payment = None  # the bank declined something else
         _act_on([match], now)
     reversals.apply_if_due(reversal, movement, payment, now=now)
     if updated_payment is not None:

@@ -23,7 +23,7 @@ SELECT movement.id, CASE movement.kind WHEN 'reversal' THEN 'reversal' ELSE move
 FROM reconciliation_banktransaction AS movement
 LEFT JOIN merchants_merchant AS merchant
     ON merchant.bank = movement.bank AND merchant.biller_id = movement.biller_id AND merchant.biller_id <> ''
-WHERE movement.match_result || movement.resolution_state IN ('unmatched', 'duplicate', 'amount_mismatch', 'late')
+WHERE movement.match_result || movement.resolution_state IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')
 UNION ALL
 SELECT movement.id, 'excess', movement.bank, movement.merchant_id, movement.payment_id, excess.amount,
     movement.reference1,
@@ -254,7 +254,7 @@ BEGIN
         UNION
         SELECT id FROM reconciliation_banktransaction
         WHERE bank = NEW.bank AND biller_id = NEW.biller_id AND biller_id <> ''
-            AND match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late') AND resolution_state = ''
+            AND match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late') AND resolution_state = ''
     );
     RETURN NULL;
 END $$;
@@ -274,11 +274,11 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_update AFTER UPDATE OF match_result, resolution_state, later_bank_transaction_id ON reconciliation_banktransaction
-    FOR EACH ROW WHEN ((OLD.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late') AND OLD.resolution_state = '') OR (NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late') AND NEW.resolution_state = ''))
+    FOR EACH ROW WHEN ((OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late') AND OLD.resolution_state = '') OR (NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late') AND NEW.resolution_state = ''))
     EXECUTE FUNCTION reconciliation_refresh_exception_of_column('id');
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_insert AFTER INSERT ON reconciliation_banktransaction
-    FOR EACH ROW WHEN (NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late') AND NEW.resolution_state = '')
+    FOR EACH ROW WHEN (NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late') AND NEW.resolution_state = '')
     EXECUTE FUNCTION reconciliation_refresh_exception_of_column('id');
 
 CREATE OR REPLACE TRIGGER reconciliation_refresh_exception_on_insert AFTER INSERT ON transfers_transfercontradiction
@@ -372,7 +372,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_show_exception_on_payment AFTER INSERT OR UPDATE OF match_result, resolution_state ON reconciliation_banktransaction
-    FOR EACH ROW WHEN (NEW.kind = 'credit' AND NEW.payment_id IS NOT NULL AND NEW.match_result IN ('duplicate', 'amount_mismatch', 'late'))
+    FOR EACH ROW WHEN (NEW.kind = 'credit' AND NEW.payment_id IS NOT NULL AND NEW.match_result IN ('duplicate', 'time_mismatch', 'amount_mismatch', 'late'))
     EXECUTE FUNCTION reconciliation_show_exception_on_payment();
 
 
@@ -438,7 +438,7 @@ CREATE OR REPLACE FUNCTION reconciliation_check_new_return() RETURNS trigger
 BEGIN
     IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.movement_id AND kind = 'credit'
             AND resolution_state = '' AND amount = NEW.amount
-            AND match_result IN ('unmatched', 'duplicate', 'amount_mismatch', 'late'))
+            AND match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late'))
        AND NOT EXISTS (SELECT FROM reconciliation_excess WHERE movement_id = NEW.movement_id
             AND resolution_state = '' AND amount = NEW.amount) THEN
         RAISE EXCEPTION 'only held money can be returned, and only in full' USING ERRCODE = 'check_violation';

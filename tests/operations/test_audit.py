@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -159,10 +160,9 @@ def test_overdue_transfer_is_an_audit_warning(refund_shop: RefundShop, served_by
 @pytest.mark.slow
 def test_statement_of_a_part_of_the_day_is_an_audit_warning(seller: Seller) -> None:
     """A code was paid twice, staff sent the second money back, and the file has one of the two lines."""
-    code, times = (
-        seller.shop.qr_code(),
-        [clock.now().replace(microsecond=0) - timedelta(minutes=n) for n in (2, 1)],
-    )
+    now = clock.now().replace(microsecond=0)
+    code = replace(seller.shop, codes_made_at=now - timedelta(minutes=3)).qr_code()
+    times = [now - timedelta(minutes=n) for n in (2, 1)]
     paid, again = (seller.report(code, paid_at=at) for at in times)
     decide("send_back", again)
     lines = [credit_line(code, at, seq=f"00000{n}") for n, at in enumerate(times, 2)]

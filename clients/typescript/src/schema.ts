@@ -161,7 +161,7 @@ export interface paths {
         };
         /**
          * List the exceptions of a payment
-         * @description Money that arrived for the payment and did not fit: too little, too much, late or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown reference is not here: the operator decides about it. With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its `Link` header (`rel="next"`) has the URL of the next one. The key needs the scope `payments:read`.
+         * @description Money that arrived for the payment and did not fit: too little, too much, too early, late or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown reference is not here: the operator decides about it. With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its `Link` header (`rel="next"`) has the URL of the next one. The key needs the scope `payments:read`.
          */
         get: operations["list_payment_exceptions"];
         put?: never;
@@ -183,7 +183,7 @@ export interface paths {
         put?: never;
         /**
          * Accept the money of an exception
-         * @description The payment succeeds with the money that arrived, also if it is late or another amount (`amount_received`). Possible while the payment is pending or expired, so not for money that came twice. Only one decision counts: yours or the operator's. The key needs the scope `exceptions:write`.
+         * @description The payment succeeds with the money that arrived, also if it is late or another amount (`amount_received`). Possible while the payment is pending or expired, so not for money that came twice, nor for money from before the code existed (`time_mismatch`), which the operator accepts. Only one decision counts: yours or the operator's. The key needs the scope `exceptions:write`.
          */
         post: operations["accept_payment_exception"];
         delete?: never;
@@ -1813,10 +1813,10 @@ export interface components {
         PaymentExceptionObject: {
             exception_id: string;
             /**
-             * @description Paid twice, wrong amount, paid after expiry.
+             * @description Paid twice, paid before the code existed, wrong amount, paid after expiry.
              * @enum {string}
              */
-            reason: "duplicate" | "amount_mismatch" | "late";
+            reason: "duplicate" | "time_mismatch" | "amount_mismatch" | "late";
             /**
              * Format: int64
              * @description Satang received.
@@ -1870,7 +1870,7 @@ export interface components {
             updated_at: string;
             /**
              * Format: date-time
-             * @description The bank's payment time.
+             * @description The bank's payment time, or `created_at` if staff accepted money with a time before it.
              */
             completed_at: string | null;
             /** @description Null for QR payments. */

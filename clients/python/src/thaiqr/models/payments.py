@@ -28,7 +28,7 @@ class Payer(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class PaymentException(Model):
-    """Money that does not fit its payment. `reason`: duplicate, amount_mismatch, late."""
+    """Money that does not fit its payment. `reason`: duplicate, time_mismatch, amount_mismatch, late."""
 
     exception_id: str
     reason: str
