@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.exports import jobs, sources
+from console.exports.sources import Source
 from console.models import Export
 from core import clock, personal_data, spreadsheets
 from core.admin_exports import PERMISSION
@@ -27,7 +28,7 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
     exports = list(Export.objects.filter(owner_id=request.user.pk).order_by("-pk")[:MAX_SHOWN])
     context: dict[str, Any] = site.each_context(request) | {
         "title": _("Exports"),
-        "exports": [(export, _name(export)) for export in exports],
+        "exports": [_shown(request, export) for export in exports],
         "is_open": any(export.is_open for export in exports),
     }
     return TemplateResponse(request, "admin/exports.html", context)
@@ -58,7 +59,7 @@ def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpRe
     source = sources.of(export.list) if export else None
     if export is None or source is None:
         raise Http404
-    if not source.may_read(request) or (export.has_personal_data and personal_data.is_hidden()):
+    if _refusal(request, export, source):
         raise PermissionDenied
     if export.has_personal_data:
         jobs.record_personal_data(source)
@@ -72,6 +73,18 @@ def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpRe
     return response
 
 
-def _name(export: Export) -> str:
+def _shown(request: HttpRequest, export: Export) -> tuple[Export, str, str]:
+    """The export, the name of its list, and why this person may not fetch its file, or an empty text."""
     source = sources.of(export.list)
-    return source.name if source else export.list
+    if source is None:
+        return export, export.list, _("This list is no longer there.")
+    return export, source.name, _refusal(request, export, source)
+
+
+def _refusal(request: HttpRequest, export: Export, source: Source) -> str:
+    """Why this person may not fetch the file now, or an empty text."""
+    if not source.may_read(request):
+        return _("You may no longer see this list.")
+    if export.has_personal_data and personal_data.is_hidden():
+        return _("The file has names and accounts of customers, which you may no longer see.")
+    return ""

@@ -3,20 +3,23 @@
 import csv
 import gzip
 import io
+import re
 import zipfile
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db.models.functions import Now
 from django.test import Client
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
+from console import roles
 from console.exports import jobs
 from console.models import Export, ExportPart
 from core import clock
+from core.admin_exports import PERMISSION
 from core.background_jobs import Abandoned, JobState
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
@@ -192,6 +195,39 @@ def test_file_with_personal_data_needs_the_permission_at_the_download(
     user = User.objects.get(username="leaver")
     user.user_permissions.remove(user.user_permissions.get(codename="view_personal_data"))
     assert client.get(f"{PAGE}{export.pk}/").status_code == 403
+    page = client.get(PAGE).content.decode()
+    assert f"{PAGE}{export.pk}/" not in page
+    assert "names and accounts of customers, which you may no longer see" in page
+
+
+@pytest.mark.parametrize("role", roles.Role)
+def test_link_is_shown_to_whoever_may_fetch_the_file(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client, declared_roles: None, role: roles.Role
+) -> None:
+    """To others the page says why."""
+    Seller(shop, bank).paid()
+    for each in EXPORTED:
+        ask(admin_client, list=each, query="")
+        jobs.run_due()
+    admin = User.objects.get(username="admin")
+    admin.groups.set(Group.objects.filter(name=role))
+    User.objects.filter(pk=admin.pk).update(is_superuser=False)
+    if PERMISSION not in roles.permissions_of(role):
+        assert admin_client.get(PAGE).status_code == 403
+        return
+    rows = re.findall("<tr>.*?</tr>", admin_client.get(PAGE).content.decode(), re.DOTALL)[1:]
+    exports = list(Export.objects.order_by("-pk"))
+    assert len(rows) == len(exports) == len(EXPORTED)
+    for row, export in zip(rows, exports, strict=True):
+        may_fetch = admin_client.get(f"{PAGE}{export.pk}/").status_code == 200
+        assert (f"{PAGE}{export.pk}/" in row, "you may no longer see" in row.lower()) == (
+            may_fetch,
+            not may_fetch,
+        )
+
+
+# One that each role sees, one that only admins see.
+EXPORTED = ("payments.payment", "operations.heartbeat")
 
 
 def test_file_without_personal_data_is_no_view_of_it(
