@@ -30,7 +30,7 @@ from reconciliation.models import (
     StatementLine,
     StatementUpload,
 )
-from reconciliation.statements import import_jobs, preview, statement_file
+from reconciliation.statements import import_jobs, preview, reasons, statement_file
 from reconciliation.statements.contents import FileContents
 from reconciliation.statements.lines import InvalidStatementFile
 
@@ -71,7 +71,7 @@ class StatementAdmin(ReadOnlyAdmin):
     list_filter = ["bank"]
     search_fields = ["=id", "file_name", "=file_sha256"]
     fields = [
-        "file_name", "bank", "progress", "results", "money_found", "unreadable_lines", "problems",
+        "file_name", "bank", "progress", "results", "money_found", "unreadable_lines", "file_problems",
         "created_at", "completed_at", "id", "file_sha256", "actor", "request_id",
     ]  # fmt: skip
     list_select_related = ["background_import"]
@@ -188,13 +188,20 @@ class StatementAdmin(ReadOnlyAdmin):
         if not shown:
             return "-"
         text = gettext("Line %(number)s: %(error)s")
-        items = [(text % {"number": number, "error": error},) for number, error in shown[:MAX_ERRORS]]
+        items = [
+            (text % {"number": number, "error": reasons.translated(error)},)
+            for number, error in shown[:MAX_ERRORS]
+        ]
         more = (
             format_html('<li><a href="{}">{}</a></li>', _lines_url(statement, "unreadable"), gettext("All"))
             if len(shown) > MAX_ERRORS
             else ""
         )
         return format_html("<ul>{}{}</ul>", format_html_join("", "<li>{}</li>", items), more)
+
+    @admin.display(description=_("problems"), empty_value="-")
+    def file_problems(self, statement: Statement) -> str:
+        return "\n".join(map(reasons.translated, statement.problems.splitlines()))
 
 
 def _upload(
@@ -205,7 +212,7 @@ def _upload(
     try:
         return import_jobs.upload(upload.file, upload.name, bank=form.cleaned_data["bank"], now=clock.now())
     except InvalidStatementFile as refusal:
-        form.add_error("file", str(refusal))
+        form.add_error("file", reasons.translated(str(refusal)))
     except import_jobs.TooManyOpen:
         form.add_error(None, TOO_MANY)
     return None
@@ -225,17 +232,24 @@ class StatementLineAdmin(ReadOnlyAdmin):
         "baht",
         "paid_at",
         "result",
-        "error",
+        "reason",
         "movement",
     ]
+    export_columns = (
+        "id", "line_number", "statement", "kind", "amount", "paid_at", "result", "error", "movement",
+    )  # fmt: skip
     list_filter = ["result", "kind", "bank"]
     list_select_related = ["statement", "movement"]
     search_fields = ["=movement__id", "=statement__id"]
     fields = [
         "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "baht",
-        "paid_at", "result", "error", "movement", "text",
+        "paid_at", "result", "reason", "movement", "text",
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
+
+    @admin.display(description=_("error"))
+    def reason(self, line: StatementLine) -> str:
+        return reasons.translated(line.error)
 
     @admin.display(description=_("line"))
     def text(self, line: StatementLine) -> str:

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core import money, personal_data
 from core.clock import BANGKOK
+from reconciliation.statements import reasons
 from reconciliation.statements.contents import FileContents
 from reconciliation.statements.line_storage import error_without_content
 from reconciliation.statements.lines import FileLine
@@ -49,9 +50,14 @@ def shown(file: StatementFile, found: FileContents) -> dict[str, Any]:
         "columns": _columns(file.table) if file.table else [],
         "ignored": _ignored(file.table) if file.table else "",
         "lines": [_line(line) for line in found.first],
-        "unreadable": [(line.number, error_without_content(line)) for line in found.unreadable],
+        "unreadable": [(line.number, _reason(line)) for line in found.unreadable],
+        "problems": [reasons.translated(problem) for problem in found.problems],
         "found": found,
     }
+
+
+def _reason(line: FileLine) -> str:
+    return reasons.translated(error_without_content(line))
 
 
 def _facts(file: StatementFile, found: FileContents) -> Iterator[tuple[Any, Any]]:
@@ -91,7 +97,7 @@ def _ignored(table: Table) -> str:
 
 def _line(line: FileLine) -> dict[str, Any]:
     if line.parsed is None:
-        return {"number": line.number, "error": error_without_content(line)}
+        return {"number": line.number, "error": _reason(line)}
     movement = line.parsed
     references = (movement.reference2, movement.reference3)
     return {
