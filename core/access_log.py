@@ -1,7 +1,9 @@
 """The access log: one JSON line for each request."""
 
 import atexit
+import fcntl
 import logging
+import os
 import sys
 import threading
 import time
@@ -9,11 +11,20 @@ from collections import deque
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from django.conf import settings
 
 BUFFER_SECONDS = 0.1
+MAX_FILE_BYTES = 64 * 1024 * 1024
+
+
+class Stream(Protocol):
+    """Where the lines go."""
+
+    def write(self, text: str, /) -> object: ...
+
+    def flush(self) -> object: ...
 
 
 class AccessLog:
@@ -23,7 +34,7 @@ class AccessLog:
     would take 20 µs a line.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self._lines: deque[str] = deque()
         self._has_lines = threading.Event()
@@ -57,6 +68,31 @@ class AccessLog:
             self.flush()
 
 
+class BoundedFile:
+    """A file that several processes append to. Above 64 MB it gets the name PATH.1, and a new one begins."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("a")
+
+    def write(self, text: str) -> None:
+        if os.fstat(self._file.fileno()).st_size > MAX_FILE_BYTES:
+            self._begin_anew()
+        self._file.write(text)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def _begin_anew(self) -> None:
+        """If another process has done so already, this one goes on in the new file."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)  # until the file is closed
+        mine = os.fstat(self._file.fileno())
+        if self._path.exists() and os.path.samestat(mine, self._path.stat()):
+            self._path.replace(f"{self._path}.1")
+        self._file.close()
+        self._file = self._path.open("a")
+
+
 @lru_cache(maxsize=1)
 def of_this_process() -> AccessLog | None:
     """The log in ACCESS_LOG or LOG_STREAM, or None if LOG_LEVEL switches it off."""
@@ -67,9 +103,9 @@ def of_this_process() -> AccessLog | None:
     return log
 
 
-def _stream() -> TextIO:
-    """ACCESS_LOG, which stays open as long as the process, or LOG_STREAM."""
+def _stream() -> Stream:
+    """ACCESS_LOG or LOG_STREAM."""
     if settings.ACCESS_LOG:
-        return Path(settings.ACCESS_LOG).open("a")
+        return BoundedFile(Path(settings.ACCESS_LOG))
     stream: TextIO = getattr(sys, settings.LOG_STREAM)
     return stream

@@ -17,9 +17,9 @@ TIME_LIMITS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session
 _SETTINGS_SQL = "SELECT pg_backend_pid(), current_setting('timezone'), " + ", ".join(
     f"current_setting('{name}')" for name in TIME_LIMITS
 )
-PREPARE_HINT = "Set DATABASE_PREPARE=0, and set the time-outs by `python manage.py set_role_limits`."
+PREPARE_HINT = "Set DATABASE_PREPARE=0, and set the time-outs by `manage.py set_role_limits`."
 POOLER_HINT = "Set max_prepared_statements in PgBouncer 1.22 or newer, or DATABASE_PREPARE=0."
-LIMITS_HINT = "Run `python manage.py set_role_limits`, then RECONNECT in the console of the pooler."
+LIMITS_HINT = "Run `manage.py set_role_limits`, then RECONNECT in the console of the pooler."
 
 
 def find_problem(connection: Any) -> tuple[str, str] | None:

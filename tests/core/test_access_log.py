@@ -14,7 +14,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
 from core import access_log
-from core.access_log import AccessLog
+from core.access_log import AccessLog, BoundedFile
 from core.logs import JsonFormatter
 from core.middleware import AccessMiddleware
 from tests.conftest import Shop
@@ -73,6 +73,41 @@ def test_access_log_whose_reader_is_gone_drops_its_lines() -> None:
     with pytest.raises(BrokenPipeError):
         stream.close()
     os.close(write_end)
+
+
+@pytest.mark.slow
+def test_access_log_in_a_file_is_bounded_for_all_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_log, "MAX_FILE_BYTES", 10_000)
+    path = tmp_path / "access.log"
+    logs = [AccessLog(BoundedFile(path)) for _ in range(4)]  # each has the file open, as a process has
+
+    def add(log: AccessLog) -> None:
+        for number in range(1_000):
+            log.add(f"{number:0100}")
+            log.flush()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(add, logs))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["access.log", "access.log.1"]
+    # Each log notices the limit only before its next line.
+    assert path.stat().st_size + (tmp_path / "access.log.1").stat().st_size <= 2 * (10_000 + 4 * 101)
+    assert {len(line) for line in path.read_text().splitlines()} <= {100}
+
+
+def test_process_whose_file_is_gone_goes_on_in_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_log, "MAX_FILE_BYTES", 5)
+    path = tmp_path / "access.log"
+    busy, idle = AccessLog(BoundedFile(path)), AccessLog(BoundedFile(path))
+    for number in range(3):
+        busy.add(f"busy {number}")
+        busy.flush()
+    idle.add("idle")
+    idle.flush()
+    assert path.read_text() == "busy 2\nidle\n"
 
 
 def test_access_line_has_the_client_address(log: AccessLog, written: io.StringIO) -> None:
