@@ -26,14 +26,13 @@ from psycopg._preparing import PrepareManager
 from redis.connection import AbstractConnection
 from xdist.scheduler import LoadScopeScheduling
 
-from core import api, clock, ids, kept_value, money, redis, request_context, security_log, thaiqr
+from core import api, clock, decoders, ids, kept_value, money, redis, request_context, security_log, thaiqr
 from core.clock import BANGKOK
 from core.logs import LogRateLimit
 from merchants import services
 from merchants.models import Merchant
 from merchants.refused_keys import refused_keys
 from payments.models import Payment
-from reconciliation.slips import pictures
 from tests import concurrency, tables
 from tests.audit import differences
 from tests.examples import BY_DEFAULT, examples
@@ -384,6 +383,6 @@ def noon() -> datetime:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _own_locks_of_pictures(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _own_locks_of_decoders(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The tests run in several processes, which do not wait for each other."""
-    pictures.LOCKS = tmp_path_factory.mktemp("locks")
+    decoders.LOCKS = tmp_path_factory.mktemp("locks")

@@ -3,11 +3,11 @@
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext_lazy as _
 
-from core import rate_limits
+from core import decoders, rate_limits
 from core.rate_limits import RateLimit
 from reconciliation.slips import checking, pictures
 from reconciliation.slips.checking import InvalidSlip
-from reconciliation.slips.pictures import Sender, UnreadablePicture
+from reconciliation.slips.pictures import UnreadablePicture
 
 # Of all payers of one merchant. A picture takes 0.6 s of CPU, a malicious one 3 s.
 RATE = RateLimit(per_second=0.2, burst=20)
@@ -29,7 +29,7 @@ def read_reference(picture: "UploadedFile[bytes]", *, merchant_id: str) -> str:
     if room is not None and not room.allowed:
         raise NoSlip(pictures.BUSY)
     try:
-        texts = pictures.read_qr_codes(picture.read(pictures.MAX_BYTES + 1), Sender.PAYER)
+        texts = pictures.read_qr_codes(picture.read(pictures.MAX_BYTES + 1), decoders.PICTURE_OF_PAYER)
     except UnreadablePicture as error:
         raise NoSlip(str(error)) from None
     return _reference_of(texts)

@@ -1,13 +1,11 @@
-"""A program that reads the QR codes of a picture on standard input. `reconciliation.slips.pictures` runs it.
+"""A program that reads the QR codes of a picture on standard input. `core.decoders` runs it, with limits.
 
-It is a process because a decoder in a thread cannot be stopped. It imports nothing of this project, so that
-it starts fast. It prints JSON: a list of texts, or the name of the reason why there is none.
+It imports nothing of this project, so that it starts fast. It prints JSON: a list of texts, or the name of
+the reason why there is none.
 """
 
 import io
 import json
-import os
-import resource
 import sys
 from collections.abc import Iterator
 
@@ -18,8 +16,6 @@ from PIL import Image
 MAX_PIXELS = {"JPEG": 25_000_000, "PNG": 25_000_000, "WEBP": 8_000_000}
 MAX_SIDE_PIXELS = 65_535  # limit of the decoder
 SMALL_COPY_PIXELS = 2_000_000  # at this size even a malicious picture takes less than a second
-MAX_CPU_SECONDS = 3  # then the system kills the process; a photograph takes 0.6
-MAX_MEMORY_BYTES = 200_000_000  # of addresses, also of libraries; a photograph takes 126
 NO_QR_CODE, TOO_LARGE, NOT_A_PICTURE = "no_qr_code", "too_large", "not_a_picture"
 Image.MAX_IMAGE_PIXELS = None  # decode() checks the size; Pillow would only warn, at seven times as many
 _QR = zxingcpp.BarcodeFormats([zxingcpp.BarcodeFormat.QRCode])
@@ -73,9 +69,6 @@ def _copies(gray: Image.Image) -> Iterator[Image.Image]:
 
 
 if __name__ == "__main__":
-    os.nice(5)  # web workers on the same CPU go first
-    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     try:
         result = decode(sys.stdin.buffer.read())
     except MemoryError:

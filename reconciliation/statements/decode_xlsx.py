@@ -1,13 +1,11 @@
-"""A program that prints the values of an Excel file on standard input. `xlsx_files` runs it.
+"""A program that prints the values of an Excel file on standard input. `core.decoders` runs it, with limits.
 
-It is a process because a small file can unpack to any size and time. It imports nothing of this project, so
-that it starts fast. It prints JSON lines: the names of the visible sheets, then each row that is not blank as
-`[sheet, number, kinds, cells]`, or in place of all that the name of the reason why there is none.
+It imports nothing of this project, so that it starts fast. It prints JSON lines: the names of the visible
+sheets, then each row that is not blank as `[sheet, number, kinds, cells]`, or in place of all that the name
+of the reason why there is none.
 """
 
 import json
-import os
-import resource
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -20,9 +18,6 @@ MAX_ROWS = 101_000  # of all visible sheets: 100,000 lines, and what stands arou
 MAX_COLUMNS = 256
 MAX_SHEETS = 20
 MAX_UNPACKED_BYTES = 256_000_000  # 100,000 rows of ten cells have 60 MB
-MAX_CPU_SECONDS = 20  # then the system kills the process; 100,000 rows take two
-MAX_MEMORY_BYTES = 1_000_000_000  # of addresses, also of libraries; 100,000 rows take 200 MB
-MAX_PRINTED_BYTES = 200_000_000
 MAX_CHARACTERS = 4_097  # of a row; a longer one is unreadable, so its end is dropped
 WORKBOOK = "xl/workbook.xml"
 NO_WORKBOOK, TOO_LARGE = "no_workbook", "too_large"
@@ -87,9 +82,5 @@ def _cut(texts: Iterator[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    os.nice(5)  # web workers on the same CPU go first
-    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_PRINTED_BYTES, MAX_PRINTED_BYTES))
     for printed in decode(sys.stdin.buffer):
         sys.stdout.write(json.dumps(printed) + "\n")

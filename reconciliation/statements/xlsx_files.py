@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -12,21 +9,21 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO
 
+from core import decoders
+from core.decoders import DecoderFailed
 from reconciliation.statements.lines import InvalidStatementFile, Record
 from reconciliation.statements.table_format import Records
 
 START = b"PK\x03\x04"
 OLD_START = b"\xd0\xcf\x11\xe0"
 DECODER = Path(__file__).with_name("decode_xlsx.py")
-TIMEOUT_SECONDS = 60.0  # the decoder's CPU limit comes first, unless the machine is busy
 MAX_BYTES = 64 * 1024 * 1024
 SAVE_AS_CSV = "Save it as CSV and import that."
 OLD = f"It is an Excel file of the old kind (.xls), or has a password. {SAVE_AS_CSV}"
-TOO_LARGE = f"The Excel file is too large: at most 100,000 rows and 256 columns. {SAVE_AS_CSV}"
+TOO_LARGE = f"The Excel file is too large: at most 100,000 rows of 20 columns. {SAVE_AS_CSV}"
 FAILED = f"The Excel file cannot be read. {SAVE_AS_CSV}"
 REASONS = {"no_workbook": "It is not an Excel file (.xlsx), or it is broken.", "too_large": TOO_LARGE}
 """By the names of `decode_xlsx.py`."""
-KILL_SIGNALS = {-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGABRT}
 
 
 def read_sheets(stream: BinaryIO) -> list[tuple[str, Records]]:
@@ -55,19 +52,8 @@ def _decoded(stream: BinaryIO) -> mmap:
         if source.tell() > MAX_BYTES:
             raise InvalidStatementFile(TOO_LARGE)
         source.seek(0)
-        _run_decoder(source, printed)
+        try:
+            decoders.run(DECODER, decoders.WORKBOOK, source, printed, is_waiting=True)
+        except DecoderFailed as failure:
+            raise InvalidStatementFile(TOO_LARGE if failure.is_over_limit else FAILED) from None
         return mmap(printed.fileno(), 0, access=ACCESS_READ)
-
-
-def _run_decoder(source: BinaryIO, printed: BinaryIO) -> None:
-    """The decoder gets none of our settings, and its errors, which may quote the file, go nowhere."""
-    command = [sys.executable, "-I", str(DECODER)]
-    try:
-        subprocess.run(  # noqa: S603 (our own program)
-            command, stdin=source, stdout=printed, stderr=subprocess.DEVNULL, env={},
-            timeout=TIMEOUT_SECONDS, check=True,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise InvalidStatementFile(TOO_LARGE) from None
-    except subprocess.CalledProcessError as error:
-        raise InvalidStatementFile(TOO_LARGE if error.returncode in KILL_SIGNALS else FAILED) from None

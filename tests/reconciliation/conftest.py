@@ -2,8 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from core import clock
-from reconciliation.slips import pictures
+from core import clock, decoders
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller
 from tests.transfers.conftest import served_by
@@ -25,4 +24,5 @@ def old_codes(shop: Shop) -> None:
 @pytest.fixture
 def pictures_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow 120 s to decode a picture, because a busy machine may be slow."""
-    monkeypatch.setattr(pictures, "TIMEOUT_SECONDS", 120.0)
+    for place in (decoders.PICTURE_OF_STAFF, decoders.PICTURE_OF_PAYER):
+        monkeypatch.setattr(place, "timeout_seconds", 120.0)

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from PIL import Image
 
-from core import redis, uploads
+from core import decoders, redis, uploads
 from core.rate_limits import RateLimit
 from core.slips import Slip, WalletSlip, slip_payload
 from qrcodes import images
@@ -194,10 +194,10 @@ def test_pictures_of_one_merchant_are_limited(claim: Claim, monkeypatch: pytest.
 
 
 def test_picture_that_a_payer_sends_does_not_keep_staff_waiting() -> None:
-    with pictures.slot_of(pictures.Sender.PAYER):
+    with decoders.PICTURE_OF_PAYER.taken(is_waiting=False):
         assert pictures.read_qr_codes(images.png("A")) == ["A"]
         with pytest.raises(pictures.UnreadablePicture, match="Another picture"):
-            pictures.read_qr_codes(images.png("A"), pictures.Sender.PAYER)
+            pictures.read_qr_codes(images.png("A"), decoders.PICTURE_OF_PAYER)
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DatabaseError, transaction
 from django.test import Client
 from PIL import Image
 
-from core import ids
+from core import decoders, ids
 from core.slips import Slip, WalletSlip, slip_payload
 from qrcodes import images
 from reconciliation.models import BankTransaction, SlipCheck
@@ -316,16 +315,13 @@ def photograph(width: int, height: int, code_width: int) -> bytes:
     return written(picture, "JPEG")
 
 
-VALUES = Path(__file__).parents[3] / "deploy/helm/thai-qr-payments/values.yaml"
-
-
 def refusal_of(picture: bytes) -> str:
     with pytest.raises(UnreadablePicture) as refused:
         pictures.read_qr_codes(picture)
     return str(refused.value)
 
 
-def decoders() -> set[str]:
+def running() -> set[str]:
     """Return the ids of the decoder processes that still run."""
     children = Path("/proc/self/task").glob("*/children")
     begun = {pid for each in children for pid in each.read_text().split()}
@@ -341,8 +337,8 @@ def test_slow_slip_pictures_time_out_and_are_decoded_one_at_a_time() -> None:
         refusals = Counter(pool.map(refusal_of, files))
     after = os.times()
     assert refusals == {pictures.TOO_SLOW: 1, pictures.BUSY: 8}
-    assert after.children_user - before.children_user < decode_picture.MAX_CPU_SECONDS + 1
-    assert not decoders()
+    assert after.children_user - before.children_user < decoders.PICTURE_OF_STAFF.cpu_seconds + 1
+    assert not running()
     assert pictures.read_qr_codes(images.png(SLIP)) == [SLIP]
 
 
@@ -372,7 +368,7 @@ def test_four_bombs_at_once_take_one_decoder_and_few_pixels() -> None:
 
 def test_pictures_of_two_processes_wait_for_one_lock() -> None:
     """The lock of a process whose decoder runs on keeps others out."""
-    with pictures.slot_of(pictures.Sender.STAFF) as slot:
+    with decoders.PICTURE_OF_STAFF.taken(is_waiting=False) as slot:
         decoder = subprocess.Popen(["sleep", "60"], pass_fds=(slot,))
     try:
         assert refusal_of(images.png(SLIP)) == str(pictures.BUSY)
@@ -382,16 +378,10 @@ def test_pictures_of_two_processes_wait_for_one_lock() -> None:
     assert pictures.read_qr_codes(images.png(SLIP)) == [SLIP]
 
 
-def test_chart_has_room_for_the_decoders() -> None:
-    web = yaml.safe_load(VALUES.read_text())["web"]["resources"]
-    room = int(web["limits"]["memory"][:-2]) - int(web["requests"]["memory"][:-2])
-    assert room * 2**20 >= len(pictures.Sender) * decode_picture.MAX_MEMORY_BYTES
-
-
 def test_decoding_a_slip_picture_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(decoders.PICTURE_OF_STAFF, "timeout_seconds", 0.01)
     assert refusal_of(images.png(SLIP)) == str(pictures.TOO_SLOW)
-    assert not decoders()
+    assert not running()
 
 
 def test_crash_of_the_slip_decoder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import xlsxwriter
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
+from core import decoders
 from core.clock import BANGKOK
 from reconciliation.models import LineResult, StatementLine
 from reconciliation.statements import decode_xlsx, statement_file, xlsx_files
@@ -165,6 +166,22 @@ def test_excel_file_is_imported_as_the_same_day(shop: Shop) -> None:
     )
 
 
+@pytest.mark.slow
+def test_excel_file_of_a_hundred_thousand_lines_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With twice the columns that a bank writes, and texts that all differ, within its memory."""
+    monkeypatch.setattr(decoders.WORKBOOK, "timeout_seconds", 600.0)  # a busy machine may be slow
+    cells = [[f"{number}-{place} ข้อความ" for place in range(20)] for number in range(100_000)]
+    body = with_part(workbook(), SHEET, sheet_xml(b"".join(map(inline, cells))))
+    ((_, records),) = xlsx_files.read_sheets(io.BytesIO(body))
+    assert sum(len(record.cells) for record in records()) == 20 * 100_000
+
+
+def inline(cells: Sequence[Any]) -> bytes:
+    """A row of texts."""
+    written = "".join(f'<c t="inlineStr"><is><t>{cell}</t></is></c>' for cell in cells)
+    return f"<row>{written}</row>".encode()
+
+
 ATTACKS = {
     "a cell far away": sheet_xml(b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row><row r="1"/>'),
     "a cell far to the right": sheet_xml(b'<row r="1"><c r="A1"><v>1</v></c><c r="XFD1"><v>1</v></c></row>'),
@@ -212,7 +229,7 @@ def test_decoder_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, t
     endless = tmp_path / "endless.py"
     endless.write_text("while True: pass")
     monkeypatch.setattr(xlsx_files, "DECODER", endless)
-    monkeypatch.setattr(xlsx_files, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(decoders.WORKBOOK, "timeout_seconds", 0.2)
     with pytest.raises(InvalidStatementFile, match="too large"):
         lines_of(workbook(NAMES, row()))
 

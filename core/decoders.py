@@ -1,0 +1,85 @@
+"""Programs that unpack files of strangers, within one budget of memory for all of a machine.
+
+A small file can unpack to any size and time, and a decoder in a thread cannot be stopped. So each is a
+process, with the limits of its place. A place is the lock of a file that all processes of the machine share:
+it has one decoder at a time.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+LIMITED = Path(__file__).with_name("limited_program.py")
+LOCKS = Path(tempfile.gettempdir())
+
+
+class DecoderFailed(Exception):
+    """It ended without an answer. is_over_limit: it took too much time or memory."""
+
+    def __init__(self, *, is_over_limit: bool) -> None:
+        super().__init__()
+        self.is_over_limit = is_over_limit
+
+
+@dataclass(slots=True)
+class Place:
+    """A part of the budget. memory_bytes: of addresses, also of libraries. timeout: for a busy machine."""
+
+    name: str
+    memory_bytes: int
+    cpu_seconds: int
+    timeout_seconds: float
+    printed_bytes: int
+
+    @contextmanager
+    def taken(self, *, is_waiting: bool) -> Iterator[int]:
+        """Hold the lock. Raises BlockingIOError if another one has it, unless this one waits."""
+        path = LOCKS / f"thaiqr-{os.getuid()}-{self.name}.lock"
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
+            yield lock
+        finally:
+            os.close(lock)
+
+
+# Payers do not keep staff waiting. A photograph takes 126 MB and 0.6 s.
+PICTURE_OF_STAFF = Place("picture-of-staff", 200_000_000, 3, 8.0, 1_000_000)
+PICTURE_OF_PAYER = Place("picture-of-payer", 200_000_000, 3, 8.0, 1_000_000)
+# 100,000 rows of ten columns take 170 MB and 2 s, of twenty columns 327 MB.
+WORKBOOK = Place("workbook", 350_000_000, 20, 60.0, 200_000_000)
+BUDGET = (PICTURE_OF_STAFF, PICTURE_OF_PAYER, WORKBOOK)
+"""All places of a machine. The chart counts them for each pod."""
+
+
+def run(
+    program: Path, place: Place, source: IO[bytes], printed: IO[bytes], *, is_waiting: bool = False
+) -> None:
+    """Run the decoder to its end. Raises BlockingIOError if the place is taken, and DecoderFailed.
+
+    It gets none of our settings, and its errors, which may quote the file, go nowhere. It has the lock too,
+    so it keeps it if this process is killed.
+    """
+    limits = (place.memory_bytes, place.cpu_seconds, place.printed_bytes)
+    command = [sys.executable, "-I", str(LIMITED), str(program), *map(str, limits)]
+    with place.taken(is_waiting=is_waiting) as lock:
+        try:
+            subprocess.run(  # noqa: S603 (our own program)
+                command, stdin=source, stdout=printed, stderr=subprocess.DEVNULL, env={},
+                pass_fds=(lock,), timeout=place.timeout_seconds, check=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise DecoderFailed(is_over_limit=True) from None
+        except subprocess.CalledProcessError as error:
+            raise DecoderFailed(is_over_limit=error.returncode in KILLED) from None
+
+
+KILLED = {-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGABRT}

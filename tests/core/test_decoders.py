@@ -1,0 +1,80 @@
+"""Programs that unpack files of strangers: their limits, and one budget for a machine."""
+
+import tempfile
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from core import decoders
+from core.decoders import DecoderFailed, Place
+from tests.stack import ROOT, wait_until
+
+CHART = ROOT / "deploy/helm/thai-qr-payments/values.yaml"
+USES = {
+    "in a loop": ("while True: pass", True),
+    "too much memory": ("b'x' * 300_000_000", False),
+    "too much output": ("import sys; sys.stdout.write('x' * 2_000_000); sys.stdout.flush()", False),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr(decoders, "LOCKS", tmp_path)
+    return Place("test", 200_000_000, 1, 60.0, 1_000_000)
+
+
+def run(code: str, place: Place, folder: Path, **options: Any) -> bytes:
+    program = folder / "decoder.py"
+    program.write_text(code)
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as printed:
+        decoders.run(program, place, source, printed, **options)
+        printed.seek(0)
+        return printed.read()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("use", USES)
+def test_decoder_over_a_limit_ends(use: str, place: Place, tmp_path: Path) -> None:
+    code, is_killed = USES[use]
+    with pytest.raises(DecoderFailed) as failed:
+        run(code, place, tmp_path)
+    assert failed.value.is_over_limit == is_killed
+    assert run("print(1)", place, tmp_path) == b"1\n"
+
+
+def test_place_is_taken_by_one_decoder_and_others_may_wait(place: Place, tmp_path: Path) -> None:
+    found: list[bytes] = []
+    waiting = Thread(target=lambda: found.append(run("print(1)", place, tmp_path, is_waiting=True)))
+    with place.taken(is_waiting=False):
+        with pytest.raises(BlockingIOError):
+            run("print(1)", place, tmp_path)
+        waiting.start()
+        wait_until(lambda: "FLOCK" in Path("/proc/locks").read_text(), 60)
+        assert found == []
+    waiting.join(60)
+    assert found == [b"1\n"]
+
+
+def test_chart_has_room_for_the_decoders_of_each_pod() -> None:
+    """Web reads pictures and workbooks, the worker of the queue `default` imports workbooks."""
+    values = yaml.safe_load(CHART.read_text())
+    budget = sum(place.memory_bytes for place in decoders.BUDGET)
+    assert room_of(values["web"]) >= budget
+    assert room_of(values["workers"]["default"]) >= decoders.WORKBOOK.memory_bytes
+
+
+def room_of(pod: dict[str, Any]) -> int:
+    """Bytes between what a pod asks for and its limit."""
+    limit, request = (pod["resources"][name]["memory"].removesuffix("Mi") for name in ("limits", "requests"))
+    return (int(limit) - int(request)) * 2**20
+
+
+def test_each_decoder_of_the_project_has_a_place() -> None:
+    """No other module starts a program for a file."""
+    programs = {path.name for path in ROOT.glob("reconciliation/**/decode_*.py")}
+    users = [path for path in ROOT.glob("reconciliation/**/*.py") if "subprocess" in path.read_text()]
+    assert programs == {"decode_picture.py", "decode_xlsx.py"}
+    assert users == []
