@@ -7,13 +7,14 @@ import signal
 import socket
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from config.asgi import BODY_SECONDS
+from config.connection_guard import UNREAD_SECONDS
 from config.devstack.processes import command_of
 from core.http import MAX_BODY
 from tests.devstack.conftest import WebServer, serving
@@ -180,6 +181,30 @@ def _stands_still(web: WebServer, file: Path) -> bool:
     for _ in range(100):
         ask(web.port, b"GET /")
     return 0 < before == file.stat().st_size
+
+
+def test_client_that_reads_nothing_of_a_response_is_cut_off(web: WebServer, tmp_path: Path) -> None:
+    answered, asked = tmp_path / "answered", 500
+    answered.touch()
+    request = f"GET /large?{answered} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    with opened(web.port, request * asked) as client:
+        wait_until(lambda: answered.stat().st_size > 0, 60)
+        began = time.monotonic()
+        wait_until(lambda: not _is_established(web.port, client), UNREAD_SECONDS + 60)
+        assert time.monotonic() - began > UNREAD_SECONDS / 2  # one that reads slowly is not cut off
+        client.settimeout(60)
+        with suppress(ConnectionError):  # the server has dropped the rest
+            received = 0
+            while part := client.recv(1_000_000):
+                received += len(part)
+        assert received < asked * LARGE
+    assert ask(web.port, b"GET /").status == 200
+
+
+def _is_established(port: int, client: socket.socket) -> bool:
+    """Whether the server has the connection open. It cannot tell a client that reads nothing."""
+    ends = f"0100007F:{port:04X} 0100007F:{client.getsockname()[1]:04X} 01"
+    return ends in Path("/proc/net/tcp").read_text()
 
 
 FIRST = b"GET /empty" + HEAD + b"\r\n"
