@@ -19,7 +19,8 @@ from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankTransaction, BankTransactionKind
 
 MAX_CANDIDATES = 5
-# Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after.
+# Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after. If the
+# bank's clock is ahead, the time of its report counts.
 SEARCH_BEFORE, SEARCH_AFTER = timedelta(days=7), timedelta(minutes=10)
 # Limits for one exception, for all rows of a list together, and the least for each row. With those of one
 # exception a list takes seconds. The payments are the newest of a merchant.
@@ -32,14 +33,15 @@ SPELLINGS = (reference_similarity.MAX_SPELLINGS, 1_500, 30)
 FIND_CODES = """
 SELECT query.id, found.code_id FROM unnest(
     %(ids)s::text[], %(banks)s::text[], %(billers)s::text[], %(amounts)s::bigint[], %(paid)s::timestamptz[],
-    %(starts)s::text[], %(middles)s::text[], %(ends)s::text[]
-) AS query (id, bank, biller, amount, paid_at, start_, middle_, end_)
+    %(reported)s::timestamptz[], %(starts)s::text[], %(middles)s::text[], %(ends)s::text[]
+) AS query (id, bank, biller, amount, paid_at, reported_at, start_, middle_, end_)
 JOIN merchants_merchant merchant ON merchant.bank = query.bank AND merchant.biller_id = query.biller
 CROSS JOIN LATERAL (
     SELECT code.id AS code_id FROM (
         SELECT id, amount, status, created_at FROM payments_payment
         WHERE merchant_id = merchant.id AND qr_code_id IS NOT NULL
-            AND created_at BETWEEN query.paid_at - %(search_before)s AND query.paid_at + %(search_after)s
+            AND created_at BETWEEN query.paid_at - %(search_before)s
+                AND least(query.paid_at, query.reported_at) + %(search_after)s
         ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
     ) recent JOIN qrcodes_qrcode code ON code.payment_id = recent.id
     CROSS JOIN LATERAL (
@@ -143,6 +145,7 @@ def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
         "billers": [each.biller_id for each in movements],
         "amounts": [each.amount for each in movements],
         "paid": [each.paid_at for each in movements],
+        "reported": [each.received_at for each in movements],
         "starts": list(starts),
         "middles": list(middles),
         "ends": list(ends),

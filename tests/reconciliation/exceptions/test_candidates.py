@@ -188,6 +188,18 @@ def test_unrelated_payments_are_no_candidates(
     assert nearest(movement) == []
 
 
+def test_code_that_was_made_after_the_report_is_no_candidate(
+    shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime
+) -> None:
+    """The bank's clock is an hour ahead."""
+    code = shop.qr_code()
+    ahead = noon + timedelta(hours=1)
+    movement = reported(bank, code, reference1="NOBODYKNOWSTHIS00000", paid_at=ahead)
+    at_noon.move_to(noon + timedelta(minutes=30))
+    shop.qr_code()
+    assert [each.payment.id for each in nearest(movement)] == [code["payment_id"]]
+
+
 def test_payments_of_another_bank_are_no_candidates(shop: Shop, bank: SandboxBankClient) -> None:
     type(shop.merchant).objects.filter(pk=shop.merchant.pk).update(mode="live", bank="scb")
     assert nearest(reported(bank, shop.qr_code())) == []
