@@ -258,6 +258,7 @@ def _payment_object(payment: Any, now: datetime) -> dict[str, Any]:
             "remaining": 0,
         },
         "livemode": False,
+        "unmatched_money": None,  # no money here has an unknown reference
     }
 
 

@@ -47,6 +47,11 @@ FROM unnest($21::text[], $22::text[], $23::text[]) AS d (id, endpoint_id, state)
 POLL = """
 SELECT id, qr_code_id, status, amount, currency, reference, description, metadata, amount_received,
     amount_refunded, failure_code, created_at, updated_at, completed_at, expires_at, authorize_uri,
-    has_exceptions, bank_transaction_id, amount_refunding
-FROM payments_payment WHERE merchant_id = $1 AND id = $2
+    has_exceptions, bank_transaction_id, amount_refunding,
+    EXISTS (
+        SELECT FROM reconciliation_reconciliationexception e WHERE e.merchant_id = p.merchant_id
+            AND p.status IN ('pending', 'expired') AND e.reason = 'unmatched' AND e.amount = p.amount
+            AND e.opened_at >= p.created_at - interval '10 minutes'
+    ) AS may_have_unmatched_money
+FROM payments_payment p WHERE merchant_id = $1 AND id = $2
 """

@@ -16,7 +16,7 @@ from payments.views import PaymentViewSet
 from qrcodes import payment_page
 from qrcodes import views as qr_codes
 from reconciliation.claims import page as claim_page
-from reconciliation.exceptions.views import PaymentExceptionViewSet
+from reconciliation.exceptions.views import PaymentDetailViewSet, PaymentExceptionViewSet
 from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
 from request_log.views import RequestViewSet
@@ -38,7 +38,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes/<str:qr_code_id>/card", qr_codes.QrCodeViewSet, {"get": "card"}),
     ("qr-codes/<str:qr_code_id>/expire", qr_codes.QrCodeViewSet, {"post": "expire"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
-    ("payments/<str:payment_id>", PaymentViewSet, {"get": "retrieve"}),
+    ("payments/<str:payment_id>", PaymentDetailViewSet, {"get": "retrieve"}),
     ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
     ("payments/<str:payment_id>/exceptions", PaymentExceptionViewSet, {"get": "list"}),
     (

@@ -12,6 +12,8 @@ from console.summaries import Summary
 from core import money
 from payments.admin import SUSPENSE_STATUSES
 from payments.models import Payment, PaymentException, PaymentStatus
+from payments.shapes import UNMATCHED_MONEY
+from reconciliation.exceptions import unmatched_money
 from reconciliation.models import Inquiry, ReconciliationException
 from refunds.models import REJECTED_BY_STAFF, Refund, RefundStatus
 from webhooks.models import Delivery, DeliveryState
@@ -21,12 +23,13 @@ MAX_REFUNDS = 20
 
 
 def of(payment: Payment, now: datetime) -> Summary:
-    """The most urgent of: money to decide about, a refund that waits or failed, the status."""
+    """The most urgent of: money to decide about, refunds, money that may be for it, the status."""
     return (
         _of_exception(payment)
         or _of_refund(payment)
         or _of_returned_refund(payment)
         or _of_failed_refund(payment)
+        or _of_unmatched_money(payment)
         or _of_status(payment, now)
     )
 
@@ -127,6 +130,15 @@ def _of_failed_refund(payment: Payment) -> Summary | None:
         "refund again."
     ) % {"amount": money.display(newest.amount), "code": newest.failure_code}
     return Summary(text, "bad", summaries.page("refunds_refund", newest.id), _("See the refund"))
+
+
+def _of_unmatched_money(payment: Payment) -> Summary | None:
+    """The payment is not paid, and may be: the page of the money names it as a candidate."""
+    found = unmatched_money.find(payment, for_staff=True)
+    if not found:
+        return None
+    url = summaries.page("reconciliation_reconciliationexception", found[0].id)
+    return Summary(_(UNMATCHED_MONEY), "wait", url, _("See whether it is for this payment"))
 
 
 def _of_status(payment: Payment, now: datetime) -> Summary:

@@ -117,6 +117,6 @@ retrieve = Operation(
     scope=Scope.PAYMENTS_READ,
     summary="Retrieve a payment",
     description="Poll this while the customer pays, or if no webhook arrived.",
-    response=Body(PaymentObject, PAYMENT),
+    response=Body(PaymentObject, PAYMENT | {"unmatched_money": None}),
     errors=(PaymentNotFound,),
 )

@@ -6,6 +6,7 @@ from rest_framework import serializers
 from core import fields, money, plain_text, response_fields
 from core.paging import PeriodPageQuery
 from payments.models import PaymentStatus
+from payments.shapes import UNMATCHED_MONEY
 
 _TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")
 
@@ -94,6 +95,14 @@ class PaymentExceptionObject(serializers.Serializer[Any]):
     at = response_fields.instant(help_text="When the bank reported it.")
 
 
+class UnmatchedMoney(serializers.Serializer[Any]):
+    """Money that may be for a payment: its amount and time fit, its reference is unknown."""
+
+    exception_id = response_fields.public_id("rcp_", help_text="Name it to the operator, who decides.")
+    message = response_fields.PatternField({"examples": [UNMATCHED_MONEY]}, help_text="For people.")
+    at = response_fields.instant(help_text="When the bank reported it.")
+
+
 class Payer(serializers.Serializer[Any]):
     """Who paid, as the bank reported it."""
 
@@ -157,6 +166,13 @@ class PaymentObject(serializers.Serializer[Any]):
     )
     exceptions_has_more = serializers.BooleanField(
         help_text="Whether there are older ones: list them by `GET .../payments/{payment_id}/exceptions`."
+    )
+    unmatched_money = UnmatchedMoney(
+        required=False,
+        allow_null=True,
+        help_text="Only in the answer of `GET .../payments/{payment_id}`. Not null while an unpaid payment "
+        "is one of the most likely ones for money of its amount that arrived at your biller id with an "
+        "unknown reference. It is no proof that this customer paid.",
     )
     payer = Payer(allow_null=True, help_text="Null until a bank has reported the payer, and for cards.")
     bank_transaction_id = response_fields.PatternField(

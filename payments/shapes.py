@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Prefetch, Sum, prefetch_related_objects
+from django.utils.translation import gettext_noop
 
 from core import money, vault
 from core.clock import iso, iso_or_none
@@ -13,6 +14,7 @@ from payments.models import HELD_STATUSES, Payment, PaymentException, PaymentSta
 
 # Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
 MAX_SHOWN = 20
+UNMATCHED_MONEY = gettext_noop("A payment of the same amount arrived with an unknown reference.")
 
 
 def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
@@ -85,6 +87,11 @@ def exception_object(exception: PaymentException) -> dict[str, Any]:
         "status": exception.status,
         "at": iso(exception.reported_at),
     }
+
+
+def unmatched_money_object(exception_id: str, reported_at: datetime) -> dict[str, Any]:
+    """Money with an unknown reference that may be for the payment. The operator decides about it."""
+    return {"exception_id": exception_id, "message": UNMATCHED_MONEY, "at": iso(reported_at)}
 
 
 def exception_event_data(exception: PaymentException, now: datetime) -> dict[str, Any]:

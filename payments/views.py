@@ -2,17 +2,15 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import api, clock, ids, paging, rows
+from core import api, clock, paging
 from core.http import ApiResponse
 from counts import listing
 from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from merchants.authentication import ReadWithKey
 from payments import card_responses, cards, search
 from payments import openapi as docs
-from payments.errors import PaymentNotFound
 from payments.filters import PAYMENTS
 from payments.models import Payment
 from payments.serializers import PaymentQuery, PaymentRequest
@@ -22,15 +20,7 @@ QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
 
 class PaymentViewSet(MerchantViewSet):
-    """Pay by card and read payments."""
-
-    reads_with_key = {
-        "retrieve": ReadWithKey(
-            rows.columns(Payment, "p"),
-            "LEFT JOIN payments_payment p ON p.id = %s AND p.merchant_id = m.id",
-            lambda arguments: [ids.or_none(arguments["payment_id"], "pay_")],
-        )
-    }
+    """Pay by card and list payments."""
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
@@ -61,11 +51,3 @@ class PaymentViewSet(MerchantViewSet):
         fields.pop("currency")
         purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **fields)
         return card_responses.job(purchase, clock.now)
-
-    @docs.retrieve
-    def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
-        if self.read[0] is None:
-            raise PaymentNotFound(id=payment_id)
-        payment = rows.instance(Payment, self.read)
-        payment.merchant = merchant_of(request)
-        return ApiResponse.of(payment_object(payment, clock.now()))

@@ -53,7 +53,8 @@ KEPT = frozenset({
 CONTAINERS = frozenset({
     "balance_transactions", "banks", "card", "checks", "data", "deliveries", "destination", "error",
     "events", "exception", "exceptions", "health", "moved", "payer", "payments", "qr_codes", "refunds",
-    "requests", "sources", "timeline", "transactions", "warnings", "webhooks", "withdrawals",
+    "requests", "sources", "timeline", "transactions", "unmatched_money", "warnings", "webhooks",
+    "withdrawals",
 })  # fmt: skip
 """Fields with objects and arrays of other fields."""
 # What a client wrote and a response repeats. The service made the rest of a response.

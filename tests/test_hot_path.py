@@ -31,7 +31,11 @@ CREATE = [
     # One statement, which is one commit, writes everything and the stored answer.
     "INSERT idempotency_idempotencykey payments_payment qrcodes_qrcode webhooks_event",
 ]
-POLL = ["SELECT merchants_apikey merchants_merchant payments_payment", RATE_LIMIT]
+# The exceptions tell whether money of its amount came with an unknown reference.
+POLL = [
+    "SELECT reconciliation_reconciliationexception merchants_apikey merchants_merchant payments_payment",
+    RATE_LIMIT,
+]
 # One statement opens accounts, posts a journal and adds pending entries. It reads the newest entries of the
 # accounts that money leaves under their lock, and none for a credit.
 POSTING = (

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from core import money, vault
 from core.clock import iso, iso_or_none
 from payments.models import ChargeAnswer, ChargeOutcome
+from payments.shapes import UNMATCHED_MONEY
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -87,6 +88,12 @@ def statement_lines(context: PaymentContext) -> EntrySource:
     rows = StatementLine.objects.filter(movement__in=context.movement_ids)
     rows = rows.select_related("movement", "statement")
     return EntrySource(rows, "statement__created_at", _statement_line_entry)
+
+
+def unmatched_money(context: PaymentContext) -> EntrySource:
+    """Money of no payment yet. Once staff have decided, it is gone from here."""
+    rows = BankTransaction.objects.filter(pk__in=context.unmatched_ids)
+    return EntrySource(rows, "received_at", _unmatched_entry)
 
 
 def _inquiry_entry(answer: InquiryAnswer) -> TimelineEntry:
@@ -172,6 +179,22 @@ def _statement_line_entry(line: StatementLine) -> TimelineEntry:
         statement.request_id,
         details | _movement_details(line.movement),
         {"statement": statement.file_name, "imported_by": statement.actor},
+    )
+
+
+def _unmatched_entry(movement: BankTransaction) -> TimelineEntry:
+    return TimelineEntry(
+        movement.received_at,
+        TimelineEntryType.NOTIFICATION,
+        _(UNMATCHED_MONEY),
+        f"bank:{movement.bank}",
+        details={
+            "source": movement.source,
+            "receipt_id": movement.id,
+            "amount": movement.amount,
+            "paid_at": iso(movement.paid_at),
+            "outcome": movement.match_result,
+        },
     )
 
 

@@ -12,6 +12,7 @@ from django.utils.functional import Promise
 from core.clock import iso
 from payments.models import Payment
 from qrcodes.models import QrCode
+from reconciliation.exceptions import unmatched_money
 from reconciliation.models import BankTransaction, Return
 from refunds.models import Refund
 
@@ -105,12 +106,13 @@ class EntrySource:
 
 @dataclass(frozen=True, slots=True)
 class PaymentContext:
-    """A payment, the ids of its money, refunds and returns, and the time of the request."""
+    """A payment, the ids of its money, refunds and returns, of money that may be for it, and the time."""
 
     payment: Payment
     movement_ids: list[str]
     refund_ids: list[str]
     return_ids: list[str]
+    unmatched_ids: list[str]
     now: datetime
 
     @property
@@ -119,11 +121,12 @@ class PaymentContext:
         return [*self.refund_ids, *self.return_ids]
 
     @classmethod
-    def of(cls, payment: Payment, now: datetime) -> "PaymentContext":
+    def of(cls, payment: Payment, now: datetime, *, for_staff: bool = False) -> "PaymentContext":
         refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
         movements = list(BankTransaction.objects.filter(_movements_of(payment)).values_list("pk", flat=True))
         returns = Return.objects.filter(movement__in=movements).values_list("pk", flat=True)
-        return cls(payment, movements, list(refunds), list(returns), now)
+        unmatched = [movement.id for movement in unmatched_money.find(payment, for_staff=for_staff)]
+        return cls(payment, movements, list(refunds), list(returns), unmatched, now)
 
 
 def _movements_of(payment: Payment) -> Q:

@@ -78,9 +78,9 @@ list_ = Operation(
     scope=Scope.PAYMENTS_READ,
     summary="What happened to a payment",
     description="All entries, newest first: inquiries to the bank or the card's acquirer, their reports and "
-    "results, also of money that came twice, late or in another amount, and the decisions about it; refunds "
-    "with their orders and inquiries; attempts, redeliveries and held deliveries of your webhooks. Each "
-    "entry names its actor and request.",
+    "results, also of money that came twice, late or in another amount, and the decisions about it; open "
+    "money of the same amount with an unknown reference; refunds with their orders and inquiries; attempts, "
+    "redeliveries and held deliveries of your webhooks. Each entry names its actor and request.",
     query=PageQuery,
     response=Body(Timeline, TIMELINE),
     errors=(PaymentNotFound,),

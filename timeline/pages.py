@@ -32,6 +32,7 @@ SOURCES: list[Callable[[PaymentContext], EntrySource]] = [
     bank.unsigned_notifications,
     bank.notifications,
     bank.statement_lines,
+    bank.unmatched_money,
     decisions.slip_checks,
     decisions.resolutions,
     decisions.dismissals,
@@ -101,7 +102,8 @@ def staff_page(subject: Payment, offset_text: str) -> StaffPage:
     """The console's page from the entry with this number on, or the first page if it is not a number."""
     is_number = offset_text.isascii() and offset_text.isdigit() and len(offset_text) < 10
     offset = int(offset_text) if is_number else 0
-    entries, total = page(PaymentContext.of(subject, clock.now()), limit=STAFF_PAGE_SIZE, offset=offset)
+    context = PaymentContext.of(subject, clock.now(), for_staff=True)
+    entries, total = page(context, limit=STAFF_PAGE_SIZE, offset=offset)
     reported = sources(subject)
     return StaffPage(
         entries=[(entry, list(_detail_rows(entry))) for entry in entries],

@@ -312,6 +312,12 @@ class ReconciliationException(models.Model):
             models.Index(fields=["opened_at", "id"], name="exception_oldest_first"),
             models.Index(fields=["reason", "opened_at", "id"], name="exception_by_reason"),
             models.Index(fields=["amount", "opened_at", "id"], name="exception_by_amount"),
+            # Reading a payment looks here for money of its amount.
+            models.Index(
+                fields=["merchant", "amount", "opened_at"],
+                condition=Q(reason="unmatched"),
+                name="exception_unmatched",
+            ),
         ]
 
     def __str__(self) -> str:

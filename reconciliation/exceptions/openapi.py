@@ -35,7 +35,7 @@ list_ = Operation(
     summary="List the exceptions of a payment",
     description="Money that arrived for the payment and did not fit: too little, too much, too early, late "
     "or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown "
-    "reference is not here: the operator decides about it.",
+    "reference is not here: `unmatched_money` of the payment names it, and the operator decides about it.",
     query=PageQuery,
     response=Body(PaymentExceptionList, page_example("exceptions", EXCEPTION)),
     errors=(PaymentNotFound,),

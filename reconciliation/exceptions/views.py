@@ -1,17 +1,44 @@
 from rest_framework.request import Request
 
-from core import api, clock
+from core import api, clock, ids, rows
 from core.http import ApiResponse
 from core.paging import PageQuery, page_response
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from payments.shapes import exception_object
-from reconciliation.exceptions import merchant_decisions
+from merchants.authentication import ReadWithKey
+from payments import openapi as payment_docs
+from payments.errors import PaymentNotFound
+from payments.models import Payment
+from payments.shapes import exception_object, payment_object, unmatched_money_object
+from reconciliation.exceptions import merchant_decisions, unmatched_money
 from reconciliation.exceptions import openapi as docs
 from reconciliation.exceptions.serializers import DECISION_REQUEST, RETURN_REQUEST
 
 QUERY = PageQuery()
+
+
+class PaymentDetailViewSet(MerchantViewSet):
+    """Read a payment, with money of its amount whose reference is unknown."""
+
+    reads_with_key = {
+        "retrieve": ReadWithKey(
+            f"{rows.columns(Payment, 'p')}, {unmatched_money.IS_POSSIBLE}",
+            "LEFT JOIN payments_payment p ON p.id = %s AND p.merchant_id = m.id",
+            lambda arguments: [ids.or_none(arguments["payment_id"], "pay_")],
+        )
+    }
+
+    @payment_docs.retrieve
+    def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
+        *values, is_possible = self.read
+        if values[0] is None:
+            raise PaymentNotFound(id=payment_id)
+        payment = rows.instance(Payment, values)
+        payment.merchant = merchant_of(request)
+        found = unmatched_money.find(payment) if is_possible else []
+        shown = unmatched_money_object(found[0].id, found[0].received_at) if found else None
+        return ApiResponse.of(payment_object(payment, clock.now()) | {"unmatched_money": shown})
 
 
 class PaymentExceptionViewSet(MerchantViewSet):

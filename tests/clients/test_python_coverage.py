@@ -104,6 +104,7 @@ SCHEMAS: dict[type[Model], tuple[str, ...]] = {
     models.SandboxPayment: ("SandboxPaymentObject",),
     models.TimelineEntry: ("TimelineEntry",),
     models.Transaction: ("TransactionObject",),
+    models.UnmatchedMoney: ("UnmatchedMoney",),
     models.Webhook: ("WebhookObject",),
     models.WebhookSecret: ("WebhookSecret",),
     models.Withdrawal: ("WithdrawalObject",),

@@ -15,6 +15,7 @@ FURTHER_KEYS = {
     *("metadata", "amount_received", "amount_refunded", "failure_code", "expires_at", "authorize_uri"),
     *("exceptions", "payer", "bank_transaction_id", "refunds", "livemode", "amount_display"),
     "exceptions_has_more",
+    "unmatched_money",
 }
 
 

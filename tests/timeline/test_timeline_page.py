@@ -168,7 +168,7 @@ def test_timeline_queries_use_an_index(shop: Shop, kind: Callable[[PaymentContex
     drop_delivery_queues()
     payment = Payment(pk=shop.qr_code()["payment_id"], merchant=shop.merchant, status="refunded", amount=1)
     payment.created_at = payment.expires_at = clock.now()
-    subject = PaymentContext(payment, [RECEIPT], [REFUND], [RETURN], clock.now())
+    subject = PaymentContext(payment, [RECEIPT], [REFUND], [RETURN], [RECEIPT], clock.now())
     try:
         sql, params = kind(subject).rows.order_by().query.sql_with_params()
     except EmptyResultSet:  # it asks the database nothing

@@ -141,7 +141,7 @@ export interface paths {
         };
         /**
          * What happened to a payment
-         * @description All entries, newest first: inquiries to the bank or the card's acquirer, their reports and results, also of money that came twice, late or in another amount, and the decisions about it; refunds with their orders and inquiries; attempts, redeliveries and held deliveries of your webhooks. Each entry names its actor and request. With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its `Link` header (`rel="next"`) has the URL of the next one. The key needs the scope `payments:read`.
+         * @description All entries, newest first: inquiries to the bank or the card's acquirer, their reports and results, also of money that came twice, late or in another amount, and the decisions about it; open money of the same amount with an unknown reference; refunds with their orders and inquiries; attempts, redeliveries and held deliveries of your webhooks. Each entry names its actor and request. With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its `Link` header (`rel="next"`) has the URL of the next one. The key needs the scope `payments:read`.
          */
         get: operations["get_payment_timeline"];
         put?: never;
@@ -161,7 +161,7 @@ export interface paths {
         };
         /**
          * List the exceptions of a payment
-         * @description Money that arrived for the payment and did not fit: too little, too much, too early, late or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown reference is not here: the operator decides about it. With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its `Link` header (`rel="next"`) has the URL of the next one. The key needs the scope `payments:read`.
+         * @description Money that arrived for the payment and did not fit: too little, too much, too early, late or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown reference is not here: `unmatched_money` of the payment names it, and the operator decides about it. With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its `Link` header (`rel="next"`) has the URL of the next one. The key needs the scope `payments:read`.
          */
         get: operations["list_payment_exceptions"];
         put?: never;
@@ -1905,6 +1905,8 @@ export interface components {
             exceptions: components["schemas"]["PaymentExceptionObject"][];
             /** @description Whether there are older ones: list them by `GET .../payments/{payment_id}/exceptions`. */
             exceptions_has_more: boolean;
+            /** @description Only in the answer of `GET .../payments/{payment_id}`. Not null while an unpaid payment is one of the most likely ones for money of its amount that arrived at your biller id with an unknown reference. It is no proof that this customer paid. */
+            unmatched_money?: components["schemas"]["UnmatchedMoney"] | null;
             /** @description Null until a bank has reported the payer, and for cards. */
             payer: components["schemas"]["Payer"] | null;
             /** @description The bank's id of the payer's transfer. */
@@ -2249,6 +2251,21 @@ export interface components {
             currency: "THB";
             /** Format: date-time */
             created_at: string;
+        };
+        /** @description Money that may be for a payment: its amount and time fit, its reference is unknown. */
+        UnmatchedMoney: {
+            /** @description Name it to the operator, who decides. */
+            exception_id: string;
+            /**
+             * @description For people.
+             * @example A payment of the same amount arrived with an unknown reference.
+             */
+            message: string;
+            /**
+             * Format: date-time
+             * @description When the bank reported it.
+             */
+            at: string;
         };
         /** @description Fields to change. Omitted fields do not change; the other fields of the object are refused. */
         WebhookChangeRequest: {
@@ -3732,7 +3749,8 @@ export interface operations {
                      *         "pending": 0,
                      *         "remaining": 150000
                      *       },
-                     *       "livemode": true
+                     *       "livemode": true,
+                     *       "unmatched_money": null
                      *     }
                      */
                     "application/json": components["schemas"]["PaymentObject"];

@@ -18,7 +18,15 @@ from thaiqr.models.events import (
     WithdrawalEvent,
     read_event,
 )
-from thaiqr.models.payments import Card, Payer, Payment, PaymentException, RefundSummary, TimelineEntry
+from thaiqr.models.payments import (
+    Card,
+    Payer,
+    Payment,
+    PaymentException,
+    RefundSummary,
+    TimelineEntry,
+    UnmatchedMoney,
+)
 from thaiqr.models.qr_codes import QrCode
 from thaiqr.models.refunds import ClaimLink, ClaimLinkSecret, Refund
 from thaiqr.models.requests import FullLoggedRequest, LoggedRequest
@@ -69,6 +77,7 @@ __all__ = [
     "TimelineEntry",
     "Transaction",
     "UnknownEvent",
+    "UnmatchedMoney",
     "Webhook",
     "WebhookSecret",
     "Withdrawal",

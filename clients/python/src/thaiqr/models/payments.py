@@ -39,6 +39,15 @@ class PaymentException(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnmatchedMoney(Model):
+    """Money of the amount of an unpaid payment, with an unknown reference. The operator decides."""
+
+    exception_id: str
+    message: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class RefundSummary(Model):
     """What was refunded of a payment, in satang."""
 
@@ -49,7 +58,10 @@ class RefundSummary(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Payment(Model):
-    """A payment by QR code or card. `status`: pending, succeeded, failed, expired, refunded."""
+    """A payment by QR code or card. `status`: pending, succeeded, failed, expired, refunded.
+
+    `unmatched_money` is known of a payment that was read alone, and None in a list.
+    """
 
     payment_id: str
     status: str
@@ -73,6 +85,7 @@ class Payment(Model):
     amount_received: int | None = None
     failure_code: str | None = None
     authorize_uri: str | None = None
+    unmatched_money: UnmatchedMoney | None = None
     payer: Payer | None = None
     bank_transaction_id: str | None = None
 
