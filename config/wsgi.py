@@ -3,17 +3,18 @@
 import logging
 import os
 
+import django
 from django.core.cache import close_caches
 from django.core.handlers.base import reset_urlconf
 from django.core.signals import request_finished
-from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 
-from config.service_request import ServiceRequest
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = get_wsgi_application()
-application.request_class = ServiceRequest
+django.setup(set_prefix=False)
+
+from config.handler import ServiceHandler  # noqa: E402 (needs the applications loaded)
+
+application = ServiceHandler()
 # Connections are checked at the start of a request. Each receiver at its end costs 10 us.
 for receiver in (close_old_connections, close_caches, reset_urlconf):
     request_finished.disconnect(receiver)

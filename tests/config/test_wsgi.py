@@ -4,19 +4,17 @@ import json
 from typing import Any
 
 import pytest
-from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
 
 from config import asgi
-from config.service_request import ServiceRequest
+from config.handler import ServiceHandler
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("charset", ["hex", "utf-7", "unicode_escape", "none"])
 @pytest.mark.parametrize("form", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
 def test_charset_that_a_request_names_is_ignored(form: str, charset: str) -> None:
-    application = WSGIHandler()
-    application.request_class = ServiceRequest
+    application = ServiceHandler()
     body = b'--x\r\nContent-Disposition: form-data; name="last_digits"\r\n\r\n+2AA-\r\n--x--\r\n'
     for method, path in (("GET", "/v1/payments?limit=1"), ("POST", "/v1/qr-codes"), ("POST", "/claim/clt_x")):
         environ = RequestFactory().generic(method, path, body).environ
