@@ -27,7 +27,7 @@ from tests.system_programs import find_program
 SHIPPED = ROOT / "deploy" / "patroni" / "patroni.yml"
 DATABASE = "app"
 SECRET = "only-for-this-test"
-START_SECONDS = 90.0
+START_SECONDS = 240.0
 STOP_SECONDS = 30.0
 
 

@@ -98,7 +98,7 @@ def sessions(installed: Installation) -> set[str]:
 def test_end_by_a_signal_leaves_no_database_and_no_process(installed: Installation) -> None:
     before = rows(installed)
     with installed.running("capacity") as process:
-        wait_until(lambda: {"web", "webhooks"} <= sessions(installed) or process.poll() is not None, 120)
+        wait_until(lambda: {"web", "webhooks"} <= sessions(installed) or process.poll() is not None, 240)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 128 + signal.SIGINT
     assert rows(installed) == before
