@@ -19,6 +19,8 @@ from typing import IO
 
 LIMITED = Path(__file__).with_name("limited_program.py")
 LOCKS = Path(tempfile.gettempdir())
+# How the system ends a program that is over a limit.
+KILLED = {-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGABRT}
 
 
 class DecoderFailed(Exception):
@@ -80,6 +82,3 @@ def run(
             raise DecoderFailed(is_over_limit=True) from None
         except subprocess.CalledProcessError as error:
             raise DecoderFailed(is_over_limit=error.returncode in KILLED) from None
-
-
-KILLED = {-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGABRT}

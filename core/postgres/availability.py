@@ -3,8 +3,7 @@
 import psycopg
 from django.db import InterfaceError, InternalError, OperationalError
 
-# What Django raises then, and for some refused statements. psycopg's `InternalError` without a state comes
-# from psycopg itself: the server sent the end of the connection behind the result of a COMMIT.
+# What Django raises for a lost connection, and for some refused statements.
 CONNECTION_ERRORS = (OperationalError, InterfaceError, InternalError)
 # The class of SQLSTATE that means a broken connection, and the states in which a server takes no work:
 # it shuts down, it crashed, it starts, it has no connection left, or it is a standby: a proxy such as HAProxy
@@ -21,6 +20,8 @@ def is_unavailable(error: BaseException | None) -> bool:
         if isinstance(error, DRIVER_ERRORS):
             state = error.sqlstate
             return state is None or state.startswith(CONNECTION_CLASS) or state in UNAVAILABLE_STATES
+        # Only psycopg itself raises this class, errors of the server are of its subclasses: the end of the
+        # connection came behind the result of a COMMIT.
         if type(error) is psycopg.InternalError:
             return True
         seen.add(id(error))
