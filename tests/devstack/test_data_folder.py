@@ -76,7 +76,7 @@ def test_make_run_works_in_a_folder_of_any_name(clone: Path) -> None:
     command = ["make", "--old-file=.venv/.run", "run"]
     with log.open("w") as output, subprocess.Popen(command, cwd=clone, env=environ, stdout=output) as make:
         try:
-            wait_until(lambda: "is running" in log.read_text() or make.poll() is not None, 180)
+            wait_until(lambda: "is running" in log.read_text() or make.poll() is not None, 600)
         finally:
             make.terminate()
     assert "is running" in log.read_text(), log.read_text()
