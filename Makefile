@@ -33,12 +33,15 @@ run: $(VENV)/.run ## Start everything here; settings: PORT (8000), DATA_DIR (.da
 key: $(VENV)/.run ## Show the address and the key that `make run` printed
 	@$(PY) -m config.devstack key
 
+# A test that fails runs once more. If it passes then, the run passes and names it as unsteady, with its output.
+RUN_AGAIN := --reruns 1
+
 test-quick: $(VENV)/.dev ## Run the quick tests: about a minute on two cores
-	$(PY) -m pytest -n auto -m "not slow"
+	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not slow"
 
 test: test-quick ## Run all tests, the quick ones first
-	$(PY) -m pytest -n auto -m "slow and not alone" --dist loadfile --no-loadscope-reorder
-	$(PY) -m pytest -m alone
+	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "slow and not alone" --dist loadfile --no-loadscope-reorder
+	$(PY) -m pytest $(RUN_AGAIN) -m alone
 
 failover: $(VENV)/.dev ## Kill the primary of a Patroni cluster again and again under 20,000 operations
 	FAILOVER_OPERATIONS=20000 $(PY) -m pytest tests/failover -rP
