@@ -26,7 +26,7 @@ from reconciliation.matching.models import (
     ReportSource,
     ResolutionState,
 )
-from reconciliation.notifications.models import BankNotification, NotificationResult
+from reconciliation.notifications.models import BankNotification, NotificationId, NotificationResult
 from reconciliation.slips.models import SlipCheck
 from reconciliation.statements.models import (
     LineResult,

@@ -77,6 +77,7 @@ UNORDERED_MODELS = {
     "refunds.ClaimTry",
     "reconciliation.Inquiry",
     "reconciliation.InquiryAnswer",
+    "reconciliation.NotificationId",
     "reconciliation.Resolution",
     "reconciliation.ScanCursor",
     "reconciliation.Statement",

@@ -181,6 +181,11 @@ RULES = [
            FROM reconciliation_banktransaction AS movement""",
     ),
     AuditRule(
+        "each message of a bank is kept",
+        "SELECT notification_id, 'kept' FROM reconciliation_notificationid",
+        "SELECT id, 'kept' FROM reconciliation_banknotification",
+    ),
+    AuditRule(
         "each statement has the lines that were stored",
         """SELECT id, (stored_count - duplicate_count)::text FROM reconciliation_statement
            WHERE stored_count > duplicate_count""",

@@ -1,5 +1,7 @@
 """Notifications from banks, stored as they came and never deleted."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -67,3 +69,21 @@ class BankNotification(DigestedRow):
         """Return the raw bytes, none if they were erased. They are stored as latin-1 text."""
         sealed = self.body_sealed
         return vault.open_sealed(sealed, context=self.id).encode("latin-1") if sealed else b""
+
+
+class NotificationId(models.Model):
+    """The id of a notification, a second time. A trigger adds it in the commit of the notification.
+
+    The audit compares both tables, so it finds a notification that was deleted.
+    """
+
+    notification: Any = models.OneToOneField(
+        BankNotification, on_delete=models.PROTECT, primary_key=True, related_name="+"
+    )
+
+    class Meta:
+        default_permissions = ()
+        triggers = [triggers.append_only("the ids of notifications are kept")]
+
+    def __str__(self) -> str:
+        return str(self.notification_id)

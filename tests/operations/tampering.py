@@ -301,6 +301,10 @@ TAMPERINGS = {
         "DELETE FROM reconciliation_banknotification WHERE result = 'new' AND source = 'callback'",
         "DELETE FROM reconciliation_statementline WHERE result = 'new'",
     ],
+    "each message of a bank is kept": [
+        "DELETE FROM reconciliation_banknotification WHERE result = 'unreadable'",
+        "DELETE FROM reconciliation_notificationid",
+    ],
     "each statement has the lines that were stored": [
         "DELETE FROM reconciliation_statementline",
     ],

@@ -12,17 +12,21 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
+from banks import ReportedTransfer
 from core import clock, rows
 from ledger import services as ledger
 from operations.audit import runner
+from reconciliation.exceptions import order_completion
+from reconciliation.inquiries import confirmation_inquiries
+from reconciliation.models import BankNotification
 from tests.audit import differences
 from tests.conftest import SandboxBankClient, Shop
 from tests.operations import scenarios
 from tests.operations.scenarios import SCENARIOS, Serving, check_constraints_now
 from tests.operations.tampering import TAMPERINGS
-from tests.reconciliation.builders import Seller, decide
+from tests.reconciliation.builders import Seller, decide, parse
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
-from tests.refunds.builders import RefundShop
+from tests.refunds.builders import RefundShop, send_due_refunds
 
 
 @pytest.fixture
@@ -142,6 +146,36 @@ def test_audit_command_uses_read_only_snapshot(refund_shop: RefundShop) -> None:
             "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')"
         )
         assert cursor.fetchone() == ("repeatable read", "on")
+
+
+def test_audit_names_each_deleted_message_of_a_bank(seller: Seller, served_by: Serving) -> None:
+    """The owner of the server may delete a message without triggers. Nothing else may name it."""
+    code, now = seller.shop.qr_code(), clock.now()
+    report, order = seller.bank.notification(code), seller.refund(seller.paid())["refund_id"]
+    for message in (report, report, report | {"amount": "1.00"}, {"amount": "unreadable"}):
+        assert seller.bank.post(message).status_code == 200
+    served_by(sends=[scenarios.UNKNOWN], inquiries=[scenarios.UNKNOWN])
+    send_due_refunds()
+    for state in ("succeeded", "succeeded", "failed"):
+        told = ReportedTransfer(order, state)
+        order_completion.accept_notification(bank="sandbox", body=b"{}", notification=told, now=now)
+    unsigned = parse(seller.bank.notification(seller.shop.qr_code()))
+    confirmation_inquiries.receive_unsigned(bank="sandbox", body=b"{}", notification=unsigned, now=now)
+    import_file(bot_file(b"?"))
+    kept = BankNotification.objects.values_list("id", "source", "result", "order_id")
+    assert {(source, result, bool(order)) for _, source, result, order in kept} == {
+        ("callback", "new", False), ("callback", "repeat", False), ("callback", "conflict", False),
+        ("callback", "unreadable", False), ("callback", "unsigned", False), ("callback", "new", True),
+        ("callback", "repeat", True), ("callback", "conflict", True), ("statement", "unreadable", False),
+    }  # fmt: skip
+    assert not wrong()
+    for notification_id, *_ in kept:
+        with taken_back():
+            damage(f"DELETE FROM reconciliation_banknotification WHERE id = '{notification_id}'")
+            assert (
+                runner.Difference("each message of a bank is kept", notification_id, "kept", "nothing")
+                in wrong()
+            )
 
 
 @pytest.mark.django_db(transaction=True)

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.django_db
 ADDED_ONLY = {
     "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
     "ledger_journal", "operations_dailyclose", "payments_chargeanswer",
-    "reconciliation_resolution", "reconciliation_slipcheck", "refunds_claimtry",
+    "reconciliation_notificationid", "reconciliation_resolution", "reconciliation_slipcheck",
+    "refunds_claimtry",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
     "webhooks_event", "webhooks_eventsequence",
 }  # fmt: skip

@@ -33,6 +33,7 @@ LONG_TABLES = {
     "payments_payment", "payments_cardcharge", "qrcodes_qrcode", "ledger_entry", "ledger_journal",
     "transactions_transaction", "webhooks_event", "webhooks_delivery", "webhooks_deliveryattempt",
     "reconciliation_banktransaction", "reconciliation_banknotification", "reconciliation_inquiry",
+    "reconciliation_notificationid",
     "reconciliation_inquiryanswer", "reconciliation_confirmationinquiry", "reconciliation_statementline",
     "refunds_refund", "withdrawals_withdrawal", "transfers_transfer", "transfers_transferevent",
     "approvals_approval", "audit_trail_auditrecord", "audit_trail_chainlink", "request_log_requestrecord",
