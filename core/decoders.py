@@ -11,14 +11,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from core.deadlines import Deadline
+
 LIMITED = Path(__file__).with_name("limited_program.py")
 LOCKS = Path(tempfile.gettempdir())
+POLL_SECONDS = 0.1
 # How the system ends a program that is over a limit.
 KILLED = {-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGABRT}
 
@@ -33,46 +37,59 @@ class DecoderFailed(Exception):
 
 @dataclass(slots=True)
 class Place:
-    """A part of the budget. memory_bytes: of addresses, also of libraries. timeout: for a busy machine."""
+    """A part of the budget. memory_bytes: of addresses, also of libraries. timeout: for a busy machine.
+
+    wait_seconds: how long a decoder waits for another one to end.
+    """
 
     name: str
     memory_bytes: int
     cpu_seconds: int
     timeout_seconds: float
     printed_bytes: int
+    wait_seconds: float = 0.0
 
     @contextmanager
-    def taken(self, *, is_waiting: bool) -> Iterator[int]:
-        """Hold the lock. Raises BlockingIOError if another one has it, unless this one waits."""
+    def taken(self) -> Iterator[int]:
+        """Hold the lock. Raises BlockingIOError if another one has it for all of the wait."""
         path = LOCKS / f"thaiqr-{os.getuid()}-{self.name}.lock"
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
+            self._wait_for(lock)
             yield lock
         finally:
             os.close(lock)
+
+    def _wait_for(self, lock: int) -> None:
+        """Ask again and again: `flock` itself waits without a limit."""
+        deadline = Deadline.after(self.wait_seconds)
+        while True:
+            try:
+                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if deadline.is_past:
+                    raise
+            time.sleep(POLL_SECONDS)
 
 
 # Payers do not keep staff waiting. A photograph takes 126 MB and 0.6 s.
 PICTURE_OF_STAFF = Place("picture-of-staff", 200_000_000, 3, 8.0, 1_000_000)
 PICTURE_OF_PAYER = Place("picture-of-payer", 200_000_000, 3, 8.0, 1_000_000)
-# 100,000 rows of ten columns take 170 MB and 2 s, of twenty columns 327 MB.
-WORKBOOK = Place("workbook", 350_000_000, 20, 60.0, 200_000_000)
+# 100,000 rows of ten columns take 170 MB and 2 s, of twenty columns 327 MB. Most are read within the wait.
+WORKBOOK = Place("workbook", 350_000_000, 20, 60.0, 200_000_000, wait_seconds=15.0)
 BUDGET = (PICTURE_OF_STAFF, PICTURE_OF_PAYER, WORKBOOK)
 """All places of a machine. The chart counts them for each pod."""
 
 
-def run(
-    program: Path, place: Place, source: IO[bytes], printed: IO[bytes], *, is_waiting: bool = False
-) -> None:
-    """Run the decoder to its end. Raises BlockingIOError if the place is taken, and DecoderFailed.
+def run(program: Path, place: Place, source: IO[bytes], printed: IO[bytes]) -> None:
+    """Run the decoder to its end. Raises BlockingIOError if the place stays taken, and DecoderFailed.
 
     It gets none of our settings, and its errors, which may quote the file, go nowhere. It has the lock too,
     so it keeps it if this process is killed.
     """
     limits = (place.memory_bytes, place.cpu_seconds, place.printed_bytes)
     command = [sys.executable, "-I", str(LIMITED), str(program), *map(str, limits)]
-    with place.taken(is_waiting=is_waiting) as lock:
+    with place.taken() as lock:
         try:
             subprocess.run(  # noqa: S603 (our own program)
                 command, stdin=source, stdout=printed, stderr=subprocess.DEVNULL, env={},

@@ -32,7 +32,7 @@ from reconciliation.models import (
 )
 from reconciliation.statements import import_jobs, preview, reasons, statement_file
 from reconciliation.statements.contents import FileContents
-from reconciliation.statements.lines import InvalidStatementFile
+from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 
 PAGE = "admin:reconciliation_statement_change"
 IMPORT_PAGE = "admin:reconciliation_statement_import"
@@ -211,7 +211,7 @@ def _upload(
     upload = form.cleaned_data["file"]
     try:
         return import_jobs.upload(upload.file, upload.name, bank=form.cleaned_data["bank"], now=clock.now())
-    except InvalidStatementFile as refusal:
+    except (InvalidStatementFile, ReaderBusy) as refusal:
         form.add_error("file", reasons.translated(str(refusal)))
     except import_jobs.TooManyOpen:
         form.add_error(None, TOO_MANY)

@@ -17,7 +17,7 @@ from banks.base import UnknownBank
 from core import clock, request_context
 from reconciliation.models import LineResult
 from reconciliation.statements import importing, statement_file
-from reconciliation.statements.lines import InvalidStatementFile
+from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 
 log = logging.getLogger("reconciliation")
 # A file that changed within this time may still be written.
@@ -43,7 +43,11 @@ def _import_folder(folder: Path, bank: str) -> Iterator[str]:
         yield f"{bank}: the folder cannot be read: {error.strerror}"
         return
     for path in waiting:
-        problem = _import_file(path, bank)
+        try:
+            problem = _import_file(path, bank)
+        except ReaderBusy as busy:  # the file stays for the next night
+            yield f"{bank} {path.name}: {busy}"
+            continue
         if problem:
             yield f"{bank} {path.name}: {problem}"
         try:
@@ -61,7 +65,7 @@ def _waiting_files(folder: Path) -> list[Path]:
 
 
 def _import_file(path: Path, bank: str) -> str:
-    """What is wrong with the file, or an empty text."""
+    """What is wrong with the file, or an empty text. Raises ReaderBusy."""
     try:
         with path.open("rb") as stream:
             file = statement_file.open_file(stream, path.name)

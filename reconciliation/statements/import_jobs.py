@@ -30,7 +30,7 @@ from reconciliation.models import (
 )
 from reconciliation.statements import contents, importing, statement_file
 from reconciliation.statements.contents import FileContents
-from reconciliation.statements.lines import InvalidStatementFile
+from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 from reconciliation.statements.statement_file import StatementFile
 
 log = logging.getLogger("reconciliation")
@@ -65,7 +65,7 @@ def upload(
 ) -> tuple[StatementUpload, StatementFile, FileContents]:
     """Keep a file for `begin`, in place of the one that this person uploaded before. Imports nothing.
 
-    Raises InvalidStatementFile, UnknownBank and TooManyOpen; then nothing is stored.
+    Raises InvalidStatementFile, ReaderBusy, UnknownBank and TooManyOpen; then nothing is stored.
     """
     _check_room()
     file = statement_file.open_file(stream, name)
@@ -132,8 +132,11 @@ def run_due() -> int:
     except (InvalidStatementFile, CannotOpen, zlib.error) as error:
         log.error("statement %s cannot be imported: %s", job.statement_id, type(error).__name__)
         QUEUE.fail(job)
+    # When the lease has ended, a worker goes on.
+    except ReaderBusy:
+        log.warning("statement %s waits for another Excel file", job.statement_id)
+        return 0
     except DatabaseError:
-        # When the lease has ended, a worker goes on.
         log.exception("statement %s was interrupted", job.statement_id)
         return 0
     _delete_parts()
@@ -141,7 +144,7 @@ def run_due() -> int:
 
 
 def _run(job: StatementImport) -> None:
-    """Raises Abandoned and InvalidStatementFile."""
+    """Raises Abandoned, InvalidStatementFile and ReaderBusy."""
     statement = job.statement
     # Rows that the import causes name the upload.
     request_context.begin(actor=statement.actor, request_id=statement.request_id)

@@ -23,6 +23,10 @@ class InvalidStatementFile(Exception):
     """The file has no known format or is of another bank. Nothing of it is stored."""
 
 
+class ReaderBusy(Exception):
+    """Another file has the only reader of Excel files of this machine. The message says to try again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A row of a table. number: of its first line in the file, from 1. raw: as staff see it.

@@ -68,6 +68,7 @@ TEXTS = (
     _("The record that begins in line %(number)s is longer than %(count)s characters. Is a quote missing?"),
     _("It is an Excel file of the old kind (.xls), or has a password. Save it as CSV and import that."),
     _("The Excel file is too large: at most 100,000 rows of 20 columns. Save it as CSV and import that."),
+    _("Another Excel file is being read. Try again in a minute."),
     _("The Excel file cannot be read. Save it as CSV and import that."),
     _("It is not an Excel file (.xlsx), or it is broken."),
     _("It was written by the bank %(code)s, but %(bank)s is %(own_code)s."),

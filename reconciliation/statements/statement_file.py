@@ -80,7 +80,7 @@ class OccurrenceCounter:
 
 
 def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) -> StatementFile:
-    """Detect the format unless `form` is given. Raises InvalidStatementFile."""
+    """Detect the format unless `form` is given. Raises InvalidStatementFile, and ReaderBusy for `xlsx`."""
     hasher, size, evidence = hashlib.sha256(), 0, EncodingEvidence()
     stream.seek(0)
     while chunk := stream.read(CHUNK_BYTES):

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from core import decoders
 from core.decoders import DecoderFailed
-from reconciliation.statements.lines import InvalidStatementFile, Record
+from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy, Record
 from reconciliation.statements.table_format import Records
 
 START = b"PK\x03\x04"
@@ -22,12 +22,13 @@ SAVE_AS_CSV = "Save it as CSV and import that."
 OLD = f"It is an Excel file of the old kind (.xls), or has a password. {SAVE_AS_CSV}"
 TOO_LARGE = f"The Excel file is too large: at most 100,000 rows of 20 columns. {SAVE_AS_CSV}"
 FAILED = f"The Excel file cannot be read. {SAVE_AS_CSV}"
+BUSY = "Another Excel file is being read. Try again in a minute."
 REASONS = {"no_workbook": "It is not an Excel file (.xlsx), or it is broken.", "too_large": TOO_LARGE}
 """By the names of `decode_xlsx.py`."""
 
 
 def read_sheets(stream: BinaryIO) -> list[tuple[str, Records]]:
-    """The name and the records of each visible sheet. Raises InvalidStatementFile."""
+    """The name and the records of each visible sheet. Raises InvalidStatementFile and ReaderBusy."""
     rows = _decoded(stream)
     names = json.loads(rows.readline())
     if isinstance(names, str):
@@ -45,7 +46,7 @@ def _records(rows: mmap, sheet: int) -> Iterator[Record]:
 
 
 def _decoded(stream: BinaryIO) -> mmap:
-    """What the decoder prints, on disk. A mapping needs nobody to close it. Raises InvalidStatementFile."""
+    """What the decoder prints, on disk. A mapping needs nobody to close it. Raises the same."""
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as printed:
         stream.seek(0)
         shutil.copyfileobj(stream, source)
@@ -53,7 +54,9 @@ def _decoded(stream: BinaryIO) -> mmap:
             raise InvalidStatementFile(TOO_LARGE)
         source.seek(0)
         try:
-            decoders.run(DECODER, decoders.WORKBOOK, source, printed, is_waiting=True)
+            decoders.run(DECODER, decoders.WORKBOOK, source, printed)
+        except BlockingIOError:
+            raise ReaderBusy(BUSY) from None
         except DecoderFailed as failure:
             raise InvalidStatementFile(TOO_LARGE if failure.is_over_limit else FAILED) from None
         return mmap(printed.fileno(), 0, access=ACCESS_READ)

@@ -1,6 +1,7 @@
 """Programs that unpack files of strangers: their limits, and one budget for a machine."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 
 from core import decoders
 from core.decoders import DecoderFailed, Place
-from tests.stack import ROOT, wait_until
+from tests.stack import ROOT
 
 CHART = ROOT / "deploy/helm/thai-qr-payments/values.yaml"
 USES = {
@@ -26,11 +27,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place("test", 200_000_000, 1, 60.0, 1_000_000)
 
 
-def run(code: str, place: Place, folder: Path, **options: Any) -> bytes:
+def run(code: str, place: Place, folder: Path) -> bytes:
     program = folder / "decoder.py"
     program.write_text(code)
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as printed:
-        decoders.run(program, place, source, printed, **options)
+        decoders.run(program, place, source, printed)
         printed.seek(0)
         return printed.read()
 
@@ -47,12 +48,13 @@ def test_decoder_over_a_limit_ends(use: str, place: Place, tmp_path: Path) -> No
 
 def test_place_is_taken_by_one_decoder_and_others_may_wait(place: Place, tmp_path: Path) -> None:
     found: list[bytes] = []
-    waiting = Thread(target=lambda: found.append(run("print(1)", place, tmp_path, is_waiting=True)))
-    with place.taken(is_waiting=False):
-        with pytest.raises(BlockingIOError):
-            run("print(1)", place, tmp_path)
+    patient = replace(place, wait_seconds=60.0)
+    waiting = Thread(target=lambda: found.append(run("print(1)", patient, tmp_path)))
+    with place.taken():
+        for impatient in (place, replace(place, wait_seconds=0.2)):
+            with pytest.raises(BlockingIOError):
+                run("print(1)", impatient, tmp_path)
         waiting.start()
-        wait_until(lambda: "FLOCK" in Path("/proc/locks").read_text(), 60)
         assert found == []
     waiting.join(60)
     assert found == [b"1\n"]

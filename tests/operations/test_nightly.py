@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from config.env import hours_of_jobs
-from core import rows
+from core import decoders, rows
 from operations.models import DailyClose, JobRun, NightlyJob
 from operations.nightly import jobs, runs
 from reconciliation.models import BankTransaction, Statement
@@ -35,6 +35,7 @@ from tests.reconciliation.statements.statement_files import (
     import_file,
     open_shop_with_biller,
 )
+from tests.reconciliation.statements.test_xlsx import NAMES, row, workbook
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 NOON = datetime(2026, 11, 22, 5, 0, tzinfo=UTC)  # in Bangkok it is the day after the statement files
@@ -195,6 +196,22 @@ def test_statement_that_cannot_be_moved_stops_no_other_file_and_is_reported_ever
     (tmp_path / "sandbox" / "imported").unlink()
     assert jobs.run(NightlyJob.IMPORT_STATEMENTS, NOON) == 0
     assert len(list((tmp_path / "sandbox" / "imported").iterdir())) == 2
+
+
+def test_excel_file_whose_reader_is_busy_stays_for_the_next_night(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_shop_with_biller("Somtam House")
+    settings.STATEMENTS_DIR = str(tmp_path)
+    monkeypatch.setattr(decoders.WORKBOOK, "wait_seconds", 0.2)
+    path = drop(tmp_path / "sandbox", "day.xlsx", workbook(NAMES, row()))
+    with decoders.WORKBOOK.taken():
+        assert list(dropped_files.import_all()) == [
+            "sandbox day.xlsx: Another Excel file is being read. Try again in a minute."
+        ]
+    assert path.exists()
+    assert list(dropped_files.import_all()) == []
+    assert not path.exists()
 
 
 def test_folder_of_a_bank_that_cannot_be_read_is_reported(tmp_path: Path, settings: Settings) -> None:

@@ -20,7 +20,7 @@ from core.commands import ProgressBar, SealingCommand
 from core.csv_cells import escape_cell
 from reconciliation.statements import importing, statement_file
 from reconciliation.statements.importing import ImportSummary, LineOutcome
-from reconciliation.statements.lines import FileProblems, InvalidStatementFile
+from reconciliation.statements.lines import FileProblems, InvalidStatementFile, ReaderBusy
 
 IMPORT_AGAIN = "What is stored stays; import it again."
 STDIN = "-"
@@ -64,7 +64,7 @@ class Command(SealingCommand):
                 name = os.fsencode(path).decode(errors="replace")  # the system allows any bytes
                 try:
                     failures += not self._import(path, name, results, options)
-                except (InvalidStatementFile, OSError) as error:
+                except (InvalidStatementFile, ReaderBusy, OSError) as error:
                     failures += 1
                     reason = f"{error.strerror}." if isinstance(error, OSError) else error
                     self.stderr.write(f"{name}: {reason}", self.style.ERROR)

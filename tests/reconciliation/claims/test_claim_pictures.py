@@ -194,7 +194,7 @@ def test_pictures_of_one_merchant_are_limited(claim: Claim, monkeypatch: pytest.
 
 
 def test_picture_that_a_payer_sends_does_not_keep_staff_waiting() -> None:
-    with decoders.PICTURE_OF_PAYER.taken(is_waiting=False):
+    with decoders.PICTURE_OF_PAYER.taken():
         assert pictures.read_qr_codes(images.png("A")) == ["A"]
         with pytest.raises(pictures.UnreadablePicture, match="Another picture"):
             pictures.read_qr_codes(images.png("A"), decoders.PICTURE_OF_PAYER)

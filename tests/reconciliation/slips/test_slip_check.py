@@ -368,7 +368,7 @@ def test_four_bombs_at_once_take_one_decoder_and_few_pixels() -> None:
 
 def test_pictures_of_two_processes_wait_for_one_lock() -> None:
     """The lock of a process whose decoder runs on keeps others out."""
-    with decoders.PICTURE_OF_STAFF.taken(is_waiting=False) as slot:
+    with decoders.PICTURE_OF_STAFF.taken() as slot:
         decoder = subprocess.Popen(["sleep", "60"], pass_fds=(slot,))
     try:
         assert refusal_of(images.png(SLIP)) == str(pictures.BUSY)

@@ -19,7 +19,7 @@ from django.test import Client
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from config import asgi
-from core import clock, uploads, vault
+from core import clock, decoders, uploads, vault
 from core.background_jobs import JobState
 from core.http import MAX_BODY
 from reconciliation.models import (
@@ -407,6 +407,24 @@ def test_excel_file_of_the_console_is_imported(shop: Shop, malee: Client) -> Non
     import_jobs.run_due()
     assert "1 new" in texts(malee.get(statement_page))
     assert "1 unreadable" in texts(malee.get(statement_page))
+
+
+def test_excel_file_waits_for_a_busy_reader_until_a_deadline(
+    shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoders.WORKBOOK, "wait_seconds", 0.2)
+    body = workbook(NAMES, row())
+    with decoders.WORKBOOK.taken():
+        refused = preview(malee, body, name="day.xlsx")
+    assert "Another Excel file is being read. Try again in a minute." in texts(refused)
+    assert not StatementUpload.objects.exists()
+    begin(malee, preview(malee, body, name="day.xlsx"))
+    with decoders.WORKBOOK.taken():
+        assert import_jobs.run_due() == 0
+    assert StatementImport.objects.get().state == JobState.RUNNING
+    StatementImport.objects.update(lease_until=clock.now())
+    assert import_jobs.run_due() == 1
+    assert Statement.objects.get().stored_count == 1
 
 
 @pytest.mark.slow
