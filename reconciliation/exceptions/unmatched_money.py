@@ -6,7 +6,7 @@ whether there can be any.
 
 from core import rows
 from payments.models import Payment
-from reconciliation.exceptions import candidates
+from reconciliation.exceptions import candidates, reference_similarity
 from reconciliation.models import BankTransaction
 
 # So many are compared as thoroughly as one alone.
@@ -19,12 +19,33 @@ _OF_AMOUNT = f"""
 IS_POSSIBLE = f"""EXISTS (
     SELECT FROM reconciliation_reconciliationexception e WHERE e.merchant_id = m.id AND {_OF_AMOUNT}
 )"""
-_FIRST = f"""
-    JOIN reconciliation_reconciliationexception e ON e.id = t.id
-    JOIN payments_payment p ON p.id = %s JOIN merchants_merchant m ON m.id = p.merchant_id
-    WHERE (e.merchant_id = m.id OR %s AND e.merchant_id IS NULL AND e.bank = m.bank) AND {_OF_AMOUNT}
-    ORDER BY e.opened_at, e.id LIMIT {MAX_COMPARED}
+# Whether the reported reference is a part of that of code `c`, or has a third of it. Every similar one is so.
+_IS_SIMILAR = f"""
+    length(reported.text) >= {reference_similarity.MIN_FRAGMENT_LENGTH} AND (
+        strpos(c.reference1, reported.text) > 0
+        OR strpos(reported.text, substr(c.reference1, 1, 7)) > 0
+        OR strpos(reported.text, substr(c.reference1, 8, 7)) > 0
+        OR strpos(reported.text, substr(c.reference1, 15)) > 0
+    )
 """
+# Similar references first, then the oldest: where the amount alone decides, newer codes that are nearer to
+# it are nearer to all later ones. OFFSET 0 computes the text once, 5,000 of them in 18 ms.
+_FIRST = f"""
+    JOIN (
+        SELECT e.id, e.opened_at, {_IS_SIMILAR} AS is_similar
+        FROM payments_payment p JOIN merchants_merchant m ON m.id = p.merchant_id
+        JOIN qrcodes_qrcode c ON c.payment_id = p.id
+        JOIN reconciliation_reconciliationexception e
+            ON e.merchant_id = m.id OR %s AND e.merchant_id IS NULL AND e.bank = m.bank
+        CROSS JOIN LATERAL (
+            SELECT regexp_replace(upper(e.reference1), '[^0-9A-Z]', '', 'g') AS text
+            OFFSET 0
+        ) reported
+        WHERE p.id = %s AND {_OF_AMOUNT}
+        ORDER BY is_similar DESC, e.opened_at, e.id LIMIT {MAX_COMPARED}
+    ) e ON e.id = t.id
+    ORDER BY e.is_similar DESC, e.opened_at, e.id
+"""  # noqa: S608
 
 
 def find(payment: Payment, *, for_staff: bool = False) -> list[BankTransaction]:
@@ -32,7 +53,7 @@ def find(payment: Payment, *, for_staff: bool = False) -> list[BankTransaction]:
 
     for_staff: also money of no known merchant. A merchant sees only what came to its own biller id.
     """
-    waiting = rows.find(BankTransaction, _FIRST, payment.id, for_staff)
+    waiting = rows.find(BankTransaction, _FIRST, for_staff, payment.id)
     found = candidates.find(waiting)
     named = [
         (candidate.score, movement)

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from core import clock, ids
 from core.clock import iso
 from reconciliation.exceptions import candidates
-from reconciliation.exceptions.unmatched_money import IS_POSSIBLE
+from reconciliation.exceptions.unmatched_money import IS_POSSIBLE, MAX_COMPARED
 from reconciliation.models import BankTransaction, ReconciliationException
 from tests.conftest import Shop
 from tests.reconciliation.builders import Seller, decide, exception_url, get_page
@@ -149,6 +149,25 @@ def test_similar_reference_comes_before_the_same_amount_alone(seller: Seller, no
     meant = seller.report(code, reference1=_mistyped(seller, code))
     assert shown(seller.shop, code)["exception_id"] == meant.id
     assert len(timeline(seller.shop, code)) == 2
+
+
+@pytest.mark.parametrize("spoil", [str.lower, lambda text: text[3:], lambda text: text[:6], None])
+def test_money_of_others_does_not_hide_that_with_a_similar_reference(
+    seller: Seller, now: Any, spoil: Any
+) -> None:
+    """More codes of one amount than an exception names, and more exceptions than are compared."""
+    code = seller.shop.qr_code()
+    now.shift(timedelta(minutes=20))
+    for _ in range(candidates.MAX_CANDIDATES):
+        seller.shop.qr_code()
+    for _ in range(MAX_COMPARED + 1):
+        assert code["payment_id"] not in candidates_of(seller.unmatched())
+        now.shift(timedelta(seconds=1))
+    assert shown(seller.shop, code) is None
+    reference = seller.bank.notification(code)["reference1"]
+    meant = seller.report(code, reference1=spoil(reference) if spoil else _mistyped(seller, code))
+    assert shown(seller.shop, code)["exception_id"] == meant.id
+    assert len(timeline(seller.shop, code)) == 1
 
 
 def _mistyped(seller: Seller, code: dict[str, Any]) -> str:
