@@ -20,7 +20,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run key test-quick test test-pgbouncer failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
+.PHONY: help setup run key test-quick test test-systems test-pgbouncer failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,18 +37,20 @@ key: $(VENV)/.run ## Show the address and the key that `make run` printed
 RUN_AGAIN := --reruns 1
 
 test-quick: $(VENV)/.dev ## Run the quick tests: about a minute on two cores
-	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not slow"
+	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not slow" --ignore tests/systems
 
-test: test-quick ## Run all tests, the quick ones first
-	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "slow and not alone" --dist loadfile --no-loadscope-reorder
-	$(PY) -m pytest $(RUN_AGAIN) -m alone
+test: test-quick ## Run all that a change can break every day, the quick tests first
+	$(PY) -m pytest $(RUN_AGAIN) -n auto -m slow --ignore tests/systems --dist loadfile --no-loadscope-reorder
+
+test-systems: $(VENV)/.dev ## Run what needs servers, machines and programs of its own: fail-over, restores, installation
+	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not alone" tests/systems --dist loadfile --no-loadscope-reorder
+	$(PY) -m pytest $(RUN_AGAIN) -m alone tests/systems
 
 failover: $(VENV)/.dev ## Kill the primary of a Patroni cluster again and again under 20,000 operations
-	FAILOVER_OPERATIONS=20000 $(PY) -m pytest tests/failover -rP
+	FAILOVER_OPERATIONS=20000 $(PY) -m pytest tests/systems/failover -rP
 
 test-pgbouncer: $(VENV)/.dev ## Run the flows with all processes behind a real PgBouncer (apt install pgbouncer)
-	BEHIND_PGBOUNCER=1 $(PY) -m pytest tests/flows -m slow -q --ignore tests/flows/faults --ignore tests/flows/brokers \
-	  --ignore tests/flows/noisy_neighbours --ignore tests/flows/test_pgbouncer.py
+	BEHIND_PGBOUNCER=1 $(PY) -m pytest tests/flows -m slow -q
 
 check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings
 	@$(PY) .ci/commit_subjects.py
@@ -65,7 +67,7 @@ chaos: export CHAOS_FAULTS ?= 200
 chaos: export CHAOS_OPERATIONS ?= 50000
 chaos: export CHAOS_SHOPS ?= 8
 chaos: $(VENV)/.dev ## Kill processes of three machines at random for ten minutes
-	$(PY) -m pytest tests/chaos -o log_cli=true -o log_cli_level=INFO
+	$(PY) -m pytest tests/systems/chaos -o log_cli=true -o log_cli_level=INFO
 
 bench: $(VENV)/.dev ## Measure load, floors and peers
 	$(PY) -m bench
@@ -109,7 +111,7 @@ REVISION := HEAD
 DIST := dist
 
 drill-install: $(VENV)/.dev ## Carry out the guide of the installation in an empty Debian; needs root and debootstrap
-	INSTALL_DRILL="$(DRILL)" $(PY) -m pytest tests/deployment/test_install_drill.py -rPs -p no:cacheprovider
+	INSTALL_DRILL="$(DRILL)" $(PY) -m pytest tests/systems/deployment/test_install_drill.py -rPs -p no:cacheprovider
 
 DRILL := /var/tmp/thai-qr-drill
 

@@ -33,7 +33,7 @@ from merchants import services
 from merchants.models import Merchant
 from merchants.refused_keys import refused_keys
 from payments.models import Payment
-from tests import concurrency, tables
+from tests import concurrency, tables, webhook_receiver
 from tests.audit import differences
 from tests.examples import BY_DEFAULT, examples
 from tests.lock_order import LockOrderRecorder
@@ -68,33 +68,37 @@ TIMEOUT_SETTINGS = [
 ]
 
 SHARED_INSTANCE_FOLDERS = {
-    "tests/browser", "tests/deployment", "tests/devstack", "tests/flows", "tests/flows/faults",
-}  # fmt: skip
+    "tests/browser",
+    "tests/flows",
+    "tests/systems/deployment",
+    "tests/systems/devstack",
+    "tests/systems/faults",
+}
 
 # These take minutes each. They start first, so that no worker waits for the last one. A worker of xdist gets
 # another file with a file of one test, so one with more tests follows.
 SLOWEST_FIRST = [
     "tests/flows/",
-    "tests/deployment/",
+    "tests/systems/deployment/",
     "tests/browser/",
-    "tests/chaos/",
-    "tests/devstack/",
-    "tests/restores/",
+    "tests/systems/chaos/",
+    "tests/systems/devstack/",
+    "tests/systems/restores/",
     "tests/counts/",
-    "tests/failover/",
+    "tests/systems/failover/",
     "tests/reconciliation/",
     "tests/test_schemathesis.py",
     "tests/console/",
     "tests/state_machine/",
     "tests/operations/",
-    "tests/replica/",
+    "tests/systems/replica/",
     "tests/test_hostile_inputs_raw.py",
 ]
 
 
 # For a value of `-m`, what is in each file with tests for it. In files of the last one all tests are slow.
 FILES_BY_MARKERS = {
-    "slow and not alone": re.compile(r"mark\.slow"),
+    "slow": re.compile(r"mark\.slow"),
     "alone": re.compile(r"mark\.alone"),
     "not slow": re.compile(r"\A(?!.*^pytestmark = \[?\s*pytest\.mark\.slow\b)", re.MULTILINE | re.DOTALL),
 }
@@ -256,6 +260,13 @@ class SandboxBankClient:
 @pytest.fixture
 def bank(db: None) -> SandboxBankClient:
     return SandboxBankClient(new_client())
+
+
+@pytest.fixture
+def endpoint() -> Iterator[webhook_receiver.Receiver]:
+    """A server that gets webhooks and answers 200."""
+    with webhook_receiver.running_receiver() as listening:
+        yield listening
 
 
 @pytest.fixture

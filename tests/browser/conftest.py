@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, ViewportSize, sync_playwright
 
-from tests import webhook_receiver
 from tests.flows.conftest import ShopClient
 from tests.stack import Stack, wait_until
-from tests.webhook_receiver import Receiver
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
@@ -81,12 +79,6 @@ def page(stack: Stack, browser: Browser, login_state: Any) -> Iterator[Page]:
 @pytest.fixture
 def shop_client(stack: Stack) -> ShopClient:
     return ShopClient(stack.base_url, stack.secret_key)
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Receiver]:
-    with webhook_receiver.running_receiver() as listening:
-        yield listening
 
 
 def log_in(page: Page, name: str, password: str) -> None:

@@ -51,12 +51,6 @@ def shop_client(stack: Stack, unpaid: "UnpaidCode") -> "ShopClient":
     return ShopClient(stack.base_url, stack.secret_key)
 
 
-@pytest.fixture
-def endpoint() -> Iterator[Receiver]:
-    with webhook_receiver.running_receiver() as listening:
-        yield listening
-
-
 @dataclass
 class ShopClient:
     """The program of a shop, over HTTP."""

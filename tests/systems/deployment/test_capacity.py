@@ -1,0 +1,105 @@
+"""`thaiqr-server capacity` of an installed service: it measures, touches nothing, and cleans up."""
+
+import os
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from tests.stack import wait_until
+from tests.systems.deployment.installation import Installation
+
+pytestmark = pytest.mark.slow
+
+
+def rows(installed: Installation) -> tuple[object, ...]:
+    """What the service has: its rows, and whether a database of a measurement is left."""
+    url = installed.settings["DATABASE_URL"]
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            """SELECT (SELECT count(*) FROM merchants_merchant), (SELECT count(*) FROM payments_payment),
+                      (SELECT count(*) FROM transfers_transfer),
+                      (SELECT count(*) FROM pg_database WHERE datname = current_database() || '_capacity')"""
+        ).fetchone()
+    assert found is not None
+    return found
+
+
+def test_figures_advice_and_page_come_from_the_processes_of_production(
+    installed: Installation, tmp_path: Path
+) -> None:
+    before, page = rows(installed), tmp_path / "capacity.html"
+    done = installed.run("capacity", "--seconds", "5", "--html", str(page), is_checked=False)
+    assert done.returncode == 0, done.stderr
+    for expected in (
+        "whole lives a second", "codes a second", "deliveries a second", "rows a day", "disk a day",
+        "Ends first: ", "Add first: ", "Plan for ",
+    ):  # fmt: skip
+        assert expected in done.stdout
+    assert "whole lives, 16 at once" in done.stderr  # the progress
+    assert page.read_text().count("<svg") == 4
+    assert rows(installed) == before
+    assert list(installed.home.iterdir()) == []
+
+
+@contextmanager
+def two_roles() -> Iterator[dict[str, str]]:
+    """The settings of a database with the two roles of the guide (docs/operations.md, step 3)."""
+    mark, password = secrets.token_hex(4), secrets.token_hex(24)
+    owner, service = f"owner_{mark}", f"service_{mark}"
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        groups = {"thaiqr_app", "thaiqr_reports"}
+        found = connection.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [list(groups)])
+        for role in groups - {name for (name,) in found}:
+            connection.execute(f"CREATE ROLE {role} NOLOGIN")
+        connection.execute(f"CREATE ROLE {owner} LOGIN CREATEDB PASSWORD '{password}'")
+        connection.execute(f"CREATE ROLE {service} LOGIN PASSWORD '{password}' IN ROLE thaiqr_app")
+        connection.execute(f"CREATE DATABASE shop_{mark} OWNER {owner}")
+        connection.execute(f"ALTER DATABASE shop_{mark} SET synchronous_commit = on")
+        server = urlsplit(os.environ["DATABASE_URL"])
+        try:
+            yield {
+                setting: server._replace(
+                    netloc=f"{role}:{password}@{server.hostname}:{server.port}", path=f"/shop_{mark}"
+                ).geturl()
+                for setting, role in (("DATABASE_URL", service), ("MIGRATION_DATABASE_URL", owner))
+            }
+        finally:
+            for name in (f"shop_{mark}_capacity", f"shop_{mark}"):
+                connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            for role in (owner, service):
+                connection.execute(f"DROP ROLE {role}")
+
+
+def test_figures_come_with_the_two_roles_of_the_guide(installed: Installation) -> None:
+    with two_roles() as settings:
+        done = installed.run("capacity", "--seconds", "5", is_checked=False, **settings)
+        with psycopg.connect(settings["DATABASE_URL"]) as connection:
+            left = connection.execute(
+                "SELECT datname FROM pg_database WHERE datname = current_database() || '_capacity'"
+            ).fetchall()
+        assert (done.returncode, left) == (0, []), done.stderr
+        assert "whole lives a second" in done.stdout
+
+
+def sessions(installed: Installation) -> set[str]:
+    """The processes of the measurement that PostgreSQL knows."""
+    name = urlsplit(installed.settings["DATABASE_URL"]).path.lstrip("/") + "_capacity"
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        found = connection.execute("SELECT application_name FROM pg_stat_activity WHERE datname = %s", [name])
+        return {each for (each,) in found}
+
+
+def test_end_by_a_signal_leaves_no_database_and_no_process(installed: Installation) -> None:
+    before = rows(installed)
+    with installed.running("capacity") as process:
+        wait_until(lambda: {"web", "webhooks"} <= sessions(installed) or process.poll() is not None, 240)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 128 + signal.SIGINT
+    assert rows(installed) == before
+    assert not sessions(installed)
