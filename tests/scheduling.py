@@ -1,0 +1,85 @@
+"""Pytest plugin: in which order the tests run, and which of them share a process."""
+
+import gc
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+# Tests of such a folder share an instance.
+SHARED_INSTANCE_FOLDERS = {
+    "tests/browser",
+    "tests/flows",
+    "tests/systems/deployment",
+    "tests/systems/devstack",
+    "tests/systems/faults",
+}
+
+# These take minutes each. They start first, so that no worker waits for the last one. A worker of xdist gets
+# another file with a file of one test, so one with more tests follows.
+SLOWEST_FIRST = [
+    "tests/flows/",
+    "tests/systems/deployment/",
+    "tests/browser/",
+    "tests/systems/chaos/",
+    "tests/systems/devstack/",
+    "tests/systems/restores/",
+    "tests/counts/",
+    "tests/systems/failover/",
+    "tests/reconciliation/",
+    "tests/test_schemathesis.py",
+    "tests/console/",
+    "tests/state_machine/",
+    "tests/operations/",
+    "tests/systems/replica/",
+    "tests/test_hostile_inputs_raw.py",
+]
+
+
+# For a value of `-m`, what is in each file with tests for it. In files of the last one all tests are slow.
+FILES_BY_MARKERS = {
+    "slow": re.compile(r"mark\.slow"),
+    "alone": re.compile(r"mark\.alone"),
+    "not slow": re.compile(r"\A(?!.*^pytestmark = \[?\s*pytest\.mark\.slow\b)", re.MULTILINE | re.DOTALL),
+}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip files without tests that `make test` asks for. Collecting all takes 6 s of CPU per process."""
+    needed = FILES_BY_MARKERS.get(config.getoption("markexpr"))
+    if needed is None or not collection_path.match("test_*.py"):
+        return None
+    return needed.search(collection_path.read_text()) is None or None
+
+
+class _ByInstance(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Tests of one file, and of one folder where they share an instance, run in one of xdist's workers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = file.rpartition("/")[0]
+        return folder if folder in SHARED_INSTANCE_FOLDERS else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return _ByInstance(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort slow tests, the longest first. Quick tests keep the order of pytest-django."""
+
+    def place(item: pytest.Item) -> int:
+        if item.get_closest_marker("slow") is None:
+            return 0
+        places = [at for at, path in enumerate(SLOWEST_FIRST, 1) if item.nodeid.startswith(path)]
+        return places[0] if places else len(SLOWEST_FIRST) + 1
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude tests and modules from garbage collection: they live until the end."""
+    gc.collect()
+    gc.freeze()
