@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from config import env
+from tests.commands import warm
 from tests.stack import ROOT
 
 SECRET = "0123456789" * 5
@@ -75,7 +75,7 @@ def test_service_with_secrets_in_files_starts_and_says_what_is_wrong_with_them(t
     for variable, value in files.items():
         (tmp_path / variable).write_text(f"{value}\n")
         kept[variable] = str(tmp_path / variable)
-    check = [sys.executable, "manage.py", "check", "--tag", "settings"]
+    check = [*warm(), "manage.py", "check", "--tag", "settings"]
 
     def run(**changes: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from core.migrations import BuildIndex
 from operations.management.commands.migrate import LOCK_SECONDS
 from payments.models import Payment
 from tests import database_template
+from tests.commands import warm
 from tests.stack import ROOT, wait_until
 
 DEADLINE_SECONDS = 120
@@ -36,7 +36,7 @@ def database() -> Iterator[str]:
 
 
 def migrate(url: str, *arguments: str, log: Path = Path(os.devnull)) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "manage.py", "migrate", "--skip-checks", *arguments]
+    command = [*warm(), "manage.py", "migrate", "--skip-checks", *arguments]
     environ = {**os.environ, "DATABASE_URL": url}
     with log.open("wb") as errors:
         return subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL, stderr=errors)

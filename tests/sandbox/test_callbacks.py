@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,6 +16,7 @@ from banks import get
 from core import clock
 from sandbox import callbacks, orders
 from sandbox.models import CallbackState, SandboxCallback
+from tests.commands import warm
 from tests.concurrency import run_concurrently
 from tests.sandbox.conftest import NOTIFICATION_PATH, pay
 from tests.stack import ROOT, wait_until
@@ -130,7 +130,7 @@ def sandbox_bank(service: Receiver) -> Iterator["subprocess.Popen[bytes]"]:
     test_database = os.environ["DATABASE_URL"].rpartition("/")[0] + "/" + connection.settings_dict["NAME"]
     environ = {**os.environ, "DATABASE_URL": test_database, "BASE_URL": service.base_url}
     # Skip the checks, because the database of the tests is fast and not durable.
-    command = [sys.executable, "manage.py", "sandbox_bank", "--skip-checks"]
+    command = [*warm(), "manage.py", "sandbox_bank", "--skip-checks"]
     process = subprocess.Popen(command, cwd=ROOT, env=environ, stderr=subprocess.PIPE)
     try:
         assert process.stderr is not None

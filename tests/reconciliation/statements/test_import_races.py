@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -25,6 +24,7 @@ from reconciliation.models import BankNotification, BankTransaction, ReportSourc
 from reconciliation.notifications import intake
 from reconciliation.statements import statement_file
 from reconciliation.statements.lines import FileProblems
+from tests.commands import warm
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client
 from tests.examples import examples
@@ -142,7 +142,7 @@ def start(path: Path) -> "subprocess.Popen[bytes]":
     given, ours = os.environ["DATABASE_URL"], connection.settings_dict["NAME"]
     environ = os.environ | {"DATABASE_URL": f"{given.rsplit('/', 1)[0]}/{ours}"}
     environ["FIELD_ENCRYPTION_KEYS"] = ",".join(settings.FIELD_ENCRYPTION_KEYS)
-    command = [sys.executable, "manage.py", "import_statement", str(path), "--bank", "sandbox", "--quiet"]
+    command = [*warm(), "manage.py", "import_statement", str(path), "--bank", "sandbox", "--quiet"]
     command.append("--skip-checks")
     return subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
 
