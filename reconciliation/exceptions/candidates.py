@@ -19,8 +19,8 @@ from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankTransaction, BankTransactionKind
 
 MAX_CANDIDATES = 5
-# Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after. If the
-# bank's clock is ahead, the time of its report counts.
+# Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after, but before
+# the bank's report, which our clock dates.
 SEARCH_BEFORE, SEARCH_AFTER = timedelta(days=7), timedelta(minutes=10)
 # Limits for one exception, for all rows of a list together, and the least for each row. With those of one
 # exception a list takes seconds. The payments are the newest of a merchant.
@@ -41,7 +41,7 @@ CROSS JOIN LATERAL (
         SELECT id, amount, status, created_at FROM payments_payment
         WHERE merchant_id = merchant.id AND qr_code_id IS NOT NULL
             AND created_at BETWEEN query.paid_at - %(search_before)s
-                AND least(query.paid_at, query.reported_at) + %(search_after)s
+                AND least(query.paid_at + %(search_after)s, query.reported_at)
         ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
     ) recent JOIN qrcodes_qrcode code ON code.payment_id = recent.id
     CROSS JOIN LATERAL (

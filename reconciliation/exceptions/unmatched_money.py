@@ -12,9 +12,9 @@ from reconciliation.models import BankTransaction
 # So many are compared as thoroughly as one alone.
 MAX_COMPARED = 5
 # Exceptions `e` of payment `p` of merchant `m`: of its amount, and not reported before its code was made.
-_OF_AMOUNT = f"""
+_OF_AMOUNT = """
     p.status IN ('pending', 'expired') AND e.reason = 'unmatched' AND e.amount = p.amount
-    AND e.opened_at >= p.created_at - interval '{candidates.SEARCH_AFTER.total_seconds():.0f} seconds'
+    AND e.opened_at >= p.created_at
 """
 IS_POSSIBLE = f"""EXISTS (
     SELECT FROM reconciliation_reconciliationexception e WHERE e.merchant_id = m.id AND {_OF_AMOUNT}

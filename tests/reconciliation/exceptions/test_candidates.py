@@ -214,8 +214,8 @@ def test_reversal_has_no_candidates(shop: Shop, bank: SandboxBankClient) -> None
 def test_candidates_of_many_bank_transactions_take_two_queries(
     shop: Shop, bank: SandboxBankClient, django_assert_num_queries: Any
 ) -> None:
-    for number in range(12):
-        bank.notify(shop.qr_code(amount=10_000 + number % 3), reference1=f"NOBODYKNOWSTHIS{number:05}")
+    for number, code in enumerate([shop.qr_code(amount=10_000 + number % 3) for number in range(12)]):
+        bank.notify(code, reference1=f"NOBODYKNOWSTHIS{number:05}")
     movements = list(BankTransaction.objects.all())
     with django_assert_num_queries(2):
         found = candidates.find(movements)
