@@ -81,6 +81,23 @@ def test_withdrawal_is_shown_in_every_encoding(thaiqr: CommandLine, service: Rec
     assert json.loads(told) == {"idempotency_key": service.requests[1].headers["idempotency-key"]}
 
 
+@pytest.mark.slow
+def test_withdrawal_whose_reader_has_gone_is_no_error(thaiqr: CommandLine, service: Receiver) -> None:
+    """As in `thaiqr withdraw ... | true`: exit code 1 would say that the service refused it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with thaiqr.running(*WITHDRAW, stdout=writer) as process:
+        os.close(writer)
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, len(service.requests)) == (0, 1)
+    assert f"Idempotency key: {service.requests[0].headers['idempotency-key']}" in told
+
+
+def test_withdrawal_is_shown_in_a_terminal_without_a_width(thaiqr: CommandLine, service: Receiver) -> None:
+    done = thaiqr(*WITHDRAW, COLUMNS="0")
+    assert (done.code, "wd_1" in done.stdout, "Idempotency key: " in done.stderr) == (0, True, True)
+
+
 @pytest.mark.parametrize("command", [WITHDRAW, ("refund", "pay_1", "--yes")], ids=["withdraw", "refund"])
 def test_idempotency_key_is_told_before_money_is_sent(
     thaiqr: CommandLine, service: Receiver, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

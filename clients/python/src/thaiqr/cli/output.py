@@ -31,6 +31,8 @@ COLOURS = {
     "refunded": "cyan",
 }
 SATANG = {"amount_received", "amount_refunded"}
+# For a terminal that names none (`COLUMNS=0`): nothing would be shown.
+UNKNOWN_WIDTH = 80
 Columns = Mapping[str, str]
 """The heading of each field of an object, in order."""
 
@@ -49,6 +51,9 @@ class Output:
         self.json = json
         self.console = Console(highlight=False, soft_wrap=False)
         self.errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        for console in (self.console, self.errors):
+            if console.width == 0:
+                console.width = UNKNOWN_WIDTH
 
     def say(self, text: str) -> None:
         """Tell people something. Programs do not see it."""

@@ -103,7 +103,7 @@ def opened(
         _end(output, error)
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # rich makes it a SystemExit
         sys.stderr.close()
         raise typer.Exit(Exit.OK if requests.were_sent else Exit.USAGE) from None
     except (typer.Exit, typer.Abort):
