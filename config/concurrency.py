@@ -21,6 +21,7 @@ CARD_PAYMENT_PATHS = {"/v1/payments", "/Thai/v1/payments"}
 THREADS_PER_CALL = 2
 CONSOLE_PREFIX = "/admin/"
 MONITORING_PATHS = {"/metrics", "/readyz"}
+DOCUMENT_PATHS = ("/guide", "/docs", "/openapi.", "/postman.json", "/llms.txt")
 LOGIN_PATH = "/admin/login/"
 WAIT_SECONDS = 10.0
 # Requests that wait for one slot. Further ones are refused at once.
@@ -79,14 +80,14 @@ class Limits:
 
     A quarter serves forms of claim pages, which wait until the picture of a slip is read. Half serve one key
     of the API: a merchant that reads long lists leaves the others to its neighbours. One serves each page of
-    monitoring, so those who read it wait for each other (`core.kept_value`).
+    monitoring, so those who read it wait for each other (`core.kept_value`), and one all documents.
     """
 
     def __init__(self, threads: int) -> None:
         half = max(1, threads // 2)
         self._pages, self._anonymous = Limit(half), Limit(1)
         self._claims = Limit(max(1, threads // 4))
-        self._keys, self._monitoring = LimitByName(half), LimitByName(1)
+        self._keys, self._pages_of_anybody = LimitByName(half), LimitByName(1)
 
     async def acquire(self, environ: Mapping[str, Any], held: ExitStack) -> None:
         """Take the slots that the request needs, until the end of `held`. Raises OverloadedError."""
@@ -97,7 +98,9 @@ class Limits:
         elif uploads.kind_of(environ) is UploadKind.CLAIM:
             await self._claims.acquire(held)
         elif environ["PATH_INFO"] in MONITORING_PATHS:
-            await self._monitoring.acquire(environ["PATH_INFO"], held)
+            await self._pages_of_anybody.acquire(environ["PATH_INFO"], held)
+        elif environ["PATH_INFO"].startswith(DOCUMENT_PATHS):
+            await self._pages_of_anybody.acquire("documents", held)
         elif "HTTP_AUTHORIZATION" in environ:
             # The word before the key has no meaning: any case of its letters is accepted.
             await self._keys.acquire(environ["HTTP_AUTHORIZATION"].partition(" ")[2], held)

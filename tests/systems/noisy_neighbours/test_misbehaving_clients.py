@@ -163,6 +163,20 @@ def has_ended(connection: socket.socket) -> bool:
         return True
 
 
+def test_readers_of_documents_do_not_slow_down_a_merchant(stack: Stack, neighbour: Neighbour) -> None:
+    seen: Counter[int] = Counter()
+
+    def read(stopped: threading.Event) -> None:
+        session = requests.Session()
+        for path in cycle(["/openapi.json", "/guide"]):
+            if stopped.is_set():
+                return
+            seen[session.get(stack.base_url + path, timeout=60).status_code] += 1
+
+    neighbour.is_undisturbed_by(read, clients=8, until=lambda: seen[200] > 100)
+    assert set(seen) == {200}
+
+
 def test_merchant_that_reads_long_lists_does_not_slow_down_another_merchant(
     stack: Stack, neighbour: Neighbour
 ) -> None:
