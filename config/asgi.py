@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import lru_cache
 from typing import IO, Any
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from django.db import connections
 
@@ -82,11 +82,11 @@ class WsgiAdapter:
             _check_head(scope, environ)
             response = await self._answer(environ, receive, held)
         except TimeoutError:
-            response = error_and_close(errors.RequestTimeout(), environ)
+            response = _error_response(errors.RequestTimeout(), environ)
         except OverloadedError:
             response = _overloaded_response(environ)
         except errors.ApiError as error:
-            response = error_and_close(error, environ)
+            response = _error_response(error, environ)
         await _send(send, response, has_body=scope["method"] != "HEAD")
 
     async def _answer(self, environ: Environ, receive: Receive, held: ExitStack) -> Response:
@@ -167,7 +167,7 @@ def environ_of(scope: Message) -> Environ:
 
 def _path(raw: bytes) -> str:
     """The bytes of the path decoded as latin-1, as WSGI requires. A proxy may be sent a whole URL."""
-    path = raw if raw.startswith(b"/") else urlsplit(raw).path
+    path = raw if raw.startswith(b"/") else b"/" + b"".join(raw.split(b"/", 3)[3:])
     return (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1")
 
 
@@ -233,14 +233,11 @@ async def _read_up_to(receive: Receive, body: IO[bytes], limit: int) -> int:
     return length
 
 
-def error_and_close(error: errors.ApiError, environ: Environ) -> Response:
-    """An error that closes the connection: the rest of the body would look like the next request."""
-    status, headers, body = _error_response(error, environ)
-    return status, [*headers, ("Connection", "close")], body
-
-
 def _error_response(error: errors.ApiError, environ: Environ) -> Response:
-    """The response to a request that does not reach the application."""
+    """The response to a request that does not reach the application.
+
+    The server closes the connection if the body has not ended: its rest would look like the next request.
+    """
     request_id = environ.get(REQUEST_ID, "")
     response = http.error_response(error, request_id)
     measurements.add_refused_request(response.status)
@@ -258,8 +255,7 @@ def _overloaded_response(environ: Environ) -> Response:
     is_claim = uploads.kind_of(environ) is UploadKind.CLAIM
     page = claim_page.overloaded_page(environ) if is_claim else page_limits.overloaded_page(environ)
     headers = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Retry-After": "2"}
-    own = ("X-Request-Id", environ[REQUEST_ID])
-    return 503, [*headers.items(), own, ("Connection", "close")], page
+    return 503, [*headers.items(), ("X-Request-Id", environ[REQUEST_ID])], page
 
 
 def run_application(application: WsgiApplication, environ: Environ) -> Response:

@@ -220,6 +220,7 @@ FIRST = b"GET /empty" + HEAD + b"\r\n"
         pytest.param(HALF_BODY, [408], id="half a body"),
         pytest.param(FIRST + HALF_HEADER, [204], id="half a second head"),
         pytest.param(FIRST + HALF_BODY, [204, 408], id="half a second body"),
+        pytest.param(FIRST + b"\r\n\r\n", [204, 400], id="two blank lines in place of a second head"),
     ],
 )
 def test_incomplete_request_ends_the_connection_after_ten_seconds(
@@ -252,6 +253,7 @@ def test_head_of_a_request_has_limits(web: WebServer, headers: bytes, status: in
         (b"GET / HTTP/1.1\r\n", 400),
         (b"GET / HTTP/1.0\r\n", 200),
         (b"GET http://x/ HTTP/1.1\r\nHost: x\r\n", 200),
+        (b"GET http://[x/ HTTP/1.1\r\nHost: x\r\n", 200),
         (b"POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n", 400),
