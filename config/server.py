@@ -1,7 +1,6 @@
 """`python -m config.server`: the web server. HOST, PORT, WEB_WORKERS and WEB_THREADS choose its shape."""
 
 import gc
-import os
 import resource
 import signal
 import sys
@@ -100,11 +99,8 @@ def number_worker(server: Arbiter, worker: Worker) -> None:
 
 
 def prepare_worker(server: Arbiter, worker: Worker) -> None:
-    """Bind the worker to its processor and its parent. The worker calls this after the fork."""
+    """Bind the worker to its parent. The worker calls this after the fork."""
     worker.cfg.set("graceful_timeout", STOP_SECONDS)
-    processor = processor_for(worker.number, worker.cfg.workers)
-    if processor is not None:
-        os.sched_setaffinity(0, {processor})
     # Workers of a killed parent would keep the port.
     exit_with_parent(server.pid, signal.SIGKILL)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -128,18 +124,6 @@ def end_worker(server: Arbiter, worker: Worker) -> None:
 
         RECORDER.write()
         observation.end()
-
-
-def processor_for(worker: int, workers: int) -> int | None:
-    """The processor of a worker, which can use one at a time because of the interpreter lock.
-
-    Moving threads between processors costs a sixth of the processor time of a poll (cold caches). None leaves
-    it to the system: if workers would not be spread evenly, or if the system cannot bind processes.
-    """
-    if not hasattr(os, "sched_getaffinity"):
-        return None
-    processors = sorted(os.sched_getaffinity(0))
-    return None if workers % len(processors) else processors[worker % len(processors)]
 
 
 def load(target: str) -> WsgiApplication:

@@ -21,10 +21,9 @@ class HashingBusyError(Exception):
 
 
 def _yield_to_others() -> None:
-    """Lower the priority of this thread, and let it run on every processor."""
-    with suppress(OSError, AttributeError):  # only Linux has both for a single thread
+    """Lower the priority of this thread."""
+    with suppress(OSError, AttributeError):  # only Linux has one for a single thread
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        os.sched_setaffinity(threading.get_native_id(), range(os.cpu_count() or 1))
 
 
 # Reentrant: a login verifies a hash and may store a new one while it holds the slot.
