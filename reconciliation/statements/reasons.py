@@ -57,6 +57,13 @@ TEXTS = (
     _("The file is empty."),
     _("It is neither a cross-bank bill payment file nor a CSV file with a line of column names."),
     _("No visible sheet of the Excel file has a line with the names of the columns."),
+    _(
+        "Line %(number)s has names of columns between %(separator)s, and line %(other_number)s between "
+        "%(other)s. Correct the line in which they are part of a text."
+    ),
+    _("commas"),
+    _("semicolons"),
+    _("tabs"),
     _("Several sheets have the columns of a statement: %(names)s. Keep one."),
     _(
         "Line %(number)s has a line break, or another control character, in a cell. Remove it: "

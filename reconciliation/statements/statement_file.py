@@ -8,7 +8,13 @@ from functools import partial
 from typing import BinaryIO, Literal, get_args
 
 from reconciliation.statements import bot_format, table_format, text_files, xlsx_files
-from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile, numbered_lines
+from reconciliation.statements.lines import (
+    FileLine,
+    FileProblems,
+    InvalidStatementFile,
+    Record,
+    numbered_lines,
+)
 from reconciliation.statements.table_format import Layout, Records
 from reconciliation.statements.text_files import CHUNK_BYTES, SEPARATORS, EncodingEvidence
 
@@ -104,36 +110,46 @@ def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) 
 
 
 def _separated(stream: BinaryIO, encoding: str) -> Table:
-    """The separator is the one that separates the names of the columns. Raises InvalidStatementFile."""
-    readers = [
-        ("", partial(text_files.read_records, stream, encoding, separator)) for separator in SEPARATORS
+    """Raises InvalidStatementFile, also if a text could make a table with another separator."""
+    readings = [
+        (name, partial(text_files.read_records, stream, encoding, separator))
+        for name, separator in SEPARATORS.items()
     ]
-    return next(_tables(readers, UNKNOWN))
+    (name, header, records), *others = sorted(_headers(readings, UNKNOWN), key=lambda found: found[1].number)
+    for other_name, other, _ in others:
+        if table_format.is_complete(other):
+            raise InvalidStatementFile(
+                f"Line {header.number} has names of columns between {name}, and line {other.number} between "
+                f"{other_name}. Correct the line in which they are part of a text."
+            )
+    return Table(records, table_format.find_layout(header, records))
 
 
 def _only_sheet(stream: BinaryIO) -> Table:
     """Raises InvalidStatementFile, also if several sheets could be the statement."""
-    first, *others = _tables(xlsx_files.read_sheets(stream), NO_TABLE)
-    if others:
-        names = ", ".join(repr(table.sheet) for table in (first, *others))
+    found = _headers(xlsx_files.read_sheets(stream), NO_TABLE)
+    complete = [each for each in found if table_format.is_complete(each[1])]
+    if len(complete) > 1:
+        names = ", ".join(repr(sheet) for sheet, _, _ in complete)
         raise InvalidStatementFile(f"Several sheets have the columns of a statement: {names}. Keep one.")
-    return first
+    sheet, header, records = (complete or found)[0]
+    return Table(records, table_format.find_layout(header, records), sheet)
 
 
-def _tables(readers: Iterable[tuple[str, Records]], unknown: str) -> Iterator[Table]:
-    """The tables that name our columns, at least one. Raises InvalidStatementFile."""
-    refusal, is_found = InvalidStatementFile(unknown), False
-    for sheet, records in readers:
+def _headers(readings: Iterable[tuple[str, Records]], unknown: str) -> list[tuple[str, Record, Records]]:
+    """The readings of a file that have a line with names of columns. Raises InvalidStatementFile if none."""
+    found, refusal = [], InvalidStatementFile(unknown)
+    for name, records in readings:
         try:
-            layout = table_format.find_layout(records)
+            header = table_format.find_header(records)
         except InvalidStatementFile as error:
             refusal = refusal if refusal.args[0] != unknown else error
             continue
-        if layout:
-            is_found = True
-            yield Table(records, layout, sheet)
-    if not is_found:
+        if header:
+            found.append((name, header, records))
+    if not found:
         raise refusal
+    return found
 
 
 def decode_line(line: bytes) -> str:

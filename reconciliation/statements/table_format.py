@@ -45,6 +45,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 OPTIONAL = frozenset({"time", "reference2", "reference3", "payer_name", "payer_bank_code"})
 """A file without `time` has dates with times."""
+NEEDED = COLUMNS.keys() - OPTIONAL
 # Banks write their name, the account and the days before the table.
 MAX_RECORDS_BEFORE = 50
 _TOTALS = re.compile(r"((grand|sub)[ -]?)?totals?\b.*|sum\b.*|(ยอด)?รวม.*", re.IGNORECASE)
@@ -67,21 +68,40 @@ class Layout:
     has_decimal_commas: bool = False
 
 
-def find_layout(records: Records) -> Layout | None:
-    """None if no record names columns. Raises InvalidStatementFile if some are missing or twice."""
-    header, most, swallowing = None, 0, 0
-    for record in islice(records(), MAX_RECORDS_BEFORE):
-        known = len({_OUR_NAMES[name] for name in map(_plain_name, record.cells) if name in _OUR_NAMES})
-        swallowing = swallowing or (record.number if _has_control_characters(record) else 0)
-        if known > most:
-            header, most = record, known
-    if header is None:
-        return None
-    if 0 < swallowing <= header.number:  # lines of the statement could be in that cell
-        raise InvalidStatementFile(
-            f"Line {swallowing} has a line break, or another control character, in a cell. Remove it: "
-            "nothing up to the names of the columns may have one."
-        )
+def find_header(records: Records) -> Record | None:
+    """The first record that names reference 1 and the amount, or else the one that names the most columns.
+
+    None if no record names two. Raises InvalidStatementFile if it is not clear where records end.
+    """
+    best, most = None, 1
+    try:
+        for record in islice(records(), MAX_RECORDS_BEFORE):
+            names = _columns_of(record)
+            if len(names) > most:
+                best, most = record, len(names)
+            if names >= {"reference1", "amount"}:
+                return record
+    except InvalidStatementFile:
+        if best is None:
+            raise
+    return best
+
+
+def is_complete(header: Record) -> bool:
+    """Whether a record names all columns that are needed."""
+    return _columns_of(header) >= NEEDED
+
+
+def find_layout(header: Record, records: Records) -> Layout:
+    """Raises InvalidStatementFile, also if columns are missing or twice."""
+    for record in records():
+        if record.number > header.number:
+            break
+        if _has_control_characters(record):  # lines of the statement could be in that cell
+            raise InvalidStatementFile(
+                f"Line {record.number} has a line break, or another control character, in a cell. Remove it: "
+                "nothing up to the names of the columns may have one."
+            )
     return _with_evidence(Layout(header, _places(header)), records)
 
 
@@ -101,7 +121,7 @@ def _places(header: Record) -> dict[str, int]:
     for column in COLUMNS:
         own = [place for place, name in enumerate(names) if name == _plain_name(column)]
         places[column] = own or [place for place, name in enumerate(names) if _OUR_NAMES.get(name) == column]
-    if missing := [column for column, found in places.items() if not found and column not in OPTIONAL]:
+    if missing := [column for column, found in places.items() if not found and column in NEEDED]:
         raise InvalidStatementFile(f"Columns are missing: {', '.join(missing)}.")
     if twice := [column for column, found in places.items() if len(found) > 1]:
         raise InvalidStatementFile(f"Columns are duplicated: {', '.join(twice)}.")
@@ -183,7 +203,7 @@ def _check(record: Record, layout: Layout) -> None:
         raise UnreadableMessage(f"it is longer than {MAX_LINE_BYTES} bytes")
     if _has_control_characters(record):
         raise UnreadableMessage("a cell contains a line break or another control character")
-    if len(record.cells) <= max(layout.places[column] for column in COLUMNS.keys() - OPTIONAL):
+    if len(record.cells) <= max(layout.places[column] for column in NEEDED):
         raise UnreadableMessage(f"it has only {len(record.cells)} cells")
 
 
@@ -200,6 +220,11 @@ def _cell(record: Record, layout: Layout, column: str) -> str:
 def _kind(record: Record, layout: Layout, column: str) -> str:
     place = layout.places.get(column, len(record.kinds))
     return record.kinds[place : place + 1]
+
+
+def _columns_of(record: Record) -> set[str]:
+    """Our columns that a record names."""
+    return {_OUR_NAMES[name] for name in map(_plain_name, record.cells) if name in _OUR_NAMES}
 
 
 def _plain_name(name: str) -> str:

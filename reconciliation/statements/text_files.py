@@ -14,7 +14,7 @@ from typing import BinaryIO, TextIO
 from reconciliation.statements.lines import InvalidStatementFile, Record
 
 UTF_8, UTF_16, THAI = "utf-8-sig", "utf-16", "cp874"
-SEPARATORS = ",;\t"
+SEPARATORS = {"commas": ",", "semicolons": ";", "tabs": "\t"}
 CHUNK_BYTES = 65_536
 MAX_RECORD_CHARACTERS = 65_536  # a missing quote would make one record of the rest of the file
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

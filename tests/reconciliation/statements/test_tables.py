@@ -60,6 +60,34 @@ def test_record_in_a_text_cell_credits_nothing(shop: Shop, newline: str) -> None
     assert not BankTransaction.objects.exists()
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize(("separator", "other"), [(";", ","), (";", "\t"), ("\t", ","), ("\t", ";")])
+def test_table_in_text_cells_of_another_separator_refuses_the_file(
+    shop: Shop, separator: str, other: str, quote: str
+) -> None:
+    victim = shop.qr_code(amount=5_000_00)
+    day, time, biller, reference, _, _, amount, kind, *_ = line_of(victim).split(",")
+    hidden = [
+        "x,date,biller_id,reference1,amount,type,y",
+        f"x,{day} {time},{biller},{reference},{amount},{kind},y",
+    ]
+    rows = [
+        [*HEADER.split(","), "memo"],
+        *([*line_of(shop.qr_code()).split(","), text.replace(",", other)] for text in [*hidden, ""]),
+    ]
+    body = "\n".join(separator.join(f"{quote}{cell}{quote}" for cell in row) for row in rows)
+    with pytest.raises(InvalidStatementFile, match=r"^Line 1 has names .*, and line 2 between"):
+        import_file(body.encode())
+    assert shop.payment(victim["payment_id"])["status"] == "pending"
+    assert not StatementLine.objects.exists()
+
+
+def test_table_of_another_separator_does_not_take_the_place_of_an_incomplete_one() -> None:
+    body = "date;time;biller_id;reference1;sum;memo\n1;2;3;4;5;x,date,biller_id,reference1,amount,type"
+    with pytest.raises(InvalidStatementFile, match=r"^Line 1 has names .* semicolons, and line 2 between"):
+        lines_of(body.encode())
+
+
 @pytest.mark.parametrize("sign", ["\x00", "\x0b", "\x1b", "\x7f", "\x85", "\u2028"])
 def test_control_character_in_any_cell_makes_the_record_unreadable(sign: str) -> None:
     table = csv_file(f"{LINE},extra{sign}cell", LINE, header=HEADER + ",note")
