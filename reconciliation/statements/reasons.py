@@ -73,6 +73,22 @@ TEXTS = (
     _("Columns are missing: %(names)s."),
     _("Columns are duplicated: %(names)s."),
     _("The record that begins in line %(number)s is longer than %(count)s characters. Is a quote missing?"),
+    _(
+        "Line %(number)s ends in another way than the lines above it, so a cell may hold a line break. "
+        "Give all lines the same kind of end."
+    ),
+    _(
+        "Line %(number)s has a quote that is not closed, or not doubled inside a cell. Correct it: "
+        "nobody can tell where the cell ends."
+    ),
+    _(
+        "Line %(number)s names the columns again, but otherwise than line %(header_number)s. "
+        "Import each table as a file of its own."
+    ),
+    _(
+        "Line %(number)s is a line of the statement, but stands above the names of the columns. "
+        "Move it below them."
+    ),
     _("It is an Excel file of the old kind (.xls), or has a password. Save it as CSV and import that."),
     _("The Excel file is too large: at most 100,000 rows of 20 columns. Save it as CSV and import that."),
     _("Another Excel file is being read. Try again in a minute."),

@@ -49,6 +49,7 @@ NEEDED = COLUMNS.keys() - OPTIONAL
 # Banks write their name, the account and the days before the table.
 MAX_RECORDS_BEFORE = 50
 _TOTALS = re.compile(r"((grand|sub)[ -]?)?totals?\b.*|sum\b.*|(ยอด)?รวม.*", re.IGNORECASE)
+_NUMBER = re.compile(r"[\d.,]+")
 _KEY_COLUMNS = ("date", "time", "biller_id", "reference1", "type")
 
 
@@ -131,7 +132,12 @@ def _places(header: Record) -> dict[str, int]:
 def _with_evidence(layout: Layout, records: Records) -> Layout:
     is_day_first, has_decimal_commas, kinds_of_dates = True, False, set()
     for record in records():
-        if record.number > layout.header.number:
+        if record.number < layout.header.number and _read_line(record, layout).parsed:
+            raise InvalidStatementFile(
+                f"Line {record.number} is a line of the statement, but stands above the names of the "
+                "columns. Move it below them."
+            )
+        if record.number > layout.header.number and not _is_header_again(record, layout):
             date, amount = _cell(record, layout, "date"), _cell(record, layout, "amount")
             is_day_first = is_day_first and not cells.is_month_first(date)
             has_decimal_commas = has_decimal_commas or cells.has_decimal_comma(amount)
@@ -151,11 +157,23 @@ def _is_no_line(record: Record, layout: Layout) -> bool:
         return True
     if record.error or _has_control_characters(record):
         return False
-    if [*record.cells] == [*layout.header.cells]:
+    if _is_header_again(record, layout):
         return True
     keys = [_cell(record, layout, column) for column in _KEY_COLUMNS]
     is_key_free = not any(key for key in keys if not _TOTALS.fullmatch(key))
     return is_key_free and any(_TOTALS.fullmatch(text) for text in texts)
+
+
+def _is_header_again(record: Record, layout: Layout) -> bool:
+    """Raises InvalidStatementFile for names of another table, whose lines would be read by the wrong ones."""
+    if _NUMBER.fullmatch(_cell(record, layout, "amount")) or not is_complete(record):
+        return False
+    if _places(record) != layout.places:
+        raise InvalidStatementFile(
+            f"Line {record.number} names the columns again, but otherwise than line {layout.header.number}. "
+            "Import each table as a file of its own."
+        )
+    return True
 
 
 def _read_line(record: Record, layout: Layout) -> FileLine:

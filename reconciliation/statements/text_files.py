@@ -75,14 +75,31 @@ class _Lines:
 
 
 def read_records(stream: BinaryIO, encoding: str, separator: str) -> Iterator[Record]:
-    """Raises InvalidStatementFile for a record that is too long."""
+    """Raises InvalidStatementFile where it is not clear where a cell or a record ends."""
     with _decoded(stream, encoding) as text:
-        lines = _Lines(text)
-        for cells in csv.reader(lines, delimiter=separator):
+        lines, end = _Lines(text), ""
+        for cells in _strict(lines, separator):
             number, raw = lines.take()
+            found = raw[len(raw.rstrip("\r\n")) :] if cells else ""
+            end = end or found
+            if found not in ("", end):
+                raise InvalidStatementFile(
+                    f"Line {number} ends in another way than the lines above it, so a cell may hold a line "
+                    "break. Give all lines the same kind of end."
+                )
             is_broken = not raw.isascii() and _BROKEN.search(raw) is not None
             error = f"it contains bytes that are not valid {_name(encoding)}" if is_broken else ""
             yield Record(number, cells, raw.rstrip("\r\n").encode(errors="surrogateescape"), error)
+
+
+def _strict(lines: _Lines, separator: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(lines, delimiter=separator, strict=True)
+    except csv.Error:
+        raise InvalidStatementFile(
+            f"Line {lines.take()[0]} has a quote that is not closed, or not doubled inside a cell. Correct "
+            "it: nobody can tell where the cell ends."
+        ) from None
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def test_record_in_a_text_cell_credits_nothing(shop: Shop, newline: str) -> None
     assert not BankTransaction.objects.exists()
 
 
-@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("quote", ["", '"'])  # with quotes, only one separator fits
 @pytest.mark.parametrize(("separator", "other"), [(";", ","), (";", "\t"), ("\t", ","), ("\t", ";")])
 def test_table_in_text_cells_of_another_separator_refuses_the_file(
     shop: Shop, separator: str, other: str, quote: str
@@ -76,6 +76,10 @@ def test_table_in_text_cells_of_another_separator_refuses_the_file(
         *([*line_of(shop.qr_code()).split(","), text.replace(",", other)] for text in [*hidden, ""]),
     ]
     body = "\n".join(separator.join(f"{quote}{cell}{quote}" for cell in row) for row in rows)
+    if quote:
+        tab = BREAK if other == "\t" else ""
+        assert errors_of(body.encode()) == [tab, tab, ""]
+        return
     with pytest.raises(InvalidStatementFile, match=r"^Line 1 has names .*, and line 2 between"):
         import_file(body.encode())
     assert shop.payment(victim["payment_id"])["status"] == "pending"
@@ -86,6 +90,51 @@ def test_table_of_another_separator_does_not_take_the_place_of_an_incomplete_one
     body = "date;time;biller_id;reference1;sum;memo\n1;2;3;4;5;x,date,biller_id,reference1,amount,type"
     with pytest.raises(InvalidStatementFile, match=r"^Line 1 has names .* semicolons, and line 2 between"):
         lines_of(body.encode())
+
+
+ENDS = "^Line 2 ends in another way than the lines above it"
+QUOTE = "^Line 2 has a quote that is not closed, or not doubled inside a cell"
+AGAIN = "^Line 4 names the columns again, but otherwise than line 1"
+ABOVE = "^Line 2 is a line of the statement, but stands above the names of the columns"
+NAMED = LINE.replace("สมชาย ใจดี", "{}")
+SHORT = HEADER.replace("reference3,", "")
+SHORT_LINE = LINE.replace("REF1,,", "REF1,")
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([HEADER, NAMED.format(f"x\r{LINE}")], ENDS),
+        ([HEADER, NAMED.format(f"x\n{LINE}")], ENDS),
+        ([HEADER, NAMED.format(f'"x"\n{LINE},""')], ENDS),
+        ([HEADER, NAMED.format(f'"x"y\r\n{LINE},""')], QUOTE),
+        ([HEADER, NAMED.format('"Somchai "Lek" Jaidee"')], QUOTE),
+        ([HEADER, NAMED.format('"Somchai'), LINE], QUOTE),
+        ([SHORT, SHORT_LINE, SHORT_LINE, HEADER, LINE], AGAIN),
+        ([HEADER, LINE, LINE, SHORT, SHORT_LINE], AGAIN),
+        ([HEADER, LINE, LINE, HEADER.replace("reference1,reference2", "reference2,reference1"), LINE], AGAIN),
+        (["Somtam House", LINE, HEADER, LINE], ABOVE),
+    ],
+)  # fmt: skip
+def test_file_that_can_be_read_in_two_ways_is_refused(lines: list[str], reason: str) -> None:
+    with pytest.raises(InvalidStatementFile, match=reason):
+        lines_of("\r\n".join([*lines, ""]).encode())
+
+
+def test_columns_that_are_named_anew_after_many_lines_refuse_the_file() -> None:
+    with pytest.raises(InvalidStatementFile, match=r"^Line 102 names the columns again"):
+        lines_of(csv_file(*[LINE] * 100, SHORT, SHORT_LINE))
+
+
+def test_first_line_of_names_with_a_column_missing_refuses_the_file() -> None:
+    with pytest.raises(InvalidStatementFile, match=r"^Columns are missing: type"):
+        lines_of(csv_file(LINE, HEADER, LINE, header=HEADER.replace("type", "kind")))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\r\r\n"])
+def test_any_one_kind_of_line_end_is_read(end: str) -> None:
+    pages = [HEADER, LINE, "", f"{HEADER.upper()},", LINE, "\x1a"]
+    assert errors_of(end.join(pages).encode()) == ["", ""]
 
 
 @pytest.mark.parametrize("sign", ["\x00", "\x0b", "\x1b", "\x7f", "\x85", "\u2028"])
@@ -102,8 +151,8 @@ def test_records_keep_the_number_of_their_first_line() -> None:
 
 
 def test_quote_that_never_ends_hides_no_line_behind_it() -> None:
-    body = csv_file(LINE.replace("REF1", '"REF1'), *[LINE] * 3)
-    assert errors_of(body) == [BREAK]
+    with pytest.raises(InvalidStatementFile, match=r"^Line 2 has a quote that is not closed"):
+        lines_of(csv_file(LINE.replace("REF1", '"REF1'), *[LINE] * 3))
     with pytest.raises(InvalidStatementFile, match="record that begins in line 2 is longer"):
         lines_of(csv_file(LINE.replace("REF1", '"REF1'), *[LINE] * (MAX_RECORD_CHARACTERS // len(LINE) + 1)))
 

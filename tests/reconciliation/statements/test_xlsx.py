@@ -146,6 +146,17 @@ def test_lines_above_the_header_totals_and_merged_cells_are_no_lines_of_their_ow
     ]  # fmt: skip
 
 
+def test_columns_may_be_named_again_in_the_same_places_only() -> None:
+    short = [name for name in NAMES if name != "reference3"]
+    lines = [value for name, value in ROW.items() if name != "reference3"]
+    assert [line.error for line in lines_of(workbook(NAMES, row(), NAMES, row()))] == ["", ""]
+    for tables in ([short, lines, NAMES, row()], [NAMES, row(), short, lines]):
+        with pytest.raises(InvalidStatementFile, match=r"^Line 3 names the columns again"):
+            lines_of(workbook(*tables))
+        with pytest.raises(InvalidStatementFile, match=r"^Line 3 names the columns again"):
+            lines_of(workbook(*tables, empty=[["Notes"]]))
+
+
 def test_only_one_visible_sheet_may_be_the_statement() -> None:
     table = [NAMES, row()]
     assert len(lines_of(workbook(["Notes"], statement=table, hidden=table))) == 1
