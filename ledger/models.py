@@ -40,6 +40,12 @@ class Account(models.Model):
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
     rolled_up_balance = models.BigIntegerField(default=0, help_text="Satang, without pending entries.")
+    entries_total = models.BigIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="The same, as triggers of the entries sum it. Nobody else changes it.",
+    )
 
     class Meta:
         triggers = [

@@ -127,5 +127,5 @@ class Migration(migrations.Migration):
             model_name='entry',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='aba5f49916ed1e074e1520eb907d4a25141008fe', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_af900', table='ledger_entry', when='BEFORE')),
         ),
-        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
+        migrations.RunSQL((SQL / "rules.sql").read_text()),
     ]

@@ -68,41 +68,6 @@ CREATE OR REPLACE TRIGGER ledger_protect_unconfirmed AFTER INSERT ON ledger_entr
     EXECUTE FUNCTION ledger_protect_unconfirmed();
 
 
-CREATE OR REPLACE FUNCTION ledger_roll_up() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    UPDATE ledger_account AS account SET rolled_up_balance = account.rolled_up_balance + added.amount
-    FROM (SELECT account_id, sum(amount) AS amount FROM gone GROUP BY account_id) AS added
-    WHERE account.id = added.account_id;
-    RETURN NULL;
-END $$;
-
-CREATE OR REPLACE TRIGGER ledger_roll_up AFTER DELETE ON ledger_pendingentry
-    REFERENCING OLD TABLE AS gone FOR EACH STATEMENT
-    EXECUTE FUNCTION ledger_roll_up();
-
-
-CREATE OR REPLACE FUNCTION ledger_check_pending_entry() RETURNS trigger
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    -- Rows of one transaction have the same xmin: an entry that was rolled up cannot be pending again.
-    IF NOT EXISTS (
-        SELECT FROM ledger_pendingentry AS pending JOIN ledger_entry AS entry ON entry.id = entry_id
-        WHERE entry_id = NEW.entry_id AND entry.xmin = pending.xmin
-            AND (entry.account_id, entry.amount) = (pending.account_id, pending.amount)
-    ) THEN
-        RAISE EXCEPTION 'only a new entry can be pending' USING ERRCODE = 'check_violation';
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE OR REPLACE TRIGGER ledger_check_pending_entry AFTER INSERT ON ledger_pendingentry
-    FOR EACH ROW
-    EXECUTE FUNCTION ledger_check_pending_entry();
-
-
 -- Rows are added and deleted all the time, so vacuum starts after a fixed number of changes.
 ALTER TABLE ledger_pendingentry SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

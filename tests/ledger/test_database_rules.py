@@ -76,6 +76,13 @@ def wait(waiting: str, posting: str = "SELECT") -> str:
         FROM ledger_entry WHERE account_id = '{AVAILABLE}' AND amount > 0 ORDER BY id DESC LIMIT 1"""
 
 
+def pending_at_once(posting: str) -> str:
+    """The SQL of a posting whose entries are pending, in one statement."""
+    return f"""{posting.replace("INSERT INTO ledger_entry", ", entry AS (INSERT INTO ledger_entry")}
+        RETURNING id, account_id, amount)
+        INSERT INTO ledger_pendingentry (entry_id, account_id, amount) SELECT * FROM entry"""
+
+
 def sqlstate(attack: str) -> str:
     """How the database refuses, at once or, where it waits for the whole posting, at the commit."""
     with pytest.raises(DatabaseError) as refused, transaction.atomic(), connection.cursor() as cursor:
@@ -146,6 +153,39 @@ ATTACKS = {
     "a pending entry that was rolled up": (
         "DELETE FROM ledger_pendingentry;" + wait("account_id, amount"),
         CHECK_VIOLATION,
+    ),
+    "an entry that is pending again after its roll-up": (
+        pending_at_once(journal("new", 5, (AVAILABLE, 5), (BANK, -5)))
+        + "; DELETE FROM ledger_pendingentry;"
+        + wait("account_id, amount"),
+        CHECK_VIOLATION,
+    ),
+    "a balance without an entry": (change_balance(AVAILABLE, 5), CHECK_VIOLATION),
+    "a debt that is forgiven without an entry": (change_balance(OWED, -5), CHECK_VIOLATION),
+    "an entry that leaves the balance as it is": (
+        journal("new", 5, (AVAILABLE, -5), (BANK, 5)),
+        CHECK_VIOLATION,
+    ),
+    "a reserved amount that nobody gave": (
+        journal("new", 5, (AVAILABLE, -5), (RESERVED, 5)) + ";" + change_balance(RESERVED, 5),
+        CHECK_VIOLATION,
+    ),
+    "another balance beside an entry": (
+        journal("new", 5, (AVAILABLE, -5), (BANK, 5)) + ";" + change_balance(AVAILABLE, 5),
+        CHECK_VIOLATION,
+    ),
+    "another total": ("UPDATE ledger_account SET entries_total = entries_total + 5", NOT_ALLOWED),
+    "another balance and total": (
+        "UPDATE ledger_account SET rolled_up_balance = 500, entries_total = 500 WHERE type = 'available'",
+        NOT_ALLOWED,
+    ),
+    "an account with a balance": (
+        account("bank:rich", "bank").replace(", 0)", ", 5)"),
+        CHECK_VIOLATION,
+    ),
+    "an account with a total": (
+        account("bank:rich", "bank").replace("rolled_up_balance", "entries_total").replace(", 0)", ", 5)"),
+        NOT_ALLOWED,
     ),
     "an account without a merchant": (account("available:x", "available"), CHECK_VIOLATION),
     "a bank of a merchant": (account("bank:x", "bank", "'{0}'"), CHECK_VIOLATION),

@@ -16,7 +16,8 @@ from counts import counting
 from operations import database_roles
 from tests.conftest import Shop
 from tests.factories import TransactionFactory
-from tests.sqlstates import NOT_ALLOWED, sqlstate, within_a_trigger
+from tests.ledger.builders import MerchantLedger
+from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, sqlstate, within_a_trigger
 
 pytestmark = pytest.mark.django_db
 # Rows are only added. If a table leaves this list, its history can be changed.
@@ -100,6 +101,22 @@ def test_application_changes_counts_only_by_the_rows_that_are_counted(shop: Shop
     with connection.cursor() as cursor:
         cursor.execute("SELECT sum(count) FROM counts_listcount WHERE bucket = 'minute'")
         assert cursor.fetchone() == (1,)
+
+
+def test_application_changes_balances_only_by_entries(shop: Shop) -> None:
+    """Also not the total that balances are compared with, or by our functions as triggers of its own."""
+    MerchantLedger(shop.merchant.id).credit(100)
+    richer = "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'available'"
+    total = richer.replace("rolled_up_balance", "entries_total")
+    with acting_as(APPLICATION):
+        MerchantLedger(shop.merchant.id).reserve(30)
+        assert sqlstate(f"{richer}; SET CONSTRAINTS ALL IMMEDIATE") == CHECK_VIOLATION
+        assert sqlstate(total) == sqlstate(within_a_trigger(total)) == NOT_ALLOWED
+        for name, rows in (("ledger_add_to_total", ""), ("ledger_roll_up", "REFERENCING OLD TABLE AS gone")):
+            made = f"""CREATE TEMPORARY TABLE fake (LIKE ledger_entry) ON COMMIT DROP;
+                CREATE TRIGGER one AFTER DELETE ON fake {rows} FOR EACH STATEMENT EXECUTE FUNCTION {name}()"""
+            assert sqlstate(made) == NOT_ALLOWED, name
+    assert MerchantLedger(shop.merchant.id).balance() == (70, 30, 0)
 
 
 def test_application_reads_and_adds_to_every_table_and_truncates_none() -> None:
