@@ -4,10 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import factory
+from django.db import transaction
 
 from core import clock, ids
 from merchants.models import Merchant
 from payments.models import Payment
+from refunds.models import Refund, RefundReversal
 from transactions.models import Transaction
 
 
@@ -50,6 +52,38 @@ class TransactionFactory(factory.django.DjangoModelFactory):
     status = "succeeded"
     amount = 150_000
     currency = "THB"
+
+
+@transaction.atomic
+def reverse_all(payment: Payment) -> Refund:
+    """Store the rows of a reversal by the bank, so that the payment can become refunded."""
+    at, refund_id = clock.now(), ids.new("ref_", clock.now())
+    amounts = {"amount": payment.amount, "refunded_amount": payment.amount}
+    reversal = RefundReversal.objects.create(
+        reversal_id=ids.new("rcp_", at), payment=payment, route="bank:sandbox", created_at=at, **amounts
+    )
+    row = TransactionFactory(
+        merchant=payment.merchant,
+        payment_id=payment.id,
+        type="refund",
+        amount=-payment.amount,
+        refund_id=refund_id,
+    )
+    made: Refund = Refund.objects.create(
+        id=refund_id,
+        merchant=payment.merchant,
+        payment=payment,
+        transaction=row,
+        amount=payment.amount,
+        currency=payment.currency,
+        status="completed",
+        route=reversal.route,
+        reversal=reversal,
+        created_at=at,
+        updated_at=at,
+        completed_at=at,
+    )
+    return made
 
 
 def qr_request(**changes: Any) -> dict[str, Any]:

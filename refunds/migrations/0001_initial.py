@@ -164,5 +164,5 @@ class Migration(migrations.Migration):
             model_name='refund',
             trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'a refund keeps when its money came back' USING ERRCODE = 'check_violation';", hash='6a19887e0f871b60a86ee966797058d1caaee472', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_564bc', table='refunds_refund', when='BEFORE')),
         ),
-        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
+        migrations.RunSQL((SQL / "rules.sql").read_text()),
     ]

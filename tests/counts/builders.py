@@ -23,7 +23,7 @@ from payments.models import Payment, PaymentStatus
 from refunds.filters import REFUNDS
 from refunds.models import Refund, RefundStatus
 from tests.conftest import Shop
-from tests.factories import PaymentFactory, TransactionFactory
+from tests.factories import PaymentFactory, TransactionFactory, reverse_all
 from transactions import services
 from transactions.filters import TRANSACTIONS
 from transactions.filters import matching as matching_transactions
@@ -171,6 +171,8 @@ class PaymentBuilder(ListBuilder):
         paid = some(mine.filter(status__in=["pending", "expired"]), chance, count // 2)
         self._move(paid, "succeeded", completed_at=NOW)
         refunded = some(mine.filter(status="succeeded"), chance, count // 4)
+        for payment in refunded:
+            reverse_all(payment)
         self._move(refunded, "refunded", amount_refunded=F("amount"))
         never_tried = some(mine.filter(status="pending"), chance, count // 4)
         Payment.objects.filter(pk__in=[each.pk for each in never_tried]).update(updated_at=NOW)

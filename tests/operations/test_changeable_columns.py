@@ -17,10 +17,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 CHANGEABLE = {
     "approvals_approval": set(),
     "approvals_payoutaccount": set(),
-    # The audit compares the amounts with the refunds, and the mark with the exceptions. The copy of the payer
-    # is for showing, is filled once, and the audit compares it with the bank transaction.
+    "ledger_account": set(),
+    # What was received is set with the end. The audit compares the mark with the exceptions. The copy of the
+    # payer is for showing, is filled once, and the audit compares it with the bank transaction.
     "payments_payment": {
-        *("amount_refunded", "amount_refunding", "amount_received", "has_exceptions", "payer_differs"),
+        *("amount_received", "has_exceptions", "payer_differs"),
         *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_transaction_id"),
         *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
     },
@@ -40,7 +41,7 @@ CHANGEABLE = {
         *("account_digest", "awaiting_approval", "cancel_actor", "cancel_request_id", "returned_at"),
         *("route", "updated_at"),
     },
-    "refunds_refundreversal": {"refunded_amount"},  # it only grows, and the audit compares it with refunds
+    "refunds_refundreversal": set(),
     "transactions_transaction": set(),
     # While it is open: when it is sent or inquired, and what the bank answered.
     "transfers_transfer": {"bank_reference", "due_at", "inquiries", "lease_until", "submitted_at"},
@@ -81,6 +82,7 @@ def changeable(setting: str = "") -> dict[str, set[str]]:
     """The columns that take another value that is not empty, by table, while this setting is on."""
     found: dict[str, set[str]] = defaultdict(set)
     with as_application(), connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         if setting:
             cursor.execute(f"SET LOCAL qr.{setting} = 'on'")
         cursor.execute(CAN_CHANGE)

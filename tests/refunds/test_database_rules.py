@@ -146,3 +146,24 @@ def test_unpaid_payment_has_no_refunds(shop: Shop) -> None:
     shop.qr_code()
     for counters in ("amount_refunding = 1", "amount_refunded = 1"):
         assert sqlstate(f"UPDATE payments_payment SET {counters}") == CHECK_VIOLATION
+
+
+def test_refund_totals_are_those_of_the_refunds(refund: dict[str, Any], subtests: pytest.Subtests) -> None:
+    for assignment in [
+        "amount_refunding = 0",
+        "amount_refunding = 49999",
+        "amount_refunded = 1",
+        "amount_refunding = 0, amount_refunded = 50000",
+    ]:
+        with subtests.test(assignment):
+            assert sqlstate(f"UPDATE payments_payment SET {assignment}") == CHECK_VIOLATION
+
+
+def test_refunded_amount_of_a_reversal_is_that_of_its_refunds(refund_shop: RefundShop) -> None:
+    refund_shop.paid()
+    reversal = """INSERT INTO refunds_refundreversal
+            (reversal_id, payment_id, amount, refunded_amount, route, created_at)
+        SELECT 'rcp_1', id, amount, {shown}, 'bank:sandbox', created_at FROM payments_payment"""
+    assert sqlstate(reversal.format(shown=1)) == CHECK_VIOLATION
+    assert sqlstate(reversal.format(shown=0)) is None
+    assert sqlstate("UPDATE refunds_refundreversal SET refunded_amount = amount") == CHECK_VIOLATION
