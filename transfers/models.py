@@ -149,6 +149,12 @@ class Transfer(DigestedRow, StateMachine):
                 condition="OLD.state = 'submitted' AND NEW.state = 'queued' AND OLD.inquiries > 0",
             ),
             triggers.Refuse(
+                "inquiries_grow",
+                triggers.UPDATE,
+                "the number of inquiries only grows",
+                condition="NEW.inquiries < OLD.inquiries",
+            ),
+            triggers.Refuse(
                 "completed_by_person_once",
                 triggers.UPDATE,
                 "only the change that ends a transfer names who ended it",

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from django.db import transaction
 from django.db.models import F, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 
 import banks
 from banks import (
@@ -366,7 +366,8 @@ def _requeue(transfer: Transfer, now: datetime) -> None:
 
 def _schedule_inquiry(transfer: Transfer, result: TransferResult, inquiries: int, now: datetime) -> None:
     Transfer.objects.filter(pk=transfer.id, state=TransferState.SUBMITTED).update(
-        inquiries=inquiries,
+        # Another process may have asked while this one waited for the bank.
+        inquiries=Greatest("inquiries", inquiries),
         due_at=now + schedule.inquiry_delay(inquiries),
         bank_reference=result.reference or F("bank_reference"),
         lease_until=None,

@@ -128,6 +128,21 @@ def test_not_sent_answer_after_an_inquiry_does_not_queue_the_transfer_again(
     assert transfer.state == TransferState.SUBMITTED
 
 
+def test_unknown_answer_after_an_inquiry_keeps_the_number_of_inquiries(
+    handler: FakeHandler, served_by: Serving
+) -> None:
+    """Another worker inquired during the call."""
+    served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
+    transfer = queued()
+    send_due(handler)
+    pass_time()
+    send_due(handler)
+    for status in ("unknown", "not_sent"):
+        services.record_answer(transfer, TransferResult(status), handler, was_sent=True, now=clock.now())
+    transfer.refresh_from_db()
+    assert (transfer.state, transfer.inquiries) == (TransferState.SUBMITTED, 1)
+
+
 def test_transfer_with_unreadable_account_does_not_delay_other_transfers(
     handler: FakeHandler, served_by: Serving
 ) -> None:

@@ -79,6 +79,8 @@ def test_inquired_transfer_cannot_be_queued_again() -> None:
         update(transfer, "state = 'queued'")
     with pytest.raises(DatabaseError, match="not sent again"):
         update(transfer, "state = 'queued', inquiries = 0")
+    with pytest.raises(DatabaseError, match="only grows"):
+        update(transfer, "inquiries = 0")
 
 
 @pytest.mark.parametrize(
