@@ -190,6 +190,10 @@ class PayoutPolicy(models.Model):
     changed_at = models.DateTimeField()
 
     class Meta:
+        triggers = [
+            triggers.keep_rows("a payout policy is switched off, and its row stays"),
+            triggers.ReadOnly("a payout policy keeps its merchant", fields=["merchant"]),
+        ]
         verbose_name, verbose_name_plural = "payout policy", "payout policies"
 
     def __str__(self) -> str:

@@ -32,7 +32,8 @@ ADDED_ONLY = {
 # Rows change by their rules and are never deleted.
 KEPT = {
     "qrcodes_qrcode",
-    "approvals_approval", "approvals_payoutaccount", "ledger_account", "merchants_apikey",
+    "approvals_approval", "approvals_payoutaccount", "approvals_payoutpolicy", "ledger_account",
+    "merchants_apikey",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
