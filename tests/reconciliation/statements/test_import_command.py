@@ -105,7 +105,7 @@ def test_import_command_quiet_prints_nothing_without_errors(tmp_path: Path) -> N
         (bot_file(detail(), end=b""), "ends without a trailer"),
         (b"", "The file is empty."),
         (b"\x89PNG", "It is neither"),
-        (b"biller_id\n", "Columns are missing"),
+        (b"biller_id,date\n", "Columns are missing"),
     ],
 )
 def test_import_command_fails_with_a_reason(tmp_path: Path, body: bytes, reason: str) -> None:
