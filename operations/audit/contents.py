@@ -25,6 +25,7 @@ def findings() -> Iterator[tuple[str, str]]:
     for model in apps.get_models():
         if issubclass(model, DigestedRow):
             yield from _changed_rows(model)
+    yield from _unreported_payers()
     yield from _other_payers()
     yield from _other_messages()
 
@@ -37,6 +38,21 @@ def _changed_rows(model: type[DigestedRow]) -> Iterator[tuple[str, str]]:
             problem = f"{model.DIGESTED.sealed} cannot be decrypted"
         if problem:
             yield f"{model._meta.label} {row.pk}", problem
+
+
+def _unreported_payers() -> Iterator[tuple[str, str]]:
+    """Accounts of payers that no kept message of the bank names. Statement lines have none."""
+    named = BankTransaction.objects.filter(payer_account_sealed__gt="").prefetch_related("notifications")
+    for movement in named.iterator(CHUNK):
+        try:
+            account = movement.payer_account.encode()
+            bodies = [each.body for each in movement.notifications.all()]
+        except vault.CannotOpen:
+            continue  # which `_changed_rows` yields
+        code = f'"{movement.payer_bank_code}"'.encode() if movement.payer_bank_code else b""
+        is_erased = not all(bodies)
+        if not is_erased and not all(any(each in body for body in bodies) for each in (account, code)):
+            yield movement.pk, "no kept message of the bank names its payer's account and bank"
 
 
 def _other_payers() -> Iterator[tuple[str, str]]:

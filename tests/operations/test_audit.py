@@ -13,12 +13,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
 from banks import ReportedTransfer
-from core import clock, rows
+from core import clock, digests, rows
 from ledger import services as ledger
-from operations.audit import runner
+from operations.audit import contents, runner
+from payments.payers import Payer
 from reconciliation.exceptions import order_completion
 from reconciliation.inquiries import confirmation_inquiries
-from reconciliation.models import BankNotification
+from reconciliation.models import BankNotification, BankTransaction
 from tests.audit import differences
 from tests.conftest import SandboxBankClient, Shop
 from tests.operations import scenarios
@@ -26,7 +27,7 @@ from tests.operations.scenarios import SCENARIOS, Serving, check_constraints_now
 from tests.operations.tampering import TAMPERINGS
 from tests.reconciliation.builders import Seller, decide, parse
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
-from tests.refunds.builders import RefundShop, send_due_refunds
+from tests.refunds.builders import NOBODY, RefundShop, send_due_refunds
 
 
 @pytest.fixture
@@ -99,6 +100,20 @@ def check_that_output_has_no_secrets(secret_key: str) -> None:
     assert len(output) > 10_000
     for secret in ("Somchai", "Jaidee", "สมชาย", "1234567890", "4051234567", secret_key):
         assert secret not in output
+
+
+def test_audit_names_a_payer_whom_no_message_of_the_bank_names(refund_shop: RefundShop) -> None:
+    filled = BankTransaction.objects.get(payment_id=refund_shop.paid(payer=NOBODY))
+    late = BankTransaction.objects.get(
+        payment_id=refund_shop.paid(payer=Payer("Somchai", "004", "4051234567"))
+    )
+    assert late.payer_account
+    assert not list(contents.findings())
+    sealed = digests.seal("4051234567", context=filled.id)
+    filled.set_fields(
+        payer_bank_code="014", payer_account_sealed=sealed.token, payer_account_digest=sealed.digest
+    )
+    assert [row_id for row_id, _ in contents.findings()] == [filled.id]
 
 
 def test_every_audit_rule_has_a_tampering_test() -> None:

@@ -153,10 +153,12 @@ def parse(notification: dict[str, Any]) -> banks.ReportedTransaction:
 
 def apply_inquiry_answer(notification: dict[str, Any], **changes: Any) -> BankTransaction:
     """Store and apply what the bank answers to an inquiry."""
+    reported = replace(parse(notification), **changes)
+    named = {"payer_account": reported.payer_account, "payer_bank_code": reported.payer_bank_code}
     movement = intake.receive(
         bank="sandbox",
-        body=b"{}",
-        notification=replace(parse(notification), **changes),
+        body=orjson.dumps(notification | named),
+        notification=reported,
         now=clock.now(),
         source=ReportSource.INQUIRY,
     )

@@ -78,7 +78,9 @@ def report(notification: dict[str, Any], payer: Payer) -> None:
         payer_bank_code=payer.bank_code,
         payer_account=payer.account,
     )
-    movement = intake.receive(bank="sandbox", body=b"{}", notification=reported, now=clock.now())
+    named = {"payer_account": payer.account, "payer_bank_code": payer.bank_code}
+    body = orjson.dumps(notification | named)
+    movement = intake.receive(bank="sandbox", body=body, notification=reported, now=clock.now())
     matching.apply_report(movement, now=clock.now())
 
 
