@@ -20,7 +20,6 @@ from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 
 from core import clock, ids, request_context, rows
-from core.logs import redact_secrets
 from core.request_context import RequestContext
 from request_log import redaction
 from request_log.models import DroppedRequests, Idempotency, RequestRecord
@@ -203,17 +202,12 @@ def _row(made: FinishedRequest, *, has_bodies: bool) -> tuple[Any, ...]:
         made.error_code[:60],
         round(made.seconds * 1000),
         made.idempotency,
-        _request_id(context.request_id),
+        redaction.request_id(context.request_id),
         _payment_id_in_bodies(made) if made.payment_id is None else made.payment_id,
         context.address[:64],
         redaction.body(made.sent, is_ours=False) if has_bodies else redaction.size_of(made.sent),
         redaction.body(made.answered, is_ours=True) if has_bodies else redaction.size_of(made.answered),
     )
-
-
-def _request_id(given: str) -> str:
-    # Only ids of clients can have a secret. A redacted one may be longer.
-    return given if given.startswith("req_") else redact_secrets(given)[:64]
 
 
 def _path(made: FinishedRequest) -> str:

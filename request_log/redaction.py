@@ -71,15 +71,23 @@ TEXTS = REPEATED | {
 }
 OTHER_IDS = frozenset({"bank_transaction_id", "biller_id", "request_id", "transaction_id"})
 """Ids that banks and clients make. Others are ours."""
-_CODE = re.compile(r"[^ ]*", re.ASCII)
+_CODE = re.compile(r"(?![A-Z][a-z]+$)[^ ]*", re.ASCII)
+"""Not a word that begins with a capital letter, as names do."""
 _OTHER_ID = re.compile("(?=.*[0-9])[!-~]{1,64}")
 _WORD = re.compile(r"[a-z][a-z0-9-]*|\.well-known|Thai")
+# What an error received, as JSON. A masked secret may have taken the last quotation mark.
+_RECEIVED = re.compile(r'([Rr]eceived:? (?:[a-z_]+: )?)"(.*?)"?(\.?)\Z', re.DOTALL)
 _NO_SUCH_ID = re.compile(r"(No [A-Za-z]+(?: code)? )(.*?)(\.| of this webhook\.)", re.DOTALL)
 # An account, a card or a telephone number as people write it.
 _SEPARATED_DIGITS = re.compile(
     rf"(?<![0-9A-Za-z])[0-9๐-๙](?:[ ./{re.escape(plain_text.DASHES)}]{{0,3}}[0-9๐-๙]){{5,14}}"
     rf"((?:[ ./{re.escape(plain_text.DASHES)}]{{0,3}}[0-9๐-๙]){{4}})(?![0-9A-Za-z])"
 )
+# One of ours, or a UUID.
+_RANDOM_ID = re.compile(
+    "req_[0-9a-f]{24}|(?:[a-z]+[._-])?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
+)
+_NAME_IN_ID = re.compile(r"(?<![0-9A-Za-z])([A-Z])[a-z]+(?![0-9A-Za-z])")
 
 
 def body(content: bytes, *, is_ours: bool) -> str:
@@ -165,9 +173,21 @@ def _scalar(name: str, value: Any, is_ours: bool) -> Any:
         return value
     if not isinstance(value, str):
         return _described(value)
-    if is_ours and name == "message" and (no_such := _NO_SUCH_ID.fullmatch(value)):
-        return f"{no_such[1]}{identifier(no_such[2])}{no_such[3]}"
+    if is_ours and name in ("message", "detail"):
+        return masked(_without_input(value))
     return masked(value) if name in TEXTS or _has_shape(name, value) else _described(value)
+
+
+def _without_input(message: str) -> str:
+    """A message of ours without the text of a client that it repeats."""
+    if no_such := _NO_SUCH_ID.fullmatch(message):
+        return f"{no_such[1]}{identifier(no_such[2])}{no_such[3]}"
+    return _RECEIVED.sub(lambda found: f"{found[1]}{_described(found[2])}{found[3]}", message)
+
+
+def request_id(text: str) -> str:
+    """The `X-Request-Id` of a client as the log keeps it: also without names."""
+    return text if _RANDOM_ID.fullmatch(text) else _NAME_IN_ID.sub(r"\1...", masked(text))[:64]
 
 
 def path(text: str) -> str:
@@ -206,7 +226,7 @@ def _personal(name: str, value: str) -> str | None:
     if name == "name" or name.endswith("_name"):
         return masked_name(value)
     if name.endswith("account"):
-        return vault.masked(value)
+        return vault.masked("".join(filter(str.isalnum, value)))
     if name == "url":
         # Some addresses have a secret in their query.
         return redact(value.partition("?")[0])

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from core.paging import NEWEST_FIRST, Cursor
 from counts.lists import BEGINNING, END
 from merchants.models import Merchant
+from request_log import redaction
 from request_log.errors import RequestNotFound
 from request_log.models import RequestRecord
 
@@ -65,7 +66,7 @@ def _until(rows: "QuerySet[RequestRecord]", created_at: datetime, row_id: str) -
 
 def find(*, merchant: Merchant, request_id: str) -> RequestRecord:
     """The newest request of the merchant with this request id. Raises RequestNotFound."""
-    found = requests_of(merchant).filter(request_id=request_id).order_by(*NEWEST_FIRST)
+    found = requests_of(merchant).filter(request_id=redaction.request_id(request_id)).order_by(*NEWEST_FIRST)
     record = found.first() if REQUEST_ID.fullmatch(request_id) else None
     if record is None:
         raise RequestNotFound()

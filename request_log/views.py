@@ -7,7 +7,7 @@ from core.http import ApiResponse
 from counts.lists import period_of
 from merchants.api import MerchantViewSet, merchant_of
 from request_log import openapi as docs
-from request_log import services
+from request_log import redaction, services
 from request_log.serializers import RequestQuery
 from request_log.shapes import full_request_object, request_object, stored_route
 
@@ -16,7 +16,6 @@ REQUEST_QUERY = RequestQuery()
 COLUMNS = {
     "method": "method",
     "key": "key_id",
-    "request_id": "request_id",
     "payment_id": "payment_id",
 }
 
@@ -44,6 +43,8 @@ class RequestViewSet(MerchantViewSet):
 
 def _filters(query: dict[str, Any]) -> dict[str, Any]:
     filters = {column: query[name] for name, column in COLUMNS.items() if name in query}
+    if "request_id" in query:
+        filters["request_id"] = redaction.request_id(query["request_id"])
     if "route" in query:
         filters["route"] = stored_route(query["route"])
     if "status" in query:

@@ -32,6 +32,7 @@ def kept(given: object, *, is_ours: bool = False) -> Any:
         ({"Secret": {"value": "x"}}, {"Secret": "[an object of 1 fields]"}),
         ({"token_id": "tok_test_visa"}, {"token_id": "[a string of 13 characters]"}),
         ({"bank_account": "4051234567"}, {"bank_account": "xxxxxx4567"}),
+        ({"bank_account": "405-1-23456-7"}, {"bank_account": "xxxxxx4567"}),
         ({"bank_account": 4051234567}, {"bank_account": "[a number]"}),
         ({"bank_account": None}, {"bank_account": None}),
         ({"account_name": "Somtam House"}, {"account_name": "S*** H***"}),
@@ -59,6 +60,8 @@ def kept(given: object, *, is_ours: bool = False) -> Any:
         ({"bank_transaction_id": "Somchai"}, {"bank_transaction_id": "[a string of 7 characters]"}),
         ({"bank_transaction_id": "FT26112500017"}, {"bank_transaction_id": "FT26112500017"}),
         ({"bank_transaction_id": "405-1-23456-7"}, {"bank_transaction_id": "...4567"}),
+        ({"status": "Somchai"}, {"status": "[a string of 7 characters]"}),
+        ({"timezone": "Asia/Bangkok"}, {"timezone": "Asia/Bangkok"}),
         ({"status": "สมชาย"}, {"status": "[a string of 5 characters]"}),
         ({"start_date": "2026-11-21T12:00:00+07:00"}, {"start_date": "2026-11-21T12:00:00+07:00"}),
         ({"tq_test_abcdefgh0123456789": True}, {"tq_test_abcdefgh[redacted]": "[true]"}),
@@ -180,3 +183,45 @@ def test_message_about_an_id_that_is_none_does_not_repeat_it() -> None:
         assert wrong == {"error": {"message": text.format("[a string of 14 characters]")}}
         right = {"error": {"message": text.format(f"pay_{'x' * 27}")}}
         assert kept(right, is_ours=True) == right
+
+
+@pytest.mark.parametrize(
+    ("message", "stored"),
+    [
+        (
+            'after must be an id of this list. Received: "Somchai Jaidee".',
+            "after must be an id of this list. Received: [a string of 14 characters].",
+        ),
+        (
+            'status must be active. Received: "a\\"b".',
+            "status must be active. Received: [a string of 4 characters].",
+        ),
+        ('is unknown; received "Somchai"', "is unknown; received [a string of 7 characters]"),
+        (
+            'must be. Received: bank_code: "Somchai".',
+            "must be. Received: bank_code: [a string of 7 characters].",
+        ),
+        (
+            'is unknown. Received: "Somchai Bearer [redacted]',
+            "is unknown. Received: [a string of 25 characters]",
+        ),
+        ("amount is out of range; received 99", "amount is out of range; received 99"),
+        ("Received: a string of 14 characters.", "Received: a string of 14 characters."),
+    ],
+)
+@pytest.mark.parametrize("name", ["message", "detail"])
+def test_message_of_an_error_does_not_repeat_what_it_received(name: str, message: str, stored: str) -> None:
+    assert kept({"error": {name: message}}, is_ours=True) == {"error": {name: stored}}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("Somchai-4051234567", "S...-...4567"),
+        ("till-7.0042", "till-7.0042"),
+        ("12345678-1234-1234-1234-123456789012", "12345678-1234-1234-1234-123456789012"),
+        ("req_123456789012345678901234", "req_123456789012345678901234"),
+    ],
+)
+def test_request_id_of_a_client_keeps_no_name_and_no_long_number(given: str, stored: str) -> None:
+    assert redaction.request_id(given) == stored

@@ -1,5 +1,6 @@
 """A merchant reads its own requests: list, filters, one request, and what is never in the log."""
 
+import json
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -189,6 +190,16 @@ def test_log_has_only_requests_of_the_merchant_with_a_valid_key(
 @pytest.mark.parametrize("request_id", ["unknown", "a" * 65, "%00", "a%20b", "%F0%9F%8D%9C"])
 def test_unknown_request_is_not_found(shop: Shop, request_id: str) -> None:
     assert error_code(shop.get(f"/v1/requests/{request_id}")) == (404, "request_not_found")
+
+
+def test_request_is_found_by_an_id_of_which_the_log_masks_a_part(shop: Shop, recorder: Recorder) -> None:
+    given = "Somchai-4051234567"
+    shop.get("/v1/payments?after=Somchai%20Jaidee", **{"X-Request-Id": given})
+    recorder.write()
+    found = shop.get(f"/v1/requests/{given}").json()
+    assert found["request_id"] == "S...-...4567"
+    assert "Somchai" not in json.dumps(found)
+    assert [each["id"] for each in listed(shop, f"?request_id={given}")] == [found["id"]]
 
 
 def test_newest_of_several_requests_with_the_same_id_is_returned(shop: Shop) -> None:
