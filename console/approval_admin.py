@@ -128,8 +128,13 @@ class ApprovalAdmin(ReadOnlyAdmin):
         except services.NotDecidable as error:
             messages.warning(request, gettext("%(refusal)s Nothing changed.") % {"refusal": error})
             return HttpResponseRedirect(reverse(PAGE_URL, args=[quote(approval.pk)]))
-        words = {"subject": done.subject_id, "status": done.get_status_display().lower()}
-        messages.success(request, gettext("%(subject)s %(status)s.") % words)
+        words = {
+            "kind": done.get_kind_display(),
+            "subject": done.subject_id,
+            "status": done.get_status_display().lower(),
+        }
+        # Django writes the first letter as a capital, and an id with another letter is another id.
+        messages.success(request, gettext("%(kind)s %(subject)s %(status)s.") % words)
         return HttpResponseRedirect(reverse(LIST_URL))
 
     def _page(self, request: HttpRequest, approval: Approval, form: DecisionForm) -> HttpResponse:

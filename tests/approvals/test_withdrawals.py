@@ -147,7 +147,7 @@ def test_approved_withdrawal_is_sent_and_stores_the_approver(
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)
-    assert "approved." in click(malee, "approve", made["withdrawal_id"])
+    assert f"Withdrawal {made['withdrawal_id']} approved." in click(malee, "approve", made["withdrawal_id"])
     assert not fetch_withdrawal(shop, made)["awaiting_approval"]
     send_due_withdrawals()
     assert fetch_withdrawal(shop, made)["status"] == "succeeded"
