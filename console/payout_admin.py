@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals.models import PayoutAccount
 from audit_trail.act_pages import ActingAdmin
 from console.payout_acts import PAYOUT_ACCOUNT_ACTS
+from core import admin_columns
 from core.admin import ReadOnlyAdmin
 
 
@@ -24,8 +25,7 @@ class PayoutAccountAdmin(ActingAdmin):
     object_acts = PAYOUT_ACCOUNT_ACTS
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        hidden = {"account_sealed", "account_fingerprint"}
-        return [field.name for field in PayoutAccount._meta.concrete_fields if field.name not in hidden]
+        return admin_columns.readable_fields(PayoutAccount)
 
 
 class PayoutPolicyAdmin(ReadOnlyAdmin):

@@ -115,7 +115,12 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields with the columns of a `CausedRow` last. Django has them first."""
-        return sorted(super().get_fields(request, obj), key=CAUSE_FIELDS.__contains__)
+        names = [
+            name
+            for name in super().get_fields(request, obj)
+            if not str(name).endswith(admin_columns.UNREADABLE)
+        ]
+        return sorted(names, key=CAUSE_FIELDS.__contains__)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields in the forms of lists: amounts in baht, coloured states, ids that copy."""

@@ -32,8 +32,15 @@ ID_FIELDS = frozenset({"bank_transaction_id", "charge_id", "bank_reference", "re
 # Columns with satang.
 AMOUNT_NAME = re.compile(r"(^|_)(amount|balance)(_|$)")
 EMPTY = "-"
+UNREADABLE = ("_sealed", "_digest", "_fingerprint")
+"""How columns end that tell nobody anything."""
 
 Column = str | Callable[[Any], Any]
+
+
+def readable_fields(model: type[Model]) -> list[str]:
+    """The fields of a page about a row, without UNREADABLE ones."""
+    return [field.name for field in model._meta.concrete_fields if not field.name.endswith(UNREADABLE)]
 
 
 def short_id(value: str) -> str:

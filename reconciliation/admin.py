@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActPages
-from core import personal_data, security_log, staff_acts
+from core import admin_columns, personal_data, security_log, staff_acts
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
@@ -100,8 +100,8 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         return personal_data.account(movement.payer_account or None)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        hidden = {"amount", "payer_account_sealed"}
-        plain = [field.name for field in BankTransaction._meta.concrete_fields if field.name not in hidden]
+        plain = admin_columns.readable_fields(BankTransaction)
+        plain.remove("amount")
         return ["decisions", "baht", *plain, "payer_account_masked"]
 
     @admin.display(description=_("decisions"))

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActPages
-from core import clock, personal_data
+from core import admin_columns, clock, personal_data
 from core.admin import ReadOnlyAdmin
 from transfers.models import OPEN_STATES, CircuitBreaker, SafeMode, Transfer, TransferEvent
 from transfers.safe_mode_acts import PAUSE_ACTS, SAFE_MODE_ACTS
@@ -64,7 +64,7 @@ class TransferAdmin(ReadOnlyAdmin):
         return format_html_join("", "<div>{} {} {} {} {}</div>", lines)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        plain = [field.name for field in Transfer._meta.concrete_fields if field.name != "account_sealed"]
+        plain = admin_columns.readable_fields(Transfer)
         return [*plain, "account_masked", "history"]
 
 

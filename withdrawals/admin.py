@@ -58,5 +58,5 @@ class WithdrawalAdmin(ActingAdmin):
         return found.annotate(debt=Case(*debts, default=Value(0)))
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        plain = [field.name for field in Withdrawal._meta.concrete_fields if field.name != "account_sealed"]
+        plain = admin_columns.readable_fields(Withdrawal)
         return [*plain, "held", "merchant_owes"]
