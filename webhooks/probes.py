@@ -53,27 +53,32 @@ def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
     """Probe the URL of an endpoint. Return the HTTP status, or None if WEBHOOK_PROBE is off.
 
     Raises InvalidUrl for a forbidden or unreachable URL, RateLimitExceeded for too many probes of its
-    merchant and ServiceUnavailable for too many probes of all merchants.
+    merchant and ServiceUnavailable for too many probes of all merchants. A URL that is refused by itself
+    asks the network nothing, and counts towards no limit.
     """
+    target, policy = _parse(endpoint)
     try:
         with _merchants.hold(endpoint.merchant_id, total=sys.maxsize, share=1):
             _check_rate(endpoint.merchant_id)
-            return _probe_in_free_slot(endpoint, now)
+            return _probe_in_free_slot(endpoint, target, policy, now)
     except BulkheadFull:
         raise _too_many(retry_after=1) from None
 
 
-def _probe_in_free_slot(endpoint: Endpoint, now: datetime) -> int | None:
+def _probe_in_free_slot(
+    endpoint: Endpoint, target: url_check.Target, policy: url_check.UrlPolicy, now: datetime
+) -> int | None:
     limit = MAX_CONCURRENT_PROBES
     try:
         with _slots.hold("", total=limit, share=limit, wait_seconds=WAIT_SECONDS):
-            return _probe(endpoint, now)
+            return _probe(endpoint, target, policy, now)
     except BulkheadFull:
         raise ServiceUnavailable(retry_after=round(TIMEOUTS.total)) from None
 
 
-def _probe(endpoint: Endpoint, now: datetime) -> int | None:
-    target, policy = _parse(endpoint)
+def _probe(
+    endpoint: Endpoint, target: url_check.Target, policy: url_check.UrlPolicy, now: datetime
+) -> int | None:
     if settings.WEBHOOK_PROBE == "off":
         _check_addresses(endpoint, target, policy)
         return None

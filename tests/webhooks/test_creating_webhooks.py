@@ -177,6 +177,9 @@ def test_live_merchant_gets_no_reason_that_the_network_tells(url: str) -> None:
             "the host name has another character than letters, digits, hyphens and dots",
         ),
         ("https://8.8.8.8:3000/", "the port is not one of those that are allowed: 443, 8443"),
+        ("https://shop.example:abc/", "the port is not one of those that are allowed: 443, 8443"),
+        ("https://127.0.0.1:99999/", "the port is not one of those that are allowed: 443, 8443"),
+        ("https://[::1]:70000", "the port is not one of those that are allowed: 443, 8443"),
         ("https://shop.example/#top", "the URL is malformed or has a fragment"),
     ],
 )

@@ -24,6 +24,10 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 # Names that have a meaning only inside a network (RFC 6761, 6762 and common practice).
 INTERNAL_DOMAINS = frozenset({"localhost", "localdomain", "local", "internal"})
 HOST_NAME = re.compile(r"(?:(?!-)[a-z0-9-]{1,63}(?<!-)\.)*(?!-)[a-z0-9-]{1,63}(?<!-)")
+PORT = re.compile(
+    r"[a-z]+://(?:\[[^]/?#@]*\]|[^][:/?#@]*):([^][:/?#@]+)(?:[/?#]|\Z)", re.ASCII | re.IGNORECASE
+)
+MAX_PORT = 65_535
 OTHER_CHARACTER = re.compile(r"[^a-z0-9.%:\[\]-]")
 # Resolvers read a name as an address if its last label is a number, such as 0x7f.1 or 2130706433.
 NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -175,6 +179,8 @@ def _parse(url: str) -> Url:
     try:
         parts = parse_url(url)
     except ValueError:
+        if (found := PORT.match(url)) and not _is_port(found[1]):
+            raise UrlRejected(RejectionReason.PORT) from None
         raise UrlRejected(RejectionReason.MALFORMED) from None
     # Any @, because parsers disagree about the host of https://a.example?@b.example/.
     before_path = url.partition("//")[2].partition("/")[0]
@@ -184,6 +190,10 @@ def _parse(url: str) -> Url:
     if parts.fragment is not None:
         raise UrlRejected(RejectionReason.MALFORMED)
     return parts
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text[:6]) <= MAX_PORT
 
 
 def _is_unprintable(character: str) -> bool:
