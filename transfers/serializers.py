@@ -24,16 +24,17 @@ class Payee(serializers.Serializer[Any]):
 
     default_error_messages = fields.OBJECT
     bank_code = BankCode(
+        plain=plain_text.visible,
         min_length=2,
         max_length=10,
         is_shown=True,
         help_text="The bank's 3-digit code, or its short name such as SCB.",
     )
     bank_account = fields.Text(
-        plain=plain_text.visible,
+        plain=plain_text.compact,
         min_length=thaibanks.MIN_DIGITS,
         max_length=thaibanks.MAX_DIGITS,
-        help_text="Digits only.",
+        help_text="Digits. Blanks and dashes between them do not count.",
     )
     account_name = fields.Text(
         plain=plain_text.name,

@@ -1617,7 +1617,7 @@ export interface components {
              * @enum {string}
              */
             bank_code: "001" | "002" | "004" | "006" | "008" | "010" | "011" | "014" | "017" | "018" | "020" | "022" | "024" | "025" | "026" | "027" | "028" | "030" | "031" | "032" | "033" | "034" | "035" | "039" | "045" | "066" | "067" | "069" | "070" | "071" | "073" | "098" | "BOT" | "BBL" | "KBANK" | "KTB" | "JPM" | "MUFG" | "TTB" | "SCB" | "CITI" | "SMBC" | "SC" | "CIMB" | "UOB" | "BAY" | "MEGA" | "BOA" | "CACIB" | "GSB" | "HSBC" | "DB" | "GHB" | "BAAC" | "EXIM" | "MB" | "BNP" | "IBANK" | "TISCO" | "KK" | "ICBC" | "TCRB" | "LHB" | "SME";
-            /** @description Digits only. */
+            /** @description Digits. Blanks and dashes between them do not count. */
             bank_account: string;
             /** @description The name of the account holder at the bank. */
             account_name: string;
@@ -2399,7 +2399,7 @@ export interface components {
              * @enum {string}
              */
             bank_code: "001" | "002" | "004" | "006" | "008" | "010" | "011" | "014" | "017" | "018" | "020" | "022" | "024" | "025" | "026" | "027" | "028" | "030" | "031" | "032" | "033" | "034" | "035" | "039" | "045" | "066" | "067" | "069" | "070" | "071" | "073" | "098" | "BOT" | "BBL" | "KBANK" | "KTB" | "JPM" | "MUFG" | "TTB" | "SCB" | "CITI" | "SMBC" | "SC" | "CIMB" | "UOB" | "BAY" | "MEGA" | "BOA" | "CACIB" | "GSB" | "HSBC" | "DB" | "GHB" | "BAAC" | "EXIM" | "MB" | "BNP" | "IBANK" | "TISCO" | "KK" | "ICBC" | "TCRB" | "LHB" | "SME";
-            /** @description Digits only. */
+            /** @description Digits. Blanks and dashes between them do not count. */
             bank_account: string;
             /** @description The name of the account holder at the bank. */
             account_name: string;
