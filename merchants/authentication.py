@@ -64,7 +64,7 @@ class BearerKeyAuthentication(BaseAuthentication):
             merchant, key, found = find_key(digest, clock.now(), other, arguments)
         except AuthenticationFailed:
             refused_keys.count(network, digest)
-            if scheme and scheme.lower() != "bearer":
+            if _is_other_scheme(scheme, secret, request.META):
                 raise AuthenticationFailed(detail=OTHER_SCHEME) from None
             raise
         except AddressNotAllowed:
@@ -75,6 +75,13 @@ class BearerKeyAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+def _is_other_scheme(scheme: str, secret: str, headers: Mapping[str, Any]) -> bool:
+    """Whether the key is not where and as it must be, which says nothing about the key."""
+    if not scheme:
+        return "HTTP_X_API_KEY" in headers
+    return scheme.lower() != "bearer" or secret.lower().startswith(("bearer", '"', "'"))
 
 
 def find_key(

@@ -234,6 +234,13 @@ def test_authorization_without_bearer_gets_a_hint_that_tells_nothing_about_the_k
             assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
             assert answer.json()["error"].pop("detail") == hint
             assert secret not in answer.content.decode()
+        for headers in (
+            {"Authorization": f'Bearer "{secret}"'},
+            {"Authorization": f"Bearer Bearer {secret}"},
+            {"X-Api-Key": secret},
+        ):
+            answer = shop.http.get("/v1/payments", headers=headers)
+            assert (answer.status_code, answer.json()["error"].pop("detail")) == (401, hint)
     for header in ("", "Bearer", "bearer ", f"Bearer {secret_keys.generate('test')}"):
         answer = shop.http.get("/v1/payments", headers={"Authorization": header})
         assert answer.content == REFUSED
