@@ -370,9 +370,7 @@ class QueryInstant(serializers.Field[Any, Any, Any, Any]):
 
     default_error_messages = {
         **REQUIRED,
-        **dict.fromkeys(
-            ("date", "null"), "must be a date (2026-11-21) or a time with its offset (2026-11-21T10:00:00Z)"
-        ),
+        **dict.fromkeys(("date", "null"), "must be a date (2026-11-21) or a time (2026-11-21T10:00:00Z)"),
         "buddhist": "must be in the Gregorian calendar: {reason}",
     }
 

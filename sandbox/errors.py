@@ -9,9 +9,7 @@ from core.errors import (
 )
 from merchants.errors import RateLimitExceeded
 
-WITHIN_A_YEAR = (
-    "a time with its offset (2026-11-21T10:00:00Z), within a year of now, not of the Buddhist calendar"
-)
+WITHIN_A_YEAR = "a time (2026-11-21T10:00:00Z), within a year of now, not of the Buddhist calendar"
 InvalidPaidAt = invalid_field("paid_at", WITHIN_A_YEAR)
 InvalidReportAt = invalid_field("report_at", WITHIN_A_YEAR)
 InvalidDate = invalid_field("date", "a date (2026-11-21), not of the Buddhist calendar")

@@ -12,9 +12,9 @@ BILLER_ID = "[0-9]{13}|[0-9]{15}"
 
 
 class InstantField(fields.QueryInstant):
-    """An ISO 8601 time with its offset, as a JSON string."""
+    """An ISO 8601 time, as a JSON string."""
 
-    default_error_messages = {"date": "must be a time with its offset (2026-11-21T10:00:00Z)"}
+    default_error_messages = {"date": "must be a time (2026-11-21T10:00:00Z)"}
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, str) or dates.is_day(data):

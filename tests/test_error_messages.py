@@ -157,9 +157,9 @@ def of_live_merchant(shop: Shop) -> Any:
 
 AMOUNT = "Amount must be between 1 and 2000000 THB"
 LIMITS = "is out of range: 100 to 200000000 satang"
-TIME = "a date (2026-11-21) or a time with its offset (2026-11-21T10:00:00Z)"
+TIME = "a date (2026-11-21) or a time (2026-11-21T10:00:00Z)"
 GREGORIAN = ", not of the Buddhist calendar"
-A_YEAR = f"a time with its offset (2026-11-21T10:00:00Z), within a year of now{GREGORIAN}"
+A_YEAR = f"a time (2026-11-21T10:00:00Z), within a year of now{GREGORIAN}"
 DIGITS = "must have at least 10 characters"
 CASES = [
     Case("invalid_amount", code_with(amount=99), AMOUNT, f"{LIMITS}; received 99"),
