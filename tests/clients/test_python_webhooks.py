@@ -146,6 +146,11 @@ def test_missing_secret_is_named_before_the_message_is_looked_at(secret: Any) ->
         webhooks.unwrap(BODY, {}, secret)
 
 
+def test_secret_of_another_type_is_not_called_missing() -> None:
+    with pytest.raises(ValueError, match="must be text that begins with whsec_, not bytes"):
+        webhooks.unwrap(BODY, {}, b"whsec_")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("body", [b"no JSON", b"[]", b'{"event": "payment.succeeded"}'])
 def test_genuine_message_that_is_no_event_is_an_error_of_its_own(body: bytes) -> None:
     with pytest.raises(UnexpectedResponseError):

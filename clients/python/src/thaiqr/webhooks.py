@@ -70,8 +70,12 @@ def _bytes(body: object) -> bytes:
 
 def _key(secret: object) -> bytes:
     """After `whsec_` comes the key in base64. Any other text is the key itself."""
-    if not isinstance(secret, str):
+    if secret is None:
         raise ValueError("the webhook secret is missing: it is text that begins with whsec_")
+    if not isinstance(secret, str):
+        raise ValueError(
+            f"the webhook secret must be text that begins with whsec_, not {type(secret).__name__}"
+        )
     if not secret.startswith(PREFIX):
         key = secret.encode()
     else:
