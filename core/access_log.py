@@ -4,6 +4,7 @@ import atexit
 import fcntl
 import logging
 import os
+import stat
 import sys
 import threading
 import time
@@ -90,7 +91,8 @@ class BoundedFile:
         if self._path.exists() and os.path.samestat(mine, self._path.stat()):
             self._path.replace(f"{self._path}.1")
         self._file.close()
-        self._file = self._path.open("a")
+        mode = stat.S_IMODE(mine.st_mode)
+        self._file = open(self._path, "a", opener=lambda path, flags: os.open(path, flags, mode))  # noqa: SIM115
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from config.devstack.instance import Instance, data_dir, write_private
+from config.devstack.instance import Instance, data_dir, private, write_private
 from config.devstack.ports import LOOPBACK
 from config.devstack.supervisor import StartError
 from core import vault
@@ -52,7 +52,7 @@ def environment(instance: Instance, databases: Mapping[str, str], redis_url: str
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
         "REQUIRE_TWO_FACTOR": "0",
-        "ACCESS_LOG": str(instance.folder / "access.log"),
+        "ACCESS_LOG": str(private(instance.folder / "access.log")),
         "BROKER_URL": "",
         **LOOPBACK_WEBHOOK_SETTINGS,
     }

@@ -62,7 +62,7 @@ class Instance:
         self.lock.close()
 
     def _lock(self) -> None:
-        self.lock = (self.folder / LOCK_FILE).open("w")
+        self.lock = private(self.folder / LOCK_FILE).open("w")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -109,6 +109,13 @@ class Instance:
         """Store a value."""
         self.state[name] = value
         write_private(self.state_file, json.dumps(self.state, indent=2) + "\n")
+
+
+def private(path: Path) -> Path:
+    """A file, made if it is missing, that only its owner can read."""
+    path.touch()
+    path.chmod(0o600)
+    return path
 
 
 def write_private(path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from config.devstack.instance import write_private
 from config.devstack.programs import Program
 
 TICK_SECONDS = 0.2
@@ -215,9 +216,7 @@ class Supervisor:
     def _write_pids(self) -> None:
         """Write the running children as {name: pid}, for tools and tests."""
         running = {child.program.name: child.process.pid for child in self.children if child.running}
-        scratch = self.pids.with_suffix(".new")
-        scratch.write_text(json.dumps(running))
-        scratch.replace(self.pids)
+        write_private(self.pids, json.dumps(running))
 
 
 def _may_take_longer(child: ChildProcess, seconds: float) -> bool:

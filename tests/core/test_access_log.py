@@ -81,6 +81,7 @@ def test_access_log_in_a_file_is_bounded_for_all_its_processes(
 ) -> None:
     monkeypatch.setattr(access_log, "MAX_FILE_BYTES", 10_000)
     path = tmp_path / "access.log"
+    path.touch(mode=0o600)
     logs = [AccessLog(BoundedFile(path)) for _ in range(4)]  # each has the file open, as a process has
 
     def add(log: AccessLog) -> None:
@@ -90,6 +91,7 @@ def test_access_log_in_a_file_is_bounded_for_all_its_processes(
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(add, logs))
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
     assert sorted(file.name for file in tmp_path.iterdir()) == ["access.log", "access.log.1"]
     # Each log notices the limit only before its next line.
     assert path.stat().st_size + (tmp_path / "access.log.1").stat().st_size <= 2 * (10_000 + 4 * 101)

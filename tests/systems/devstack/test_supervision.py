@@ -67,6 +67,6 @@ def test_stopped_instance_leaves_no_processes(second_stack: Stack, number: signa
     assert not (second_stack.folder / "pids.json").exists()
 
 
-def test_secrets_are_readable_by_the_owner_only(stack: Stack) -> None:
-    for name in ("instance.json", "instance.env"):
+def test_files_are_readable_by_the_owner_only(stack: Stack) -> None:
+    for name in ("instance.json", "instance.env", "lock", "pids.json", "access.log"):
         assert (stack.folder / name).stat().st_mode & 0o077 == 0
