@@ -432,6 +432,7 @@ def test_commands_pause_report_and_resume(handler: FakeHandler, served_by: Servi
     queued()
     call_command("pause_transfers", reason="A disk was put back", stdout=StringIO())
     report = call_command("resume_transfers", stdout=StringIO())
+    assert "Nothing is resumed." in report and safe_mode.is_on()
     assert "Staff paused all outgoing money" in report and "sent when safe mode ends: 1" in report
     with pytest.raises(CommandError, match="not asked yet about 1 orders"):
         call_command("resume_transfers", reason=REASON, stdout=StringIO())

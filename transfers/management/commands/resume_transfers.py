@@ -49,5 +49,7 @@ class Command(BaseCommand):
         ]
         if lost := period.lost_orders.split():
             lines.append(f"Banks got these orders, and this database does not have them: {' '.join(lost)}")
-        lines.append("Compare the orders since the backup with each bank, then resume with --reason.")
+        lines.append(
+            "Nothing is resumed. Compare the orders since the backup with each bank, then give --reason."
+        )
         return "\n".join(lines)
