@@ -132,11 +132,11 @@ def run_due() -> int:
     except (InvalidStatementFile, CannotOpen, zlib.error) as error:
         log.error("statement %s cannot be imported: %s", job.statement_id, type(error).__name__)
         QUEUE.fail(job)
-    # When the lease has ended, a worker goes on.
     except ReaderBusy:
+        # When the lease has ended, a worker goes on.
         log.warning("statement %s waits for another Excel file", job.statement_id)
         return 0
-    except DatabaseError:
+    except DatabaseError:  # the same
         log.exception("statement %s was interrupted", job.statement_id)
         return 0
     _delete_parts()
