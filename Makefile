@@ -36,7 +36,7 @@ key: $(VENV)/.run ## Show the address and the key that `make run` printed
 # A test that fails runs once more. If it passes then, the run passes and names it as unsteady, with its output.
 RUN_AGAIN := --reruns 1
 
-test-quick: $(VENV)/.dev ## Run the quick tests: about a minute on two cores
+test-quick: $(VENV)/.dev ## Run the quick tests: about four minutes on two cores
 	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not slow" --ignore tests/systems
 
 test: test-quick ## Run all that a change can break every day, the quick tests first
