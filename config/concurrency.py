@@ -79,15 +79,17 @@ class Limits:
     """Half of the threads serve the console; one of them serves everybody who is not logged in.
 
     A quarter serves forms of claim pages, which wait until the picture of a slip is read. Half serve one key
-    of the API: a merchant that reads long lists leaves the others to its neighbours. One serves each page of
-    monitoring, so those who read it wait for each other (`core.kept_value`), and one all documents.
+    of the API, and one of these its lists that name a `limit`, of up to 100 rows: a merchant that reads them
+    leaves the others to its neighbours. One serves each page of monitoring, so those who read it wait for
+    each other (`core.kept_value`), and one all documents.
     """
 
     def __init__(self, threads: int) -> None:
         half = max(1, threads // 2)
         self._pages, self._anonymous = Limit(half), Limit(1)
         self._claims = Limit(max(1, threads // 4))
-        self._keys, self._pages_of_anybody = LimitByName(half), LimitByName(1)
+        self._keys, self._lists = LimitByName(half), LimitByName(1)
+        self._pages_of_anybody = LimitByName(1)
 
     async def acquire(self, environ: Mapping[str, Any], held: ExitStack) -> None:
         """Take the slots that the request needs, until the end of `held`. Raises OverloadedError."""
@@ -103,7 +105,10 @@ class Limits:
             await self._pages_of_anybody.acquire("documents", held)
         elif "HTTP_AUTHORIZATION" in environ:
             # The word before the key has no meaning: any case of its letters is accepted.
-            await self._keys.acquire(environ["HTTP_AUTHORIZATION"].partition(" ")[2], held)
+            key = environ["HTTP_AUTHORIZATION"].partition(" ")[2]
+            if "limit=" in environ["QUERY_STRING"]:
+                await self._lists.acquire(key, held)
+            await self._keys.acquire(key, held)
 
 
 def _is_anonymous(environ: Mapping[str, Any]) -> bool:
