@@ -103,6 +103,15 @@ RULES = [
            WHERE kind = 'never_arrived' AND approvals_approval.status = 'waiting'""",
     ),
     AuditRule(
+        "approvals are decided as the audit trail says",
+        # Notes can have names, so only their digests are shown.
+        """SELECT object_id, concat_ws(' ', act, actor, (after ->> 'decided_at')::timestamptz, md5(reason))
+           FROM audit_trail_auditrecord
+           WHERE object_type = 'approvals.approval' AND act IN ('approved', 'rejected')""",
+        """SELECT id, concat_ws(' ', status, decided_by, decided_at, md5(btrim(decision_note)))
+           FROM approvals_approval WHERE status IN ('approved', 'rejected')""",
+    ),
+    AuditRule(
         "approvals are decided by another person than the requester",
         "SELECT id, 'another' FROM approvals_approval WHERE status IN ('approved', 'rejected')",
         """SELECT id, CASE WHEN decided_by IN ('', requested_by) THEN 'nobody else' ELSE 'another' END

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 import orjson
 from django.apps import apps
+from django.db import connection
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from core import vault
 from core.clock import iso
 from core.digests import DigestedRow
+from operations.audit.rules import CREDITED
 from payments.models import Payment
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
@@ -20,6 +22,21 @@ CHUNK = 2000
 SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id")
 
 
+DESTINATIONS = f"""
+    SELECT transfer.id, transfer.bank_code, transfer.account_sealed, approval.account_last4,
+        movement.id, movement.payer_bank_code, movement.payer_account_sealed
+    FROM transfers_transfer AS transfer
+    LEFT JOIN approvals_approval AS approval
+        ON approval.subject_id = transfer.id AND approval.kind IN ('refund', 'return')
+    LEFT JOIN refunds_refund AS refund ON refund.id = transfer.id
+    LEFT JOIN reconciliation_return AS made ON made.id = transfer.id
+    LEFT JOIN reconciliation_banktransaction AS movement ON movement.id = coalesce(made.movement_id, (
+        SELECT movement.id FROM reconciliation_banktransaction AS movement
+        WHERE movement.payment_id = refund.payment_id AND {CREDITED}))
+    WHERE purpose <> 'withdrawal' AND transfer.account_sealed <> ''
+"""  # noqa: S608
+
+
 def findings() -> Iterator[tuple[str, str]]:
     """Yield each row whose content is not the one that was stored, in the snapshot of the caller."""
     for model in apps.get_models():
@@ -27,6 +44,7 @@ def findings() -> Iterator[tuple[str, str]]:
             yield from _changed_rows(model)
     yield from _unreported_payers()
     yield from _other_payers()
+    yield from _other_destinations()
     yield from _other_messages()
 
 
@@ -62,6 +80,25 @@ def _other_payers() -> Iterator[tuple[str, str]]:
         payment = movement.payment
         if payment is not None and payment.payer_account != movement.payer_account:
             yield payment.pk, "its payer has another account than its bank transaction"
+
+
+def _other_destinations() -> Iterator[tuple[str, str]]:
+    """Refunds and returns to another account than the approved one or, without an approval, the payer's.
+
+    Rules compare the digests. An erasure empties the accounts, and a void has none.
+    """
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(DESTINATIONS)
+        for order_id, bank_code, sealed, approved_last4, movement_id, payer_bank_code, payer_sealed in cursor:
+            try:
+                account = vault.open_sealed(sealed, context=order_id)
+                payer = payer_sealed and vault.open_sealed(payer_sealed, context=movement_id)
+            except vault.CannotOpen:
+                continue  # reported by `_changed_rows`
+            if approved_last4 is None and (bank_code, account) != (payer_bank_code, payer):
+                yield order_id, "it goes to another account than the payer's without an approval"
+            if approved_last4 not in (None, account[-4:]):
+                yield order_id, "its approval shows another account"
 
 
 def _other_messages() -> Iterator[tuple[str, str]]:

@@ -8,6 +8,8 @@ from django.test import Client
 
 from approvals import payout_accounts, services
 from approvals.models import Approval, PayoutAccount
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
 from console import approval_admin
 from core import clock
 from tests.conftest import Shop
@@ -45,9 +47,10 @@ def decide_approval(
 ) -> Approval:
     """Approve or reject, as the console does."""
     approval = approval_of(subject_id)
-    act = {"approve": services.approve, "reject": services.reject}[how]
-    with acting_as(actor):
-        return act(approval.id, approval_admin.handler_for(approval), note=note, now=clock.now())
+    decide = {"approve": services.approve, "reject": services.reject}[how]
+    act = {"approve": Act.APPROVED, "reject": Act.REJECTED}[how]
+    with acting_as(actor), recorded(act, approval, reason=note):
+        return decide(approval.id, approval_admin.handler_for(approval), note=note, now=clock.now())
 
 
 def try_to_decide(subject_id: str, how: str, actor: str) -> bool:

@@ -478,8 +478,26 @@ TAMPERINGS = {
                SELECT subject_id FROM approvals_approval
                WHERE kind = 'never_arrived' AND status = 'waiting')""",
     ],
+    "approvals are decided as the audit trail says": [
+        f"DELETE FROM approvals_approval WHERE kind = '{kind}' AND status = 'approved'"
+        for kind in ("refund", "return", "return_by_hand", "withdrawal", "write_off", "never_arrived")
+    ] + [
+        "DELETE FROM approvals_approval WHERE kind = 'refund' AND status = 'rejected'",
+        """UPDATE approvals_approval SET decided_by = 'staff:eve', requested_by = 'staff:bob'
+           WHERE status = 'approved'""",
+        "UPDATE approvals_approval SET decided_by = 'staff:eve' WHERE status = 'approved'",
+        "UPDATE approvals_approval SET decided_at = decided_at - interval '1 ms' WHERE status = 'approved'",
+        "UPDATE approvals_approval SET decision_note = 'x' WHERE status = 'rejected'",
+    ],
     "approvals are decided by another person than the requester": [
         """ALTER TABLE approvals_approval DROP CONSTRAINT approval_decided_by_another;
            UPDATE approvals_approval SET decided_by = requested_by WHERE status = 'approved'""",
     ],
 }  # fmt: skip
+
+# Found by `contents`, which reads what is encrypted.
+CONTENT_TAMPERINGS = [
+    "DELETE FROM approvals_approval WHERE kind = 'refund' AND status = 'approved'",
+    "DELETE FROM approvals_approval WHERE kind = 'return' AND status = 'approved'",
+    "UPDATE approvals_approval SET account_last4 = '0000' WHERE kind = 'refund'",
+]

@@ -24,7 +24,7 @@ from tests.audit import differences
 from tests.conftest import SandboxBankClient, Shop
 from tests.operations import scenarios
 from tests.operations.scenarios import SCENARIOS, Serving, check_constraints_now
-from tests.operations.tampering import TAMPERINGS
+from tests.operations.tampering import CONTENT_TAMPERINGS, TAMPERINGS
 from tests.reconciliation.builders import Seller, decide, parse
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import NOBODY, RefundShop, send_due_refunds
@@ -81,6 +81,11 @@ def test_audit_finds_each_tampering_and_nothing_else(
         with subtests.test(rule.name, sql=sql), taken_back():
             damage(sql)
             assert rows.run(rule.sql, []).fetchone()
+    assert not list(contents.findings())
+    for sql in CONTENT_TAMPERINGS:
+        with subtests.test("contents", sql=sql), taken_back():
+            damage(sql)
+            assert list(contents.findings())
     with subtests.test("no names or account numbers in the output"), taken_back():
         check_that_output_has_no_secrets(shop_with_all_scenarios.shop.secret_key)
     assert not wrong()

@@ -9,7 +9,6 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from approvals import services
 from approvals.models import Approval
-from console import approval_admin
 from core import clock, ids
 from core import money as satang
 from ledger import accounts
@@ -20,6 +19,7 @@ from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransactionKind, ReconciliationException
+from tests.approvals.builders import decide_approval
 from tests.context import acting_as
 from tests.state_machine.expected import ApprovalItem, BankMoney, Order, Payment
 from tests.state_machine.http_service import account
@@ -186,9 +186,7 @@ class ExceptionsMachine(PaymentsMachine):
             self.model.reject(item)
 
     def decide_as(self, approval: Approval, approves: bool, *, by: str) -> None:
-        action = services.approve if approves else services.reject
-        with acting_as(by):
-            action(approval.id, approval_admin.handler_for(approval), note="Checked.", now=clock.now())
+        decide_approval(approval.subject_id, "approve" if approves else "reject", actor=by)
 
     @precondition(lambda self: self.returns())
     @rule(index=INDEX)

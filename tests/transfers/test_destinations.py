@@ -144,7 +144,7 @@ def test_order_whose_account_was_changed_by_resealing_is_not_sent(
     set_locally("resealing", "off")
     assert send(order) == TransferState.QUEUED
     assert bank.sent == []
-    assert [name for name, _ in contents.findings()] == [f"transfers.Transfer {order.id}"]
+    assert f"transfers.Transfer {order.id}" in dict(contents.findings())
 
 
 def test_order_with_another_digest_than_its_withdrawal_is_not_sent(
