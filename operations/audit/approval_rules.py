@@ -112,6 +112,16 @@ RULES = [
            FROM approvals_approval WHERE status IN ('approved', 'rejected')""",
     ),
     AuditRule(
+        "approvals are requested with their transfer, by the same actor",
+        """SELECT approval.id, concat_ws(' ', requested_by, request_id, requested_at)
+           FROM approvals_approval AS approval WHERE kind IN ('withdrawal', 'refund', 'return')""",
+        """SELECT approval.id, concat_ws(' ', event.actor, event.request_id, event.created_at)
+           FROM approvals_approval AS approval JOIN (
+               SELECT DISTINCT ON (transfer_id) * FROM transfers_transferevent ORDER BY transfer_id, id
+           ) AS event ON event.transfer_id = subject_id
+           WHERE kind IN ('withdrawal', 'refund', 'return')""",
+    ),
+    AuditRule(
         "approvals are decided by another person than the requester",
         "SELECT id, 'another' FROM approvals_approval WHERE status IN ('approved', 'rejected')",
         """SELECT id, CASE WHEN decided_by IN ('', requested_by) THEN 'nobody else' ELSE 'another' END

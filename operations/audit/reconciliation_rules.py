@@ -13,6 +13,10 @@ IS_RESOLVED = """(resolution_state NOT IN ('', 'taken_back') OR resolution_state
 # Statuses of exceptions on payments that have not ended.
 UNRESOLVED = "('open', 'sending_back')"
 HAS_EXCESS = "EXISTS (SELECT FROM reconciliation_excess WHERE movement_id = movement.id)"
+# Money confirmed as that of one payment can later be attached to another.
+OF_PAYMENT = """resolution.type IN ('accepted', 'attached', 'excess_sent_back', 'kept', 'confirmed')
+    AND NOT EXISTS (SELECT FROM reconciliation_resolution AS later WHERE later.type = 'attached'
+        AND later.subject_id = resolution.subject_id AND later.id > resolution.id)"""
 # The columns that the list of exceptions shows.
 LISTED_COLUMNS = (
     "concat_ws(' ', reason, bank, merchant_id, payment_id, amount, reference1, bank_transaction_id, "
@@ -198,7 +202,27 @@ RULES = [
         """SELECT id::text, actor FROM reconciliation_resolution AS resolution
            WHERE NOT starts_with(actor, 'policy:') AND EXISTS (SELECT FROM audit_trail_auditrecord AS record
                WHERE record.object_id = resolution.subject_id AND record.actor = resolution.actor
-                   AND record.act = 'exception_resolved' AND record.after ->> 'decision' IS NOT NULL)""",
+                   AND record.act = 'exception_resolved'
+                   AND (record.after ->> 'decision', resolution.type) IN (
+                       (resolution.type, resolution.type), ('attached', 'accepted'))
+                   AND record.reason = btrim(resolution.note))""",
+    ),
+    AuditRule(
+        "resolutions name the payment of their bank transaction",
+        # Before or after other decisions a bank transaction may belong to another payment.
+        f"SELECT id::text, payment_id FROM reconciliation_resolution AS resolution WHERE {OF_PAYMENT}",  # noqa: S608
+        f"""SELECT resolution.id::text, coalesce(movement.payment_id, refund.payment_id)
+            FROM reconciliation_resolution AS resolution
+            LEFT JOIN reconciliation_banktransaction AS movement ON movement.id = subject_id
+            LEFT JOIN refunds_refund AS refund ON refund.id = subject_id
+            WHERE {OF_PAYMENT}""",  # noqa: S608
+    ),
+    AuditRule(
+        "statements are those that the audit trail says",
+        """SELECT DISTINCT object_id, concat_ws(' ', actor, after ->> 'file_sha256', after ->> 'line_count')
+           FROM audit_trail_auditrecord WHERE act = 'statement_imported'""",
+        """SELECT id, concat_ws(' ', actor, file_sha256, nullif(line_count, 0))
+           FROM reconciliation_statement""",
     ),
     AuditRule(
         "each resolved bank transaction has its resolution",

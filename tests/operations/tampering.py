@@ -310,6 +310,17 @@ TAMPERINGS = {
     ],
     "decisions about exceptions are those of the audit trail": [
         "UPDATE reconciliation_resolution SET actor = 'staff:nobody' WHERE starts_with(actor, 'staff:')",
+        "UPDATE reconciliation_resolution SET note = 'x' WHERE type = 'accepted'",
+        "UPDATE reconciliation_resolution SET type = 'attached' WHERE type = 'accepted'",
+    ],
+    "resolutions name the payment of their bank transaction": [
+        f"UPDATE reconciliation_resolution SET payment_id = {FAILED} WHERE type = '{kind}'"
+        for kind in ("accepted", "attached", "excess_sent_back", "kept")
+    ],
+    "statements are those that the audit trail says": [
+        "UPDATE reconciliation_statement SET actor = 'staff:nobody'",
+        "UPDATE reconciliation_statement SET file_sha256 = reverse(file_sha256)",
+        "DELETE FROM reconciliation_statement",
     ],
     "each resolved bank transaction has its resolution": [
         "DELETE FROM reconciliation_resolution WHERE type = 'attached'",
@@ -488,6 +499,12 @@ TAMPERINGS = {
         "UPDATE approvals_approval SET decided_by = 'staff:eve' WHERE status = 'approved'",
         "UPDATE approvals_approval SET decided_at = decided_at - interval '1 ms' WHERE status = 'approved'",
         "UPDATE approvals_approval SET decision_note = 'x' WHERE status = 'rejected'",
+    ],
+    "approvals are requested with their transfer, by the same actor": [
+        "UPDATE approvals_approval SET requested_by = 'staff:bob' WHERE kind = 'refund'",
+        "UPDATE approvals_approval SET requested_at = requested_at - interval '1 ms' WHERE kind = 'return'",
+        "UPDATE approvals_approval SET request_id = 'other' WHERE kind = 'withdrawal'",
+        "DELETE FROM transfers_transferevent",
     ],
     "approvals are decided by another person than the requester": [
         """ALTER TABLE approvals_approval DROP CONSTRAINT approval_decided_by_another;
