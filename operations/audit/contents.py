@@ -1,27 +1,48 @@
 """Whether encrypted columns have the content with which they were stored, by their digests."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
 
 import orjson
 from django.apps import apps
 from django.db import connection
-from django.db.models import OuterRef, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 
 from core import vault
 from core.clock import iso
 from core.digests import DigestedRow
 from operations.audit.rules import CREDITED
-from payments.models import Payment
+from payments.models import Payment, PaymentException
+from payments.shapes import event_data
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
+from refunds.shapes import refund_object
 from webhooks.models import PING, Event
 from withdrawals.models import Withdrawal
+from withdrawals.shapes import withdrawal_object
 
 CHUNK = 2000
 SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id")
 
 
+# All columns of payments would take most of the time.
+PAYMENT_COLUMNS = (
+    "status", "amount", "currency", "qr_code_id", "reference", "metadata", "failure_code", "amount_received",
+)  # fmt: skip
+# The data of events. An exception is compared with its payment.
+DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], dict[str, Any]]]] = [
+    (Payment.objects.only(*PAYMENT_COLUMNS), event_data),
+    (PaymentException.objects.select_related("payment"), lambda exception: event_data(exception.payment)),
+    (Refund.objects.all(), refund_object),
+    (Withdrawal.objects.all(), withdrawal_object),
+]
+# What an object may have changed since. The note of a refund is erased with its payer.
+CHANGING = {"status", "awaiting_approval", "pending_reason", "updated_at", "note", "bank_name"}
+# What never changes once the object has the status of the event.
+FINAL = {"failure_code", "completed_at", "bank_reference", "amount_received"}
+# The statuses in an event, if they are not its name. Payments that expire fail, depending on a setting.
+STATUSES = {"withdrawal.processed": {"processing"}, "payment.failed": {"failed", "expired"}}
 DESTINATIONS = f"""
     SELECT transfer.id, transfer.bank_code, transfer.account_sealed, approval.account_last4,
         movement.id, movement.payer_bank_code, movement.payer_account_sealed
@@ -103,21 +124,40 @@ def _other_destinations() -> Iterator[tuple[str, str]]:
 
 def _other_messages() -> Iterator[tuple[str, str]]:
     """Events whose body is not about them: what merchants were sent."""
-    amounts = [
-        Subquery(model._base_manager.filter(pk=OuterRef("subject_id")).values("amount"))
-        for model in (Payment, Refund, Withdrawal)
-    ]
-    events = Event.objects.exclude(type=PING).annotate(amount=Coalesce(*amounts, None))
-    columns = events.values_list("pk", "type", "subject_id", "created_at", "body", "amount")
-    for event_id, kind, subject_id, created_at, body, amount in columns.iterator(CHUNK):
-        try:
-            message = orjson.loads(bytes(body))
-            data = message.pop("data")
-            subject = data.get("exception", data)
-            ids = {subject.get(name) for name in SUBJECT_IDS}
-            is_own = message == {"event": kind, "event_id": event_id, "timestamp": iso(created_at)}
-            is_own = is_own and subject_id in ids and amount in (None, data["amount"])
-        except (ValueError, KeyError, TypeError, AttributeError):
-            is_own = False
-        if not is_own:
-            yield event_id, "its body is not that of this event"
+    columns = ("pk", "type", "subject_id", "created_at", "body")
+    events = Event.objects.exclude(type=PING).values_list(*columns).iterator(CHUNK)
+    while some := list(islice(events, CHUNK)):
+        subjects = _subjects({subject_id for _id, _type, subject_id, *_ in some})
+        for event_id, kind, subject_id, created_at, body in some:
+            try:
+                message = orjson.loads(bytes(body))
+                data = message.pop("data")
+                ids = {data.get("exception", data).get(name) for name in SUBJECT_IDS}
+                is_own = message == {"event": kind, "event_id": event_id, "timestamp": iso(created_at)}
+                is_own = is_own and subject_id in ids and _is_about(data, subjects.get(subject_id), kind)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                is_own = False
+            if not is_own:
+                yield event_id, "its body is not that of this event"
+
+
+def _subjects(ids: set[str]) -> dict[str, dict[str, Any]]:
+    """`data` of an event about each of these objects as it is now."""
+    found: dict[str, dict[str, Any]] = {}
+    for rows, data_of in DATA_OF:
+        found |= {pk: data_of(row) for pk, row in rows.in_bulk(ids).items()}
+    return found
+
+
+def _is_about(data: dict[str, Any], now: dict[str, Any] | None, kind: str) -> bool:
+    """Whether the data has what the object still has. now: None for an object that rules miss."""
+    if now is None:
+        return True
+    state = kind.rpartition(".")[2]
+    is_as_now = data["status"] == now["status"] and not state.startswith("exception")
+    names = (now.keys() | FINAL) - CHANGING - (set() if is_as_now else FINAL)
+    return (
+        all(data.get(name) == now.get(name) for name in names)
+        and (state.startswith("exception") or data["status"] in STATUSES.get(kind, {state}))
+        and (is_as_now or data["failure_code"] in (None, now["failure_code"]))
+    )

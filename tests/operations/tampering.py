@@ -55,6 +55,13 @@ def delete_posting(fact: str) -> str:
         DELETE FROM ledger_journal WHERE id = {gone}"""
 
 
+def change_message(kind: str, name: str) -> str:
+    """Change a field of `data` in the newest event. The rest of its body is as it was."""
+    return f"""UPDATE webhooks_event SET body = convert_to(jsonb_set(
+            convert_from(body, 'UTF8')::jsonb, '{{data,{name}}}', '"failed"')::text, 'UTF8')
+        WHERE id = (SELECT max(id) FROM webhooks_event WHERE type = '{kind}')"""
+
+
 TAMPERINGS = {
     "account balances equal the sum of their entries": [
         "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'available'",
@@ -517,4 +524,16 @@ CONTENT_TAMPERINGS = [
     "DELETE FROM approvals_approval WHERE kind = 'refund' AND status = 'approved'",
     "DELETE FROM approvals_approval WHERE kind = 'return' AND status = 'approved'",
     "UPDATE approvals_approval SET account_last4 = '0000' WHERE kind = 'refund'",
-]
+    *(
+        change_message(kind, name)
+        for kind, names in {
+            "payment.succeeded":
+                "status reference qr_code_id currency amount_display failure_code metadata amount_received",
+            "payment.exception": "currency qr_code_id",
+            "refund.completed": "status reason transaction_id created_at completed_at",
+            "refund.failed": "failure_code",
+            "withdrawal.succeeded": "status bank_code bank_account account_name completed_at",
+        }.items()
+        for name in names.split()
+    ),
+]  # fmt: skip
