@@ -70,6 +70,10 @@ RULES = [
         "SELECT id, 'the same' FROM transfers_transfer",
         # The digest covers bank, account and holder. `contents` compares it with them.
         """SELECT transfer.id, CASE
+               WHEN coalesce(withdrawal.merchant_id, refund.merchant_id, approval.merchant_id)
+                   <> transfer.merchant_id THEN 'another merchant asked for it'
+               WHEN withdrawal.bank_reference <> transfer.bank_reference
+                   THEN 'the withdrawal has another reference of the bank'
                WHEN coalesce(withdrawal.account_digest, refund.account_digest, made.account_digest)
                    <> transfer.account_digest THEN 'another account was asked for'
                WHEN (withdrawal.bank_code, withdrawal.account_name)

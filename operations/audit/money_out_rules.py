@@ -89,6 +89,27 @@ RULES = [
            WHERE type = 'reserved' AND rolled_up_balance <> 0""",
     ),
     AuditRule(
+        "transfers ended as their history says",
+        "SELECT id, 'as recorded' FROM transfers_transfer WHERE completed_at IS NOT NULL",
+        """SELECT id, 'as recorded' FROM transfers_transfer AS transfer
+           WHERE EXISTS (SELECT FROM transfers_transferevent AS event WHERE transfer_id = transfer.id
+                   AND event.type = state AND event.created_at = completed_at)
+               AND (completed_by = '' OR EXISTS (SELECT FROM transfers_transferevent AS event
+                   WHERE transfer_id = transfer.id AND event.type IN ('succeeded', 'failed')
+                       AND event.actor = completed_by))""",
+    ),
+    AuditRule(
+        "refunds, withdrawals and returns are completed when their transfer succeeds",
+        """SELECT id, completed_at::text FROM refunds_refund
+           WHERE completed_at IS NOT NULL AND reversal_id IS NULL
+           UNION ALL
+           SELECT id, completed_at::text FROM withdrawals_withdrawal WHERE completed_at IS NOT NULL
+           UNION ALL
+           SELECT id, completed_at::text FROM reconciliation_return
+           WHERE completed_at IS NOT NULL AND NOT is_manual""",
+        "SELECT transfer_id, created_at::text FROM transfers_transferevent WHERE type = 'succeeded'",
+    ),
+    AuditRule(
         "the transfer state matches its refund or withdrawal",
         """SELECT id, concat_ws(' ', 'refund', route, amount, CASE
                WHEN awaiting_approval THEN 'held'

@@ -30,6 +30,10 @@ COUNTED_ROWS = " UNION ALL ".join(
 HAS_PAYER = """num_nonnulls(payment.payer_name, payment.payer_bank_code, payment.payer_account_sealed,
     payment.bank_transaction_id) > 0"""
 
+# Money that was matched by the reference of a code. What staff attached has another reference.
+OF_CODE = """movement.payment_id IS NOT NULL AND resolution_state <> 'attached' AND match_result IN
+    ('applied', 'declined', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')"""
+
 
 def paid_at(source: str) -> str:
     """When the payment of a bank transaction or charge was paid: not before it was created."""
@@ -74,14 +78,23 @@ RULES = [
     ),
     AuditRule(
         "QR codes show the biller, the reference and the amount by which their payment is found",
-        "SELECT id, 'its own' FROM qrcodes_qrcode",
-        """SELECT code.id, CASE WHEN count(*) = count(*) FILTER (WHERE strpos(code.qr_data, concat(
+        "SELECT qr_code_id, 'its own' FROM payments_payment WHERE qr_code_id IS NOT NULL",
+        """SELECT code.id, CASE WHEN bool_and(code.merchant_id = payment.merchant_id)
+                   AND count(*) = count(*) FILTER (WHERE strpos(code.qr_data, concat(
                    part.tag, lpad(length(part.value)::text, 2, '0'), part.value)) > 0)
                THEN 'its own' ELSE 'another' END
            FROM qrcodes_qrcode AS code JOIN payments_payment AS payment ON payment.id = code.payment_id,
            LATERAL (VALUES ('01', code.biller_id), ('02', code.reference1),
                ('54', (payment.amount / 100.0)::numeric(12, 2)::text)) AS part (tag, value)
            GROUP BY code.id""",
+    ),
+    AuditRule(
+        "bank transactions have the biller and the reference of the code of their payment",
+        f"SELECT id, 'its own' FROM reconciliation_banktransaction AS movement WHERE {OF_CODE}",  # noqa: S608
+        f"""SELECT movement.id, 'its own' FROM reconciliation_banktransaction AS movement
+            JOIN qrcodes_qrcode AS code ON code.payment_id = movement.payment_id
+                AND code.biller_id = movement.biller_id AND code.reference1 = movement.reference1
+            WHERE {OF_CODE} AND kind = CASE match_result WHEN 'declined' THEN 'decline' ELSE 'credit' END""",  # noqa: S608
     ),
     AuditRule(
         "each succeeded payment, and no other, has its journal",

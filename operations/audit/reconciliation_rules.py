@@ -196,6 +196,15 @@ RULES = [
         """SELECT statement_id, count(*)::text FROM reconciliation_statementline GROUP BY statement_id""",
     ),
     AuditRule(
+        "statement lines are those of their bank transaction",
+        "SELECT id::text, 'its own' FROM reconciliation_statementline WHERE movement_id IS NOT NULL",
+        """SELECT line.id::text, 'its own' FROM reconciliation_statementline AS line
+           JOIN reconciliation_banktransaction AS movement ON movement.id = movement_id
+               AND (line.bank, line.biller_id, line.kind, line.reference1, line.amount)
+                   = (movement.bank, movement.biller_id, movement.kind, movement.reference1, movement.amount)
+               AND (line.result <> 'new' OR line.paid_at = movement.paid_at)""",
+    ),
+    AuditRule(
         "decisions about exceptions are those of the audit trail",
         """SELECT id::text, actor FROM reconciliation_resolution
            WHERE NOT starts_with(actor, 'policy:')""",

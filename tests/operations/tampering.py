@@ -151,6 +151,18 @@ TAMPERINGS = {
     "QR codes show the biller, the reference and the amount by which their payment is found": [
         "UPDATE qrcodes_qrcode SET reference1 = reverse(reference1)",
         "UPDATE qrcodes_qrcode SET biller_id = reverse(biller_id)",
+        "UPDATE qrcodes_qrcode SET merchant_id = 'mch_other'",
+        f"DELETE FROM qrcodes_qrcode WHERE payment_id = {PAID}",
+    ],
+    "bank transactions have the biller and the reference of the code of their payment": [
+        f"UPDATE reconciliation_banktransaction SET reference1 = 'X' WHERE id = {APPLIED}",
+        f"UPDATE reconciliation_banktransaction SET biller_id = 'X' WHERE id = {APPLIED}",
+        f"UPDATE reconciliation_banktransaction SET kind = 'decline' WHERE id = {APPLIED}",
+        *(
+            f"""UPDATE qrcodes_qrcode SET {column} = reverse({column}),
+                    qr_data = replace(qr_data, {column}, reverse({column})) WHERE payment_id = {PAID}"""
+            for column in ("reference1", "biller_id")
+        ),
     ],
     "each succeeded payment, and no other, has its journal": [
         delete_posting("payment"),
@@ -315,6 +327,11 @@ TAMPERINGS = {
     "each statement has the lines that were stored": [
         "DELETE FROM reconciliation_statementline",
     ],
+    "statement lines are those of their bank transaction": [
+        "UPDATE reconciliation_statementline SET amount = amount + 1",
+        "UPDATE reconciliation_statementline SET reference1 = 'X'",
+        "UPDATE reconciliation_statementline SET paid_at = paid_at - interval '1 hour'",
+    ],
     "decisions about exceptions are those of the audit trail": [
         "UPDATE reconciliation_resolution SET actor = 'staff:nobody' WHERE starts_with(actor, 'staff:')",
         "UPDATE reconciliation_resolution SET note = 'x' WHERE type = 'accepted'",
@@ -435,6 +452,18 @@ TAMPERINGS = {
         "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'reserved'",
         "UPDATE refunds_refund SET amount = amount + 1 WHERE status = 'pending'",
     ],
+    "transfers ended as their history says": [
+        "DELETE FROM transfers_transferevent WHERE type = 'failed'",
+        "UPDATE transfers_transfer SET completed_by = 'staff:bob' WHERE completed_by <> ''",
+        "UPDATE transfers_transfer SET completed_at = completed_at - interval '1 ms' WHERE state = 'failed'",
+    ],
+    "refunds, withdrawals and returns are completed when their transfer succeeds": [
+        *(
+            f"UPDATE {table} SET completed_at = completed_at - interval '1 ms' WHERE completed_at IS NOT NULL"
+            for table in ("refunds_refund", "withdrawals_withdrawal", "reconciliation_return")
+        ),
+        "DELETE FROM transfers_transferevent WHERE type = 'succeeded'",
+    ],
     "the transfer state matches its refund or withdrawal": [
         "DELETE FROM transfers_transfer WHERE state = 'queued'",
         "UPDATE transfers_transfer SET amount = amount + 1",
@@ -476,6 +505,8 @@ TAMPERINGS = {
         "UPDATE transfers_transfer SET submitted_at = now() WHERE state = 'held'",
     ],
     "transfers go to the account that was asked for and approved": [
+        "UPDATE transfers_transfer SET merchant_id = 'mch_other' WHERE purpose = 'refund'",
+        f"UPDATE transfers_transfer SET bank_reference = 'other' WHERE id = {SENT}",
         f"UPDATE transfers_transfer SET account_digest = 'other' WHERE id = {SENT}",
         f"UPDATE transfers_transfer SET bank_code = '999' WHERE id = {SENT}",
         f"UPDATE transfers_transfer SET account_name = 'Somebody' WHERE id = {SENT}",
