@@ -1,18 +1,20 @@
 -- What a payment says of its refunds, at each commit: a refund and the totals change by two statements. A refund that
--- ends without them only leaves less to refund.
+-- ends without them only leaves less to refund, so the end is not looked at.
 CREATE OR REPLACE FUNCTION refunds_check_totals() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE changed text;
 BEGIN
+    IF TG_TABLE_NAME = 'refunds_refund' THEN changed := NEW.payment_id; ELSE changed := NEW.id; END IF;
     IF EXISTS (
         SELECT FROM public.payments_payment AS payment, LATERAL (
             SELECT coalesce(sum(amount) FILTER (WHERE status = 'completed'), 0) AS refunded,
                 coalesce(sum(amount) FILTER (WHERE status = 'pending'), 0) AS refunding
             FROM public.refunds_refund WHERE payment_id = payment.id
         ) AS refund
-        WHERE payment.id = NEW.id AND (amount_refunded <> refunded OR amount_refunding <> refunding)
+        WHERE payment.id = changed AND (amount_refunded <> refunded OR amount_refunding <> refunding)
     ) THEN
-        RAISE EXCEPTION 'the refund totals of payment % are not those of its refunds', NEW.id
+        RAISE EXCEPTION 'the refund totals of payment % are not those of its refunds', changed
             USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
@@ -24,6 +26,10 @@ CREATE CONSTRAINT TRIGGER refunds_check_totals AFTER UPDATE ON payments_payment 
         OLD.amount_refunded <> NEW.amount_refunded OR OLD.amount_refunding <> NEW.amount_refunding
     )
     EXECUTE FUNCTION refunds_check_totals();
+
+DROP TRIGGER IF EXISTS refunds_check_totals ON refunds_refund;
+CREATE CONSTRAINT TRIGGER refunds_check_totals AFTER INSERT ON refunds_refund DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION refunds_check_totals();
 
 
 CREATE OR REPLACE FUNCTION refunds_check_reversal() RETURNS trigger

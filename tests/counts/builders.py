@@ -171,9 +171,10 @@ class PaymentBuilder(ListBuilder):
         paid = some(mine.filter(status__in=["pending", "expired"]), chance, count // 2)
         self._move(paid, "succeeded", completed_at=NOW)
         refunded = some(mine.filter(status="succeeded"), chance, count // 4)
-        for payment in refunded:
-            reverse_all(payment)
-        self._move(refunded, "refunded", amount_refunded=F("amount"))
+        with transaction.atomic():
+            for payment in refunded:
+                reverse_all(payment)
+            self._move(refunded, "refunded", amount_refunded=F("amount"))
         never_tried = some(mine.filter(status="pending"), chance, count // 4)
         Payment.objects.filter(pk__in=[each.pk for each in never_tried]).update(updated_at=NOW)
 
@@ -345,7 +346,8 @@ class RefundBuilder(ListBuilder):
     def write(self, merchant: Merchant, chance: Random, count: int) -> None:
         moments = [moment(chance) for _ in range(count)]
         refund_ids = [ids.new("ref_", at) for at in moments]
-        payments = [PaymentFactory.build(merchant=merchant, created_at=at) for at in moments]
+        paid = {"merchant": merchant, "status": "succeeded", "amount_refunding": 100}
+        payments = [PaymentFactory.build(created_at=at, completed_at=at, **paid) for at in moments]
         transactions = [
             TransactionFactory.build(
                 merchant=merchant,
@@ -358,26 +360,31 @@ class RefundBuilder(ListBuilder):
             )
             for payment, refund_id in zip(payments, refund_ids, strict=True)
         ]
-        Payment.objects.bulk_create(payments)
-        Transaction.objects.bulk_create(transactions)
-        Refund.objects.bulk_create(
+        refunds = [
             Refund(
-                id=transaction.refund_id,
+                id=row.refund_id,
                 merchant=merchant,
-                payment_id=transaction.payment_id,
-                transaction=transaction,
+                payment_id=row.payment_id,
+                transaction=row,
                 amount=100,
                 currency="THB",
-                created_at=transaction.created_at,
-                updated_at=transaction.created_at,
+                created_at=row.created_at,
+                updated_at=row.created_at,
             )
-            for transaction in transactions
-        )
+            for row in transactions
+        ]
+        with transaction.atomic():
+            Payment.objects.bulk_create(payments)
+            Transaction.objects.bulk_create(transactions)
+            Refund.objects.bulk_create(refunds)
 
     def move(self, merchant: Merchant, chance: Random, count: int) -> None:
         pending = Refund.objects.filter(merchant=merchant, status="pending").order_by("id")
         canceled = some(pending, chance, count // 2)
-        Refund.objects.filter(pk__in=[each.pk for each in canceled]).update(status="canceled")
+        with transaction.atomic():
+            paid = Payment.objects.filter(pk__in=[each.payment_id for each in canceled])
+            paid.update(amount_refunding=0)
+            Refund.objects.filter(pk__in=[each.pk for each in canceled]).update(status="canceled")
 
     def race(self, merchant: Merchant, chance: Random) -> None:
         with taken(Refund.objects.filter(merchant=merchant, status="pending"), chance) as found:

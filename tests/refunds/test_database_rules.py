@@ -105,9 +105,9 @@ COPY = """INSERT INTO refunds_refund (id, merchant_id, payment_id, transaction_i
     FROM refunds_refund"""
 
 
-def copy(*ids: str, amount: str = "50000", status: str = "'pending'") -> str | None:
+def copy(*ids: str, amount: str = "50000", status: str = "'pending'", sql: str = COPY) -> str | None:
     """Insert a refund with these ids of refund, merchant, payment and transaction."""
-    return sqlstate(COPY.format(amount=amount, status=status), *ids)
+    return sqlstate(sql.format(amount=amount, status=status), *ids)
 
 
 def test_database_refuses_a_refund_of_a_payment_of_another_merchant(
@@ -124,7 +124,10 @@ def test_database_refuses_a_refund_of_a_payment_of_another_merchant(
     assert copy("ref_" + "1" * 27, mine.id, payment_id, row.id) == FOREIGN_KEY_VIOLATION
     assert copy(new_id, mine.id, payment_id, row.id, amount="1") == FOREIGN_KEY_VIOLATION
     assert copy(new_id, mine.id, payment_id, row.id, status="'completed'") == CHECK_VIOLATION
-    assert copy(new_id, mine.id, payment_id, row.id) is None
+    assert copy(new_id, mine.id, payment_id, row.id) == CHECK_VIOLATION  # the totals are those of before
+    paid = "UPDATE payments_payment SET amount_refunding = 100000 WHERE status = 'succeeded'"
+    with_totals = f"WITH totals AS ({paid}) {COPY}"
+    assert copy(new_id, mine.id, payment_id, row.id, sql=with_totals) is None
     assert copy(new_id, mine.id, payment_id, row.id) == UNIQUE_VIOLATION
 
 
