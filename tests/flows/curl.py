@@ -1,14 +1,13 @@
 """The options of curl that the guide uses. So the tests do not need curl.
 
 Like `curl --fail-with-body` it exits with 22 if the status is 400 or above, but only for requests to the API:
-a page may ask only whether somebody listens.
+a page may ask only whether somebody listens. A page has up to 20 commands, so this imports little.
 """
 
 import argparse
 import sys
 from pathlib import Path
-
-import requests
+from urllib import error, request
 
 
 def main() -> int:
@@ -27,14 +26,18 @@ def main() -> int:
     method = options.method or ("GET" if body is None else "POST")
     data = None if body is None else body.encode()
     try:
-        response = requests.request(method, options.url, headers=headers, data=data, timeout=60)
-    except requests.ConnectionError:
+        response = request.urlopen(request.Request(options.url, data, headers, method=method), timeout=60)
+    except error.HTTPError as refused:
+        response = refused
+    except error.URLError:
         return 7
+    with response:
+        content = response.read()
     if options.output:
-        Path(options.output).write_bytes(response.content)
+        Path(options.output).write_bytes(content)
     else:
-        sys.stdout.write(response.text + "\n")
-    return 22 if "/v1/" in options.url and not response.ok else 0
+        sys.stdout.buffer.write(content + b"\n")
+    return 22 if "/v1/" in options.url and response.status >= 400 else 0
 
 
 if __name__ == "__main__":

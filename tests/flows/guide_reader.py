@@ -37,22 +37,29 @@ REFUSED = '#!/bin/sh\necho "Mark this sample for root: sh root" >&2\nexit 1\n'
 OF_DEBIAN = ("awk", "cat", "date", "grep", "mkdir", "od", "rm", "sed", "sh", "sleep", "tail", "tee", "tr")
 # Those that the quickstart of a language asks for, if this machine has them.
 OF_LANGUAGES = ("go", "openssl", "php")
+
+
+def runs(*command: object) -> str:
+    """A program that runs this command with what it is given."""
+    return f'#!/bin/sh\nexec {shlex.join(map(str, command))} "$@"\n'
+
+
 # The oldest Node.js that the client supports, if `make judges` installed it.
 NODE = judges.OLDEST_NODE if judges.OLDEST_NODE.exists() else Path(executable.ROOT_DIR, "bin", "node")
 PYTHON3 = f"""#!/bin/sh
-if [ "$*" != "-m venv $3" ]; then exec {sys.base_prefix}/bin/python3 -S "$@"; fi
-exec {sys.executable} -m tests.flows.new_environment "$3"
+if [ "$*" != "-m venv $3" ]; then exec "{sys.base_prefix}/bin/python3" -S "$@"; fi
+exec "{sys.executable}" -m tests.flows.new_environment "$3"
 """
 # `thaiqr-admin manage ...` of a deployment.
 ADMIN = '#!/bin/sh\ntest "$1" = manage && shift && exec {} manage.py "$@"\n'
 PROGRAMS = {
     **dict.fromkeys(("apt", "apt-get", "systemctl", "runuser", "install", "useradd"), REFUSED),
-    "curl": f'#!/bin/sh\nexec {sys.executable} {CURL} "$@"\n',
+    "curl": runs(sys.executable, "-IS", CURL),
     "python3": PYTHON3,
-    "node": f'#!/bin/sh\nexec {NODE} "$@"\n',
+    "node": runs(NODE),
     "npm": INSTALLED,
     "scp": INSTALLED,
-    "make": f'#!/bin/sh\nfor target; do grep -q "^$target:" {ROOT}/Makefile || exit 1; done\n',
+    "make": f'#!/bin/sh\nfor target; do grep -q "^$target:" "{ROOT}/Makefile" || exit 1; done\n',
 }
 
 

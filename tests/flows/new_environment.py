@@ -13,7 +13,7 @@ from tests.stack import ROOT
 
 PIP = """#!/bin/sh
 test "$*" = "install ./clients/python" || {{ echo "No package $*" >&2; exit 1; }}
-printf '%s\\n' {client} {packages} > {folder}/shop.pth
+printf '%s\\n' "{client}" "{packages}" > "{folder}/shop.pth"
 """
 
 

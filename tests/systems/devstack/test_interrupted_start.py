@@ -45,7 +45,7 @@ def clone(tmp_path: Path) -> Path:
     wheels.mkdir()
     shutil.copy(ROOT / "Makefile", folder)
     (folder / "config/devstack/__main__.py").write_text(PROGRAM)
-    script = {"uv-1.0.data/scripts/uv": f'#!/bin/sh\nexec {UV} "$@"\n'}
+    script = {"uv-1.0.data/scripts/uv": f'#!/bin/sh\nexec "{UV}" "$@"\n'}
     parts = {f"sample/part_{number}.py": "" for number in range(MODULES)}
     for lock, name, files in [("uv", "uv", script), ("run", "sample", {"sample/__init__.py": "", **parts})]:
         digest = write_wheel(wheels, name, files)
