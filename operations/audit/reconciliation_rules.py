@@ -228,7 +228,8 @@ RULES = [
     ),
     AuditRule(
         "statements are those that the audit trail says",
-        """SELECT DISTINCT object_id, concat_ws(' ', actor, after ->> 'file_sha256', after ->> 'line_count')
+        """SELECT DISTINCT object_id, concat_ws(' ', actor, after ->> 'file_sha256',
+               nullif(after ->> 'line_count', '0'))
            FROM audit_trail_auditrecord WHERE act = 'statement_imported'""",
         """SELECT id, concat_ws(' ', actor, file_sha256, nullif(line_count, 0))
            FROM reconciliation_statement""",

@@ -56,6 +56,12 @@ def test_unreported_statement_line_pays_the_qr_code(shop: Shop) -> None:
     assert Event.objects.filter(type="payment.succeeded").count() == 1
 
 
+@pytest.mark.usefixtures("shop")
+def test_statement_of_a_day_without_money_has_no_lines() -> None:
+    assert shown(bot_file()) == []
+    assert Statement.objects.get().line_count == 0
+
+
 def test_statement_line_is_deduplicated_with_a_callback(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
     paid_at = now_to_the_second() + timedelta(milliseconds=321)
