@@ -133,7 +133,10 @@ class Stack:
     def manage(self, *arguments: str, given: str = "") -> str:
         """Run a management command on this instance with this standard input; return its output."""
         command = [*warm(), "manage.py", *arguments]
-        return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True, input=given)
+        try:
+            return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True, input=given)
+        except subprocess.CalledProcessError as error:
+            raise AssertionError(f"{' '.join(arguments)}: {error.output}") from None
 
     def leftovers(self) -> list[int]:
         """The processes that carry this instance's folder in their environment or command line."""
