@@ -39,8 +39,9 @@ RUN_AGAIN := --reruns 1
 test-quick: $(VENV)/.dev ## Run the quick tests: about four minutes on two cores
 	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not slow" --ignore tests/systems
 
-test: test-quick ## Run all that a change can break every day, the quick tests first
-	$(PY) -m pytest $(RUN_AGAIN) -n auto -m slow --ignore tests/systems --dist loadfile --no-loadscope-reorder
+test: $(VENV)/.dev ## Run all that a change can break every day
+	@echo "These tests take MINUTES minutes on two cores. 'make test-quick' runs the quick ones alone."
+	@$(PY) -m pytest $(RUN_AGAIN) -n auto --ignore tests/systems --dist loadfile --no-loadscope-reorder
 
 test-systems: $(VENV)/.dev ## Run what needs servers, machines and programs of its own: fail-over, restores, installation
 	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not alone" tests/systems --dist loadfile --no-loadscope-reorder
@@ -50,7 +51,7 @@ failover: $(VENV)/.dev ## Kill the primary of a Patroni cluster again and again 
 	FAILOVER_OPERATIONS=20000 $(PY) -m pytest tests/systems/failover -rP
 
 test-pgbouncer: $(VENV)/.dev ## Run the flows with all processes behind a real PgBouncer (apt install pgbouncer)
-	BEHIND_PGBOUNCER=1 $(PY) -m pytest tests/flows -m slow -q --ignore tests/flows/test_pgbouncer.py
+	BEHIND_PGBOUNCER=1 $(PY) -m pytest tests/flows -m slow -q
 
 check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings
 	@$(PY) .ci/commit_subjects.py

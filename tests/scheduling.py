@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 SHARED_INSTANCE_FOLDERS = {
     "tests/browser",
     "tests/flows",
+    "tests/systems/browser",
     "tests/systems/deployment",
     "tests/systems/devstack",
     "tests/systems/faults",
@@ -23,13 +24,15 @@ SLOWEST_FIRST = [
     "tests/flows/",
     "tests/systems/deployment/",
     "tests/browser/",
+    "tests/systems/console/",
+    "tests/systems/browser/",
+    "tests/systems/openapi/",
     "tests/systems/chaos/",
     "tests/systems/devstack/",
     "tests/systems/restores/",
     "tests/counts/",
     "tests/systems/failover/",
     "tests/reconciliation/",
-    "tests/test_schemathesis.py",
     "tests/console/",
     "tests/state_machine/",
     "tests/operations/",
@@ -68,13 +71,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort slow tests, the longest first. Quick tests keep the order of pytest-django."""
+    """Sort by folder, the longest first. The others keep the order of pytest-django."""
 
     def place(item: pytest.Item) -> int:
-        if item.get_closest_marker("slow") is None:
-            return 0
-        places = [at for at, path in enumerate(SLOWEST_FIRST, 1) if item.nodeid.startswith(path)]
-        return places[0] if places else len(SLOWEST_FIRST) + 1
+        places = [at for at, path in enumerate(SLOWEST_FIRST) if item.nodeid.startswith(path)]
+        return places[0] if places else len(SLOWEST_FIRST)
 
     items.sort(key=place)
 

@@ -10,11 +10,14 @@ import pytest
 from playwright.sync_api import Browser, Page, Playwright, ViewportSize, sync_playwright
 
 from tests.flows.conftest import ShopClient
-from tests.stack import Stack, wait_until
+from tests.stack import ROOT, Stack, wait_until
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+# What is wider than the screen.
+WIDE = "[...document.querySelectorAll('html, .results')].filter(e => e.scrollWidth > e.clientWidth).length"
 # A login takes seconds, so tests share it, far shorter than its confirmation lasts (confirmations.PERIOD).
 FRESH_SECONDS = 120
 
@@ -87,3 +90,16 @@ def log_in(page: Page, name: str, password: str) -> None:
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url("**/admin/")
+
+
+def serious_faults(page: Page) -> list[str]:
+    """Serious and critical faults that axe finds on this page."""
+    # The console's policy forbids scripts that are added to a page, so axe runs in the context of the test.
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {node['html']}"
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]

@@ -7,8 +7,7 @@ from itertools import count
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import DESKTOP, PHONE
-from tests.browser.test_console import WIDE, serious_faults
+from tests.browser.conftest import DESKTOP, PHONE, WIDE, serious_faults
 from tests.browser.test_login import choose_password, invite
 from tests.flows.conftest import ShopClient
 from tests.stack import Stack

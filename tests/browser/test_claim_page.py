@@ -7,8 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from core.http import MAX_BODY
 from core.slips import Slip, slip_payload
-from tests.browser.conftest import DESKTOP, PHONE
-from tests.browser.test_console import serious_faults
+from tests.browser.conftest import DESKTOP, PHONE, serious_faults
 from tests.browser.test_payment_page import SMALL
 from tests.flows.claim_links import waiting_claim
 from tests.flows.conftest import ShopClient

@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.authenticator_app import App
-from tests.browser.conftest import PHONE
-from tests.browser.test_console import WIDE, serious_faults
+from tests.browser.conftest import PHONE, WIDE, serious_faults
 from tests.stack import Stack
 
 pytestmark = pytest.mark.slow

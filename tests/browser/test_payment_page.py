@@ -8,8 +8,7 @@ import pytest
 import requests
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
-from tests.browser.conftest import DESKTOP
-from tests.browser.test_console import serious_faults
+from tests.browser.conftest import DESKTOP, serious_faults
 from tests.flows.conftest import ShopClient
 from tests.qrcodes.test_image_view import texts_in
 from tests.stack import Stack

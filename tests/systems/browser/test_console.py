@@ -10,13 +10,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.clock import BANGKOK
-from tests.browser.conftest import DESKTOP, PHONE
+from tests.browser.conftest import DESKTOP, PHONE, WIDE, serious_faults
 from tests.flows.conftest import ShopClient
-from tests.stack import ROOT, wait_until
+from tests.stack import wait_until
 from tests.webhook_receiver import Receiver, Reply
 
 pytestmark = pytest.mark.slow
-AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
 LISTS = [
     *("payments/payment", "refunds/refund", "withdrawals/withdrawal", "approvals/approval"),
     *("reconciliation/reconciliationexception", "reconciliation/banktransaction", "merchants/merchant"),
@@ -24,7 +23,6 @@ LISTS = [
     *("reconciliation/statement", "auth/user", "audit_trail/auditrecord"),
 ]
 # The elements that can be scrolled sideways.
-WIDE = "[...document.querySelectorAll('html, .results')].filter(e => e.scrollWidth > e.clientWidth).length"
 numbers = count(1)
 
 
@@ -47,19 +45,6 @@ def run_act(page: Page, name: str) -> None:
     page.get_by_label("Reason", exact=True).fill("A test of the banner")
     page.get_by_role("button", name=name).click()
     expect(page.locator(".messagelist")).to_contain_text("done")
-
-
-def serious_faults(page: Page) -> list[str]:
-    """Serious and critical faults that axe finds on this page."""
-    # The console's policy forbids scripts that are added to a page, so axe runs in the context of the test.
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run({resultTypes: ['violations']})")
-    return [
-        f"{each['id']}: {node['html']}"
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-        for node in each["nodes"]
-    ]
 
 
 def test_refund_half_of_a_payment_that_was_found_by_its_reference(

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import DESKTOP, PHONE
-from tests.browser.test_console import WIDE, serious_faults
+from tests.browser.conftest import DESKTOP, PHONE, WIDE, serious_faults
 from tests.flows.conftest import ShopClient
 from tests.stack import Stack
 

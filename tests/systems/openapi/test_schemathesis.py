@@ -45,7 +45,7 @@ def ask(stack: Stack, folder: Path) -> dict[str, Any]:
     """Run schemathesis; return its report. Its output is in `schemathesis.log`."""
     report, log = folder / "report.json", folder / "schemathesis.log"
     config = folder / "schemathesis.toml"
-    config.write_text(_with_fewer_examples((ROOT / "tests/schemathesis.toml").read_text()))
+    config.write_text(_with_fewer_examples((ROOT / "tests/systems/openapi/schemathesis.toml").read_text()))
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run"]
     options = ["--checks", "all", "--seed", str(SEED), "--report-json-path", str(report)]
     known = {"KEY": stack.secret_key, "QR_DATA": waiting_code(stack)}

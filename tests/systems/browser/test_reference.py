@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import DESKTOP, PHONE
-from tests.browser.test_console import WIDE
+from tests.browser.conftest import DESKTOP, PHONE, WIDE
 from tests.stack import Stack
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import DESKTOP, PHONE
-from tests.browser.test_console import WIDE, serious_faults
+from tests.browser.conftest import DESKTOP, PHONE, WIDE, serious_faults
 from tests.stack import Stack
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,3 @@
+from tests.console.conftest import declared_roles, served_by
+
+__all__ = ["declared_roles", "served_by"]

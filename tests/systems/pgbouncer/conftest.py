@@ -1,0 +1,5 @@
+"""The instance of `tests/flows`."""
+
+from tests.flows.conftest import stack
+
+__all__ = ["stack"]
