@@ -99,8 +99,11 @@ def _other_payers() -> Iterator[tuple[str, str]]:
     paid = BankTransaction.objects.credited().filter(payment__payer_account_sealed__isnull=False)
     for movement in paid.select_related("payment").iterator(CHUNK):
         payment = movement.payment
-        if payment is not None and payment.payer_account != movement.payer_account:
-            yield payment.pk, "its payer has another account than its bank transaction"
+        try:
+            if payment is not None and payment.payer_account != movement.payer_account:
+                yield payment.pk, "its payer has another account than its bank transaction"
+        except vault.CannotOpen:
+            yield movement.payment_id, "the account of its payer cannot be decrypted"
 
 
 def _other_destinations() -> Iterator[tuple[str, str]]:

@@ -555,6 +555,7 @@ CONTENT_TAMPERINGS = [
     "DELETE FROM approvals_approval WHERE kind = 'refund' AND status = 'approved'",
     "DELETE FROM approvals_approval WHERE kind = 'return' AND status = 'approved'",
     "UPDATE approvals_approval SET account_last4 = '0000' WHERE kind = 'refund'",
+    "UPDATE payments_payment SET payer_account_sealed = reverse(payer_account_sealed)",
     *(
         change_message(kind, name)
         for kind, names in {
