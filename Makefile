@@ -39,8 +39,8 @@ RUN_AGAIN := --reruns 1
 test-quick: $(VENV)/.dev ## Run the quick tests: about four minutes on two cores
 	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not slow" --ignore tests/systems
 
-test: $(VENV)/.dev ## Run all that a change can break every day
-	@echo "These tests take MINUTES minutes on two cores. 'make test-quick' runs the quick ones alone."
+test: $(VENV)/.dev ## Run all that a change can break every day: half an hour on two cores
+	@echo "All tests of a day take half an hour on two cores. Run the quick ones alone with: make test-quick"
 	@$(PY) -m pytest $(RUN_AGAIN) -n auto --ignore tests/systems --dist loadfile --no-loadscope-reorder
 
 test-systems: $(VENV)/.dev ## Run what needs servers, machines and programs of its own: fail-over, restores, installation

@@ -14,7 +14,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped: list[pytest.TestReport] = stats.get("skipped", [])
     reasons = Counter(str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple))
     for reason, number in reasons.most_common():
-        terminalreporter.line(f"{number} tests left out. {reason.removeprefix('Skipped: ')}", yellow=True)
+        terminalreporter.line(f"LEFT OUT {number}: {reason.removeprefix('Skipped: ')}", yellow=True)
     failed_twice = {report.nodeid for name in ("failed", "error") for report in stats.get(name, [])}
     first_runs: list[pytest.TestReport] = stats.get("rerun", [])
     for report in first_runs:

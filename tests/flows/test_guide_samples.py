@@ -86,7 +86,7 @@ def reader_of(stack: Stack, shop: ShopClient, endpoint: Receiver, tmp_path: Path
 @pytest.mark.parametrize("name", RUN)
 def test_commands_of_a_page_run_and_print_what_it_says(name: str, reader_of: Callable[[str], Reader]) -> None:
     if not is_runnable(name):
-        pytest.skip(f"{NEEDED[name]} is not installed")
+        pytest.skip(f"{Path(NEEDED[name]).name} is not installed")
     reader_of(name).follow(FILES[name])
 
 
