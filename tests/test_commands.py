@@ -74,7 +74,7 @@ def sleeping(script: Path, *before: str) -> Iterator["tuple[subprocess.Popen[str
         yield started, int(started.stdout.readline())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_signal_ends_the_command(script: Path, number: signal.Signals) -> None:
     with sleeping(script) as (process, pid):
         process.send_signal(number)

@@ -81,6 +81,7 @@ def become(arguments: list[str], folder: str, environ: dict[str, str], files: li
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that were started by nohup ignore it
     with socket.socket(fileno=int(sys.argv[2])) as waiting:
         for name in PACKAGES:
             import_module(name)
