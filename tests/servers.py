@@ -55,7 +55,7 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return the number of cores plus one, because a worker often waits for PostgreSQL.
 
-    The slow tests are distributed by file. They also wait for processes, so each core gets two workers.
+    `make test` distributes its tests by file. They also wait for processes, so each core gets two workers.
     """
     cores = os.cpu_count() or 1
     return min(2 * cores if config.getoption("dist") == "loadfile" else cores + 1, MOST_WORKERS)

@@ -16,7 +16,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
-# What is wider than the screen.
+# The elements that can be scrolled sideways.
 WIDE = "[...document.querySelectorAll('html, .results')].filter(e => e.scrollWidth > e.clientWidth).length"
 # A login takes seconds, so tests share it, far shorter than its confirmation lasts (confirmations.PERIOD).
 FRESH_SECONDS = 120

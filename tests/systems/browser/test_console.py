@@ -22,7 +22,6 @@ LISTS = [
     *("merchants/apikey", "webhooks/endpoint", "webhooks/event", "webhooks/delivery"),
     *("reconciliation/statement", "auth/user", "audit_trail/auditrecord"),
 ]
-# The elements that can be scrolled sideways.
 numbers = count(1)
 
 
