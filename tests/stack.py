@@ -131,12 +131,13 @@ class Stack:
         wait_until(lambda: self.pids.get(name, gone) != gone, STOP_SECONDS)
 
     def manage(self, *arguments: str, given: str = "") -> str:
-        """Run a management command on this instance with this standard input; return its output."""
+        """Run a management command on this instance; return its output. Raises CalledProcessError."""
         command = [*warm(), "manage.py", *arguments]
         try:
             return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True, input=given)
         except subprocess.CalledProcessError as error:
-            raise AssertionError(f"{' '.join(arguments)}: {error.output}") from None
+            error.add_note(f"It printed: {error.output}")
+            raise
 
     def leftovers(self) -> list[int]:
         """The processes that carry this instance's folder in their environment or command line."""
