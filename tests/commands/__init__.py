@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -21,7 +22,7 @@ def warm(python: str | Path = sys.executable) -> list[str]:
     uses the real `python`.
     """
     listener = socket.socket(socket.AF_UNIX)
-    path = Path(tempfile.gettempdir(), f"commands-{os.getpid()}-{listener.fileno()}")
+    path = Path(tempfile.gettempdir(), f"commands-{secrets.token_hex(8)}")
     listener.bind(str(path))
     listener.listen()
     with listener:
