@@ -1,13 +1,12 @@
 """`python -m bench.log_driver <turns> <requests>`: create codes, and measure the request log apart.
 
-It is a process with the settings of the instance, and calls the WSGI application itself. The secret key is in
+It is a process with the settings of the instance, and calls the application itself. The secret key is in
 the environment variable KEY. Prints JSON: for each turn the microseconds of processor time a code, in all and
 of the log. A difference of turns with the log and without it would be smaller than their noise.
 """
 
 import argparse
 import gc
-import io
 import json
 import os
 import time
@@ -17,10 +16,10 @@ os.environ["LOG_STREAM"] = "stderr"
 
 from django.http import HttpRequest, HttpResponse
 
-from config.asgi import run_application
+from config.application import application
+from config.asgi import ServiceRequest, answer
 from config.capacity.shops import BODY, CREATE_PATH
 from config.server import NEW_OBJECTS
-from config.wsgi import application
 from core import ids
 from request_log.recorder import RECORDER
 
@@ -72,23 +71,28 @@ def _turn(timed: TimedLog, requests: int) -> tuple[float, float]:
 
 
 def _create() -> None:
-    environ = {
-        "REQUEST_METHOD": "POST",
-        "PATH_INFO": CREATE_PATH,
-        "QUERY_STRING": "",
-        "SERVER_NAME": "127.0.0.1",
-        "SERVER_PORT": "8000",
-        "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": "127.0.0.1",
-        "HTTP_HOST": "127.0.0.1",
-        "HTTP_AUTHORIZATION": f"Bearer {os.environ['KEY']}",
-        "HTTP_IDEMPOTENCY_KEY": ids.random_text(25),
-        "CONTENT_TYPE": "application/json",
-        "CONTENT_LENGTH": str(len(BODY)),
-        "wsgi.url_scheme": "http",
-        "wsgi.input": io.BytesIO(BODY),
+    headers = {
+        "host": "127.0.0.1",
+        "authorization": f"Bearer {os.environ['KEY']}",
+        "idempotency-key": ids.random_text(25),
+        "content-type": "application/json",
+        "content-length": str(len(BODY)),
     }
-    status, _headers, body = run_application(application, environ)
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": CREATE_PATH,
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "server": ("127.0.0.1", 8000),
+        "client": ("127.0.0.1", 50_000),
+    }
+    request = ServiceRequest(scope)
+    request.body_file.write(BODY)
+    request.body_file.seek(0)
+    status, _headers, body = answer(application, request)
     assert status == 200, body
 
 

@@ -28,8 +28,8 @@ WAIT_SECONDS = 10.0
 MAX_WAITING = 16
 
 
-def is_card_payment(environ: Mapping[str, Any]) -> bool:
-    return environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] in CARD_PAYMENT_PATHS
+def is_card_payment(meta: Mapping[str, Any]) -> bool:
+    return meta["REQUEST_METHOD"] == "POST" and meta["PATH_INFO"] in CARD_PAYMENT_PATHS
 
 
 class OverloadedError(Exception):
@@ -91,26 +91,26 @@ class Limits:
         self._keys, self._lists = LimitByName(half), LimitByName(1)
         self._pages_of_anybody = LimitByName(1)
 
-    async def acquire(self, environ: Mapping[str, Any], held: ExitStack) -> None:
+    async def acquire(self, meta: Mapping[str, Any], held: ExitStack) -> None:
         """Take the slots that the request needs, until the end of `held`. Raises OverloadedError."""
-        if environ["PATH_INFO"].startswith(CONSOLE_PREFIX):
-            if _is_anonymous(environ):
+        if meta["PATH_INFO"].startswith(CONSOLE_PREFIX):
+            if _is_anonymous(meta):
                 await self._anonymous.acquire(held)
             await self._pages.acquire(held)
-        elif uploads.kind_of(environ) is UploadKind.CLAIM:
+        elif uploads.kind_of(meta) is UploadKind.CLAIM:
             await self._claims.acquire(held)
-        elif environ["PATH_INFO"] in MONITORING_PATHS:
-            await self._pages_of_anybody.acquire(environ["PATH_INFO"], held)
-        elif environ["PATH_INFO"].startswith(DOCUMENT_PATHS):
+        elif meta["PATH_INFO"] in MONITORING_PATHS:
+            await self._pages_of_anybody.acquire(meta["PATH_INFO"], held)
+        elif meta["PATH_INFO"].startswith(DOCUMENT_PATHS):
             await self._pages_of_anybody.acquire("documents", held)
-        elif "HTTP_AUTHORIZATION" in environ:
+        elif "HTTP_AUTHORIZATION" in meta:
             # The word before the key has no meaning: any case of its letters is accepted.
-            key = environ["HTTP_AUTHORIZATION"].partition(" ")[2]
-            if "limit=" in environ["QUERY_STRING"]:
+            key = meta["HTTP_AUTHORIZATION"].partition(" ")[2]
+            if "limit=" in meta["QUERY_STRING"]:
                 await self._lists.acquire(key, held)
             await self._keys.acquire(key, held)
 
 
-def _is_anonymous(environ: Mapping[str, Any]) -> bool:
-    cookies = parse_cookie(environ.get("HTTP_COOKIE", ""))
-    return environ["PATH_INFO"] == LOGIN_PATH or settings.SESSION_COOKIE_NAME not in cookies
+def _is_anonymous(meta: Mapping[str, Any]) -> bool:
+    cookies = parse_cookie(meta.get("HTTP_COOKIE", ""))
+    return meta["PATH_INFO"] == LOGIN_PATH or settings.SESSION_COOKIE_NAME not in cookies

@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.management.base import SystemCheckError
 from django.db import connections
@@ -16,7 +17,7 @@ from gunicorn.glogging import Logger
 from gunicorn.workers.base import Worker
 
 from config import concurrency
-from config.asgi import MAX_HEADERS, WsgiAdapter, WsgiApplication
+from config.asgi import MAX_HEADERS, AsgiApplication, Handle
 from config.connection_guard import MAX_LINE
 from config.fair_listener import connection_counts, fair_server
 from config.parent_process import exit_with_parent
@@ -24,7 +25,7 @@ from config.parent_process import exit_with_parent
 # The values themselves: an application without Django has no `django.conf.settings`.
 from config.settings import HOST, PORT, WEB_THREADS, WEB_WORKERS
 
-APPLICATION = "config.wsgi:application"
+APPLICATION = "config.application:application"
 # How long a worker that stops waits for its connections, and how much longer its parent waits for the worker.
 STOP_SECONDS, EXIT_SECONDS = 5, 2
 # How long a connection waits for the next whole head. Many clients poll every five seconds.
@@ -83,13 +84,13 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
             self.cfg.set(name, value)
         self.connection_counts = connection_counts(self.cfg.workers)
 
-    def load(self) -> WsgiAdapter:
+    def load(self) -> AsgiApplication:
         """The ASGI application of a worker, which is a fork and uses what its parent imported."""
         application = load(self.target)
         # Loaded modules stay; without this each garbage collection would scan them for 50 ms.
         gc.freeze()
-        card_threads = settings.CARD_CONCURRENCY * concurrency.THREADS_PER_CALL if settings.configured else 0
-        return WsgiAdapter(application, WEB_THREADS, card_threads)
+        card_threads = settings.CARD_CONCURRENCY * concurrency.THREADS_PER_CALL if apps.ready else 0
+        return AsgiApplication(application, WEB_THREADS, card_threads)
 
 
 def number_worker(server: Arbiter, worker: Worker) -> None:
@@ -105,7 +106,7 @@ def prepare_worker(server: Arbiter, worker: Worker) -> None:
     exit_with_parent(server.pid, signal.SIGKILL)
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(NEW_OBJECTS)
-    if settings.configured:
+    if apps.ready:
         from config import observation
 
         observation.begin(f"web-{worker.number}")
@@ -118,7 +119,7 @@ def guard_connections(worker: Worker) -> None:
 
 def end_worker(server: Arbiter, worker: Worker) -> None:
     """Write what the worker still holds in memory. The worker calls this when it ends."""
-    if settings.configured:
+    if apps.ready:
         from config import observation
         from request_log.recorder import RECORDER
 
@@ -126,10 +127,10 @@ def end_worker(server: Arbiter, worker: Worker) -> None:
         observation.end()
 
 
-def load(target: str) -> WsgiApplication:
+def load(target: str) -> Handle:
     """Import `module:attribute`."""
     module, _, attribute = target.partition(":")
-    application: WsgiApplication = getattr(import_module(module), attribute)
+    application: Handle = getattr(import_module(module), attribute)
     return application
 
 
@@ -139,7 +140,7 @@ def serve(target: str) -> None:
         load(target)
     except SystemCheckError as error:
         sys.exit(str(error))
-    if settings.configured:
+    if apps.ready:
         # Workers must not share the connection that the checks of the application opened.
         connections.close_all()
     _raise_file_limit()

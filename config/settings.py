@@ -221,7 +221,6 @@ MIDDLEWARE = [
     "console.page_limits.ConsolePageLimits",
 ]
 ROOT_URLCONF = "config.urls"
-WSGI_APPLICATION = "config.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

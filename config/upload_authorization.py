@@ -28,8 +28,8 @@ from core.rate_limits import RateLimit
 LOOKUP_RATE = RateLimit(per_second=1.0, burst=20)
 # Above the rate of the claim page, which then says why it refuses.
 CLAIM_LOOKUP_RATE = RateLimit(per_second=1.0, burst=40)
-Environ = Mapping[str, Any]
-FindUploader = Callable[[Environ], str | None]
+Meta = Mapping[str, Any]
+FindUploader = Callable[[Meta], str | None]
 
 
 class UploadGate:
@@ -50,11 +50,11 @@ class UploadGate:
         await self._of_one.acquire(uploader, held)
         await self._of_all.acquire("", held)
 
-    async def find_uploader(self, environ: Environ) -> str | None:
+    async def find_uploader(self, meta: Meta) -> str | None:
         """Who may upload, or None, for a request that `uploads.kind_of` names. Raises OverloadedError."""
         held = ExitStack()
         await self._lookups.acquire(held)
-        lookup = asyncio.get_running_loop().run_in_executor(self._thread, self._uploader_of, environ)
+        lookup = asyncio.get_running_loop().run_in_executor(self._thread, self._uploader_of, meta)
         # The thread works until then, even if the client has disconnected.
         lookup.add_done_callback(partial(_end_lookup, held))
         answered, _ = await asyncio.wait([lookup], timeout=concurrency.WAIT_SECONDS)
@@ -69,32 +69,32 @@ def _end_lookup(held: ExitStack, lookup: "asyncio.Future[str | None]") -> None:
         lookup.exception()  # marks it as retrieved: perhaps nobody waits for it any more
 
 
-def find_uploader(environ: Environ) -> str | None:
+def find_uploader(meta: Meta) -> str | None:
     """The id of the user whose session this is, if they have the permission for the path.
 
     Raises OverloadedError while the database cannot be reached.
     """
 
     def look_up(request: HttpRequest) -> str | None:
-        permission = uploads.UPLOAD_PERMISSIONS[environ["PATH_INFO"]]
-        return _permitted_user_id(request, uploads.session_key_of(environ), permission)
+        permission = uploads.UPLOAD_PERMISSIONS[meta["PATH_INFO"]]
+        return _permitted_user_id(request, uploads.session_key_of(meta), permission)
 
-    return _within_rate(environ, "uploads", LOOKUP_RATE, look_up)
+    return _within_rate(meta, "uploads", LOOKUP_RATE, look_up)
 
 
-def find_claim_link(environ: Environ) -> str | None:
+def find_claim_link(meta: Meta) -> str | None:
     """The id of the claim link, if its payer may name an account.
 
     Raises OverloadedError while the database cannot be reached.
     """
-    return _within_rate(environ, "claim-uploads", CLAIM_LOOKUP_RATE, lambda _: _claim_link_id(environ))
+    return _within_rate(meta, "claim-uploads", CLAIM_LOOKUP_RATE, lambda _: _claim_link_id(meta))
 
 
 def _within_rate(
-    environ: Environ, name: str, rate: RateLimit, look_up: Callable[[HttpRequest], str | None]
+    meta: Meta, name: str, rate: RateLimit, look_up: Callable[[HttpRequest], str | None]
 ) -> str | None:
     request = HttpRequest()
-    request.META = dict(environ)
+    request.META = dict(meta)
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     limit = rate_limits.consume(f"{name}:{network}", rate)
     if limit is not None and not limit.allowed:
@@ -120,11 +120,11 @@ def _permitted_user_id(request: HttpRequest, session_key: str, permission: str) 
     return str(user.pk) if is_permitted and user.has_perm(permission) else None
 
 
-def _claim_link_id(environ: Environ) -> str | None:
+def _claim_link_id(meta: Meta) -> str | None:
     from refunds import claims
 
     try:
-        link = claims.open_link(uploads.claim_token_of(environ), now=clock.now())
+        link = claims.open_link(uploads.claim_token_of(meta), now=clock.now())
     except claims.ClaimLinkClosed:
         return None
     return link.id if link.takes_an_account else None

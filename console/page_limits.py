@@ -1,13 +1,12 @@
 """Limits of console pages: a time-out for statements. And the pages that say why something is refused."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection
-from django.http import Http404, HttpRequest, HttpResponse, parse_cookie
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template import loader
 from django.utils import translation
 from django.utils.functional import Promise
@@ -102,10 +101,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def overloaded_page(environ: Mapping[str, Any]) -> bytes:
+def overloaded_page(request: HttpRequest) -> bytes:
     """The page for a request that gets no thread, in the language of the reader."""
-    request = HttpRequest()
-    request.META, request.COOKIES = dict(environ), parse_cookie(environ.get("HTTP_COOKIE", ""))
     return _overloaded_page(translation.get_language_from_request(request))
 
 

@@ -33,45 +33,47 @@ MAX_CONCURRENT = {UploadKind.STAFF: 2, UploadKind.CLAIM: 16}
 """Uploads at once in a process. Those of staff keep their slot while a thread works on them."""
 MAX_CONCURRENT_PER_UPLOADER = 1
 """Of these by one user, or at one claim link."""
+TOO_LARGE = "qr.body_too_large"
+"""Set in the META of a request whose body the web server has dropped."""
 _SESSION_KEY = re.compile(r"[a-z0-9]{32}", re.ASCII)
 _CLAIM_PATH = re.compile(r"/claim/(clt_[0-9A-Za-z]{32})", re.ASCII)
 
 
-def kind_of(environ: Mapping[str, Any]) -> UploadKind | None:
+def kind_of(meta: Mapping[str, Any]) -> UploadKind | None:
     """The kind of upload that this request may be, by its unverified headers."""
-    if environ["REQUEST_METHOD"] != "POST":
+    if meta["REQUEST_METHOD"] != "POST":
         return None
-    if session_key_of(environ):
+    if session_key_of(meta):
         return UploadKind.STAFF
-    return UploadKind.CLAIM if claim_token_of(environ) else None
+    return UploadKind.CLAIM if claim_token_of(meta) else None
 
 
-def limit_of(environ: Mapping[str, Any]) -> int:
+def limit_of(meta: Mapping[str, Any]) -> int:
     """Bytes that the body of this request may have, by its unverified headers."""
-    kind = kind_of(environ)
+    kind = kind_of(meta)
     if kind is None:
         return MAX_BODY
     return MAX_BODY + (MAX_FILE if kind is UploadKind.STAFF else MAX_PICTURE)
 
 
-def is_too_large(environ: Mapping[str, Any]) -> bool:
+def is_too_large(meta: Mapping[str, Any]) -> bool:
     """Whether the body is over its limit. The web server has dropped it then."""
-    length = environ.get("CONTENT_LENGTH") or "0"
-    return bool(environ.get("qr.body_too_large")) or (
-        length.isdigit() and len(length) < 19 and int(length) > limit_of(environ)
+    length = meta.get("CONTENT_LENGTH") or "0"
+    return bool(meta.get(TOO_LARGE)) or (
+        length.isdigit() and len(length) < 19 and int(length) > limit_of(meta)
     )
 
 
-def session_key_of(environ: Mapping[str, Any]) -> str:
+def session_key_of(meta: Mapping[str, Any]) -> str:
     """The unverified session key of an upload by staff; "" for every other request."""
-    if environ["PATH_INFO"] not in UPLOAD_PERMISSIONS or environ["REQUEST_METHOD"] != "POST":
+    if meta["PATH_INFO"] not in UPLOAD_PERMISSIONS or meta["REQUEST_METHOD"] != "POST":
         return ""
-    key = parse_cookie(environ.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME, "")
+    key = parse_cookie(meta.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME, "")
     return key if _SESSION_KEY.fullmatch(key) else ""
 
 
-def claim_token_of(environ: Mapping[str, Any]) -> str:
+def claim_token_of(meta: Mapping[str, Any]) -> str:
     """The unverified token of a claim page whose form is sent; "" for every other request."""
-    found = _CLAIM_PATH.fullmatch(environ["PATH_INFO"])
-    is_form = environ.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
+    found = _CLAIM_PATH.fullmatch(meta["PATH_INFO"])
+    is_form = meta.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
     return found[1] if found and is_form else ""

@@ -5,10 +5,9 @@ proof would be right.
 """
 
 from functools import cache
-from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.template import loader
 from django.urls import reverse
@@ -76,10 +75,8 @@ def _refuse(request: HttpRequest, reason: str, language: str, *, status: int) ->
     return render(request, "refunds/no_claim.html", context, status=status)
 
 
-def overloaded_page(environ: dict[str, Any]) -> bytes:
+def overloaded_page(request: HttpRequest) -> bytes:
     """The page for a form that gets no thread, in the language of the visitor."""
-    request = HttpRequest()
-    request.META, request.GET = dict(environ), QueryDict(environ["QUERY_STRING"])
     return _overloaded_page(language_of(request))
 
 

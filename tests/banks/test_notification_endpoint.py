@@ -19,6 +19,7 @@ from reconciliation.notifications import intake
 from tests.banks import fake_bbl, fake_scb
 from tests.banks.fake_bbl import push, signed
 from tests.banks.fake_scb import confirmation
+from tests.config.asgi_messages import scope_of
 from tests.conftest import Shop, new_client, open_shop
 from tests.error_messages import check_error
 from tests.merchants.connection_configs import BBL_CONFIG, BILLER_ID, SCB_CONFIG
@@ -297,11 +298,12 @@ def test_notification_url_secret_is_not_logged_with_internal_error(
 
 
 def test_notification_url_secret_is_not_logged_by_web_server(scb: ConnectedShop, written: Written) -> None:
-    def application(environ: Any, start_response: Any) -> Any:
+    def handle(request: Any) -> Any:
         raise RuntimeError("not even started")
 
-    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": f"/banks/scb/notices/{scb.secret}"}
-    status, _, body = asgi.run_application(application, environ)
+    request = asgi.ServiceRequest(scope_of("POST", f"/banks/scb/notices/{scb.secret}"))
+    with request.body_file:
+        status, _, body = asgi.answer(handle, request)
     assert status == 500
     assert "not even started" in written.getvalue()
     assert scb.secret[5:] not in written.getvalue() + body.decode()

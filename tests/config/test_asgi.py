@@ -3,20 +3,21 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.http import HttpResponse
 from django.urls import resolve
 
 from config import concurrency
-from config.asgi import Environ, StartResponse, WsgiAdapter
+from config.asgi import AsgiApplication, ServiceRequest
 from config.concurrency import MAX_WAITING
 from core import uploads
 from core.uploads import UploadKind
 from payments.views import PaymentViewSet
-from tests.config.sent_messages import SentMessages
+from tests.config.asgi_messages import SentMessages, scope_of
 
 THREADS = 4
 UPLOAD, OTHER, CARDS = "/admin/reconciliation/statement/import/", "/v1/qr-codes", "/v1/payments"
@@ -32,12 +33,11 @@ class Slow:
         self.may_end = threading.Event()
         self.begun = threading.Semaphore(0)
 
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        if environ["PATH_INFO"] in (UPLOAD, CARDS) or environ["PATH_INFO"].startswith("/claim/"):
+    def __call__(self, request: ServiceRequest) -> HttpResponse:
+        if request.path in (UPLOAD, CARDS) or request.path.startswith("/claim/"):
             self.begun.release()
             assert self.may_end.wait(SECONDS)
-        start_response("200 OK", [])
-        return [b""]
+        return HttpResponse()
 
     async def begins(self, count: int) -> None:
         for _ in range(count):
@@ -54,32 +54,18 @@ def session() -> str:
     return f"{next(numbers):032d}"
 
 
-def user_of(environ: Mapping[str, Any]) -> str:
+def user_of(meta: Mapping[str, Any]) -> str:
     """Each session is of a user of its own."""
-    return str(environ["HTTP_COOKIE"])
-
-
-def scope(path: str, cookie: str) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "method": "POST",
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "server": ("127.0.0.1", 80),
-        "http_version": "1.1",
-        "client": ("127.0.0.1", 1),
-        "scheme": "http",
-        "headers": [
-            (b"host", b"x"),
-            (b"content-length", b"1"),
-            (b"content-type", b"multipart/form-data; boundary=x"),
-            (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()),
-        ],
-    }
+    return str(meta["HTTP_COOKIE"])
 
 
 async def ask(
-    bridge: WsgiAdapter, path: str, *, hangs_up: bool = False, drips: bool = False, cookie: str | None = None
+    server: AsgiApplication,
+    path: str,
+    *,
+    hangs_up: bool = False,
+    drips: bool = False,
+    cookie: str | None = None,
 ) -> int:
     """The status of the answer. hangs_up: before the end of its body. drips: bytes, slowly, without end."""
     sent = SentMessages()
@@ -92,17 +78,24 @@ async def ask(
             return {"type": "http.request", "body": b"x", "more_body": True}
         return {"type": "http.request", "body": b"x", "more_body": False}
 
-    await bridge(scope(path, cookie or session()), receive, sent)
+    scope = scope_of(
+        "POST",
+        path,
+        content_length="1",
+        content_type="multipart/form-data; boundary=x",
+        cookie=f"{settings.SESSION_COOKIE_NAME}={cookie or session()}",
+    )
+    await server(scope, receive, sent)
     return int(sent[0]["status"])
 
 
 def test_slow_uploads_leave_threads_for_other_requests() -> None:
     async def run() -> None:
         application = Slow()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
-        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(2 * THREADS)]
+        server = AsgiApplication(application, THREADS, find_uploader=user_of)
+        tasks = [asyncio.create_task(ask(server, UPLOAD)) for _ in range(2 * THREADS)]
         await application.begins(AT_ONCE)
-        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
         application.may_end.set()
         assert await asyncio.wait_for(asyncio.gather(*tasks), SECONDS) == [200] * len(tasks)
@@ -113,14 +106,14 @@ def test_slow_uploads_leave_threads_for_other_requests() -> None:
 def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
     async def run() -> None:
         application = Slow()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
-        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(AT_ONCE)]
+        server = AsgiApplication(application, THREADS, find_uploader=user_of)
+        tasks = [asyncio.create_task(ask(server, UPLOAD)) for _ in range(AT_ONCE)]
         await application.begins(AT_ONCE)
         for each in tasks:
             each.cancel()
         await asyncio.wait(tasks)
-        late = asyncio.create_task(ask(bridge, UPLOAD))
-        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        late = asyncio.create_task(ask(server, UPLOAD))
+        assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
         application.may_end.set()
         assert await asyncio.wait_for(late, SECONDS) == 200
@@ -130,9 +123,9 @@ def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
 
 def test_incomplete_upload_frees_the_upload_slot() -> None:
     async def run() -> None:
-        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
+        server = AsgiApplication(Slow(), THREADS, find_uploader=user_of)
         for _ in range(AT_ONCE + 1):
-            assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
+            assert await asyncio.wait_for(ask(server, UPLOAD, hangs_up=True), SECONDS) == 400
 
     asyncio.run(run())
 
@@ -145,16 +138,16 @@ def test_upload_without_permission_gets_no_slot(monkeypatch: pytest.MonkeyPatch)
     async def run() -> None:
         strangers = [session() for _ in range(20)]
 
-        def staff_only(environ: Mapping[str, Any]) -> str | None:
-            cookie = user_of(environ).partition("=")[2]
+        def staff_only(meta: Mapping[str, Any]) -> str | None:
+            cookie = user_of(meta).partition("=")[2]
             return None if cookie in strangers else cookie
 
         application = Slow()
         application.may_end.set()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=staff_only)
-        dripping = [asyncio.create_task(ask(bridge, UPLOAD, drips=True, cookie=each)) for each in strangers]
+        server = AsgiApplication(application, THREADS, find_uploader=staff_only)
+        dripping = [asyncio.create_task(ask(server, UPLOAD, drips=True, cookie=each)) for each in strangers]
         while not dripping[0].done():
-            assert await asyncio.wait_for(ask(bridge, UPLOAD), SECONDS) in (200, 503)
+            assert await asyncio.wait_for(ask(server, UPLOAD), SECONDS) in (200, 503)
         assert set(await asyncio.gather(*dripping)) <= {408, 503}
 
     asyncio.run(run())
@@ -166,10 +159,10 @@ def test_malformed_session_cookie_makes_no_query() -> None:
     async def run() -> None:
         application = Slow()
         application.may_end.set()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=cookies.append)
+        server = AsgiApplication(application, THREADS, find_uploader=cookies.append)
         for cookie in ("abc", "x" * 31, "x" * 33, "X" * 32, "'" * 32, ""):
-            await ask(bridge, UPLOAD, cookie=cookie or "-")
-        await ask(bridge, OTHER, cookie="x" * 32)
+            await ask(server, UPLOAD, cookie=cookie or "-")
+        await ask(server, OTHER, cookie="x" * 32)
 
     asyncio.run(run())
     assert cookies == []
@@ -178,20 +171,20 @@ def test_malformed_session_cookie_makes_no_query() -> None:
 def test_session_lookups_run_one_at_a_time_with_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     may_end, running = threading.Event(), threading.Semaphore(0)
 
-    def slowly(environ: Mapping[str, Any]) -> None:
+    def slowly(meta: Mapping[str, Any]) -> None:
         running.release()
         assert may_end.wait(SECONDS)
 
     async def run() -> None:
         application = Slow()
         application.may_end.set()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=slowly)
-        tasks = [asyncio.create_task(ask(bridge, UPLOAD)) for _ in range(1 + MAX_WAITING + 5)]
+        server = AsgiApplication(application, THREADS, find_uploader=slowly)
+        tasks = [asyncio.create_task(ask(server, UPLOAD)) for _ in range(1 + MAX_WAITING + 5)]
         assert await asyncio.to_thread(running.acquire, timeout=SECONDS)
         done, _waiting = await asyncio.wait(tasks, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
         assert {each.result() for each in done} == {503}
         assert not running.acquire(blocking=False)
-        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
         may_end.set()
         assert sorted(await asyncio.gather(*tasks)) == [200] * (1 + MAX_WAITING) + [503] * 5
 
@@ -202,12 +195,12 @@ def test_slow_session_lookup_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("config.concurrency.WAIT_SECONDS", 0.05)
     may_end = threading.Event()
 
-    def slowly(environ: Mapping[str, Any]) -> None:
+    def slowly(meta: Mapping[str, Any]) -> None:
         may_end.wait(SECONDS)
 
     async def run() -> None:
-        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=slowly)
-        assert await asyncio.wait_for(ask(bridge, UPLOAD), SECONDS) == 503
+        server = AsgiApplication(Slow(), THREADS, find_uploader=slowly)
+        assert await asyncio.wait_for(ask(server, UPLOAD), SECONDS) == 503
         may_end.set()
 
     asyncio.run(run())
@@ -216,13 +209,13 @@ def test_slow_session_lookup_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 def test_user_uploads_one_file_at_a_time() -> None:
     async def run() -> None:
         application = Slow()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of)
+        server = AsgiApplication(application, THREADS, find_uploader=user_of)
         greedy = "0" * 31 + "a"
-        tasks = [asyncio.create_task(ask(bridge, UPLOAD, cookie=greedy)) for _ in range(5)]
+        tasks = [asyncio.create_task(ask(server, UPLOAD, cookie=greedy)) for _ in range(5)]
         await application.begins(1)
-        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
-        other = asyncio.create_task(ask(bridge, UPLOAD))
+        other = asyncio.create_task(ask(server, UPLOAD))
         await application.begins(1)
         application.may_end.set()
         assert await asyncio.wait_for(asyncio.gather(other, *tasks), SECONDS) == [200] * 6
@@ -234,9 +227,9 @@ def test_upload_below_minimum_rate_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(uploads, "GRACE_SECONDS", 0.1)
 
     async def run() -> None:
-        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
-        assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
-        assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
+        server = AsgiApplication(Slow(), THREADS, find_uploader=user_of)
+        assert await asyncio.wait_for(ask(server, UPLOAD, drips=True), SECONDS) == 408
+        assert await asyncio.wait_for(ask(server, UPLOAD, hangs_up=True), SECONDS) == 400
 
     asyncio.run(run())
 
@@ -247,9 +240,9 @@ def test_upload_above_the_minimum_rate_ends_at_the_deadline(monkeypatch: pytest.
     monkeypatch.setattr(uploads, "DEADLINE_SECONDS", 0.3)
 
     async def run() -> None:
-        bridge = WsgiAdapter(Slow(), THREADS, find_uploader=user_of)
-        assert await asyncio.wait_for(ask(bridge, UPLOAD, drips=True), SECONDS) == 408
-        assert await asyncio.wait_for(ask(bridge, UPLOAD, hangs_up=True), SECONDS) == 400
+        server = AsgiApplication(Slow(), THREADS, find_uploader=user_of)
+        assert await asyncio.wait_for(ask(server, UPLOAD, drips=True), SECONDS) == 408
+        assert await asyncio.wait_for(ask(server, UPLOAD, hangs_up=True), SECONDS) == 400
 
     asyncio.run(run())
 
@@ -258,20 +251,20 @@ def claim_path() -> str:
     return f"/claim/clt_{next(numbers):032d}"
 
 
-def path_of(environ: Mapping[str, Any]) -> str:
+def path_of(meta: Mapping[str, Any]) -> str:
     """Each claim link takes an account."""
-    return str(environ["PATH_INFO"])
+    return str(meta["PATH_INFO"])
 
 
 def test_claims_use_a_quarter_of_the_threads_and_leave_uploads_of_staff() -> None:
     async def run() -> None:
         application = Slow()
-        bridge = WsgiAdapter(application, THREADS, find_uploader=user_of, find_claim_link=path_of)
-        claims = [asyncio.create_task(ask(bridge, claim_path())) for _ in range(THREADS)]
+        server = AsgiApplication(application, THREADS, find_uploader=user_of, find_claim_link=path_of)
+        claims = [asyncio.create_task(ask(server, claim_path())) for _ in range(THREADS)]
         await application.begins(1)
-        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
-        staff = asyncio.create_task(ask(bridge, UPLOAD))
+        staff = asyncio.create_task(ask(server, UPLOAD))
         await application.begins(1)
         application.may_end.set()
         assert await asyncio.wait_for(asyncio.gather(staff, *claims), SECONDS) == [200] * (1 + THREADS)
@@ -283,9 +276,9 @@ def test_slow_bodies_at_claim_links_keep_no_other_claim_waiting() -> None:
     async def run() -> None:
         application = Slow()
         application.may_end.set()
-        bridge = WsgiAdapter(application, THREADS, find_claim_link=path_of)
-        dripping = [asyncio.create_task(ask(bridge, CLAIM, drips=True)) for _ in range(5)]
-        assert await asyncio.wait_for(ask(bridge, claim_path()), SECONDS) == 200
+        server = AsgiApplication(application, THREADS, find_claim_link=path_of)
+        dripping = [asyncio.create_task(ask(server, CLAIM, drips=True)) for _ in range(5)]
+        assert await asyncio.wait_for(ask(server, claim_path()), SECONDS) == 200
         for each in dripping:
             each.cancel()
         await asyncio.wait(dripping)
@@ -298,8 +291,8 @@ def test_unknown_claim_link_gets_the_limits_of_a_small_body(monkeypatch: pytest.
     monkeypatch.setattr("config.asgi.BODY_SECONDS", 0.1)
 
     async def run() -> None:
-        bridge = WsgiAdapter(Slow(), THREADS, find_claim_link=lambda _: None)
-        assert await asyncio.wait_for(ask(bridge, CLAIM, drips=True), SECONDS) == 408
+        server = AsgiApplication(Slow(), THREADS, find_claim_link=lambda _: None)
+        assert await asyncio.wait_for(ask(server, CLAIM, drips=True), SECONDS) == 408
 
     asyncio.run(run())
 
@@ -307,10 +300,10 @@ def test_unknown_claim_link_gets_the_limits_of_a_small_body(monkeypatch: pytest.
 def test_waiting_card_payments_use_only_card_threads() -> None:
     async def run() -> None:
         application = Slow()
-        bridge = WsgiAdapter(application, THREADS, card_threads=2)
-        tasks = [asyncio.create_task(ask(bridge, CARDS)) for _ in range(2 * THREADS)]
+        server = AsgiApplication(application, THREADS, card_threads=2)
+        tasks = [asyncio.create_task(ask(server, CARDS)) for _ in range(2 * THREADS)]
         await application.begins(2)
-        assert await asyncio.wait_for(ask(bridge, OTHER), SECONDS) == 200
+        assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
         assert not application.has_begun_another()
         application.may_end.set()
         assert await asyncio.wait_for(asyncio.gather(*tasks), SECONDS) == [200] * len(tasks)

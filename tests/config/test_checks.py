@@ -127,7 +127,7 @@ def test_non_durable_database_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", [["-c", "import config.wsgi"], ["-m", "celery", "-A", "config", "worker"]]
+    "command", [["-c", "import config.application"], ["-m", "celery", "-A", "config", "worker"]]
 )
 def test_servers_and_workers_refuse_to_start_with_invalid_settings(command: list[str]) -> None:
     environment = os.environ | {"SECRET_KEY": "", "RATE_LIMIT": "many", "WEBHOOK_ALLOWED_NETWORKS": "home"}

@@ -161,7 +161,7 @@ def test_sealing_commands_check_the_encryption_keys() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["-c", "import config.wsgi"],
+        ["-c", "import config.application"],
         ["-m", "celery", "-A", "config", "worker"],
         ["-m", "celery", "-A", "config", "beat"],
         ["manage.py", "import_statement", "--bank", "sandbox", "day.csv"],

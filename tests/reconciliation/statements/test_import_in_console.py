@@ -2,23 +2,23 @@
 
 import asyncio
 import html
-import io
 import re
+import tracemalloc
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
 from django.test import Client
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
-from config import asgi
+from config.asgi import AsgiApplication, ServiceRequest
 from core import clock, decoders, uploads, vault
 from core.background_jobs import JobState
 from core.http import MAX_BODY
@@ -33,6 +33,7 @@ from reconciliation.models import (
 )
 from reconciliation.statements import import_jobs
 from tests.concurrency import run_concurrently
+from tests.config.asgi_messages import scope_of
 from tests.conftest import Shop, new_client
 from tests.reconciliation.statements.statement_files import (
     BILLER,
@@ -261,16 +262,13 @@ def test_requests_other_than_uploads_keep_the_size_limit(db: None, path: str, na
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
 
 
-def environ(**changes: str) -> dict[str, Any]:
-    return {
-        "REQUEST_METHOD": "POST",
-        "PATH_INFO": IMPORT,
-        "HTTP_COOKIE": f"a=b; {settings.SESSION_COOKIE_NAME}={'x' * 32}",
-    } | changes
+SESSION_OF_32 = f"a=b; {settings.SESSION_COOKIE_NAME}={'x' * 32}"
 
 
-def arriving(reported: dict[str, Any], size: int) -> dict[str, Any]:
-    """Return the WSGI environ after a body of this size."""
+def arriving(
+    size: int, method: str = "POST", path: str = IMPORT, cookie: str = SESSION_OF_32
+) -> ServiceRequest:
+    """The request after a body of this size."""
     left = [size]
 
     async def receive() -> dict[str, Any]:
@@ -278,35 +276,40 @@ def arriving(reported: dict[str, Any], size: int) -> dict[str, Any]:
         left[0] -= chunk
         return {"type": "http.request", "body": b"x" * chunk, "more_body": left[0] > 0}
 
+    request = ServiceRequest(scope_of(method, path, cookie=cookie))
+
     async def take() -> None:
-        staff = asgi.WsgiAdapter(lambda environ, start: [], threads=1, find_uploader=lambda environ: "7")
-        await staff.read_body(reported, receive, ExitStack())
+        staff = AsgiApplication(lambda request: HttpResponse(), threads=1, find_uploader=lambda meta: "7")
+        await staff.read_body(request, receive, ExitStack())
 
     asyncio.run(take())
-    return reported
+    return request
+
+
+def taken(request: ServiceRequest) -> tuple[bool, str, int]:
+    """Whether the body was too large, the length that is reported, and the bytes that are there."""
+    with request.body_file as body:
+        return uploads.TOO_LARGE in request.META, request.META["CONTENT_LENGTH"], len(body.read())
 
 
 def test_web_server_writes_an_upload_to_disk() -> None:
-    reported = arriving(environ(), 3_000_000)
-    with reported["wsgi.input"] as body:
-        assert Path(f"/proc/self/fd/{body.fileno()}").exists()
-        assert (reported["CONTENT_LENGTH"], len(body.read())) == ("3000000", 3_000_000)
+    tracemalloc.start()
+    try:
+        request = arriving(30_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+    assert taken(request) == (False, "30000000", 30_000_000)
 
 
-@pytest.mark.parametrize(
-    "other", [{"HTTP_COOKIE": "a=b"}, {"PATH_INFO": "/admin/login/"}, {"REQUEST_METHOD": "GET"}]
-)
+@pytest.mark.parametrize("other", [{"cookie": "a=b"}, {"path": "/admin/login/"}, {"method": "GET"}])
 def test_large_body_outside_uploads_is_not_read_by_the_web_server(other: dict[str, str]) -> None:
-    reported = arriving(environ(**other), MAX_BODY + 1)
-    assert reported[asgi.BODY_TOO_LARGE]
-    assert isinstance(reported["wsgi.input"], io.BytesIO)
+    assert taken(arriving(MAX_BODY + 1, **other)) == (True, "0", 0)
 
 
 def test_upload_has_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MAX_FILE", 100_000)
-    reported = arriving(environ(), 100_000 + MAX_BODY + 1)
-    with reported["wsgi.input"] as body:
-        assert (reported[asgi.BODY_TOO_LARGE], reported["CONTENT_LENGTH"], body.read()) == (True, "0", b"")
+    assert taken(arriving(100_000 + MAX_BODY + 1)) == (True, "0", 0)
 
 
 CSV = csv_file(

@@ -1,43 +1,36 @@
-"""A WSGI application that returns its environ as JSON. It runs as a separate process."""
+"""An application that returns the META of its request as JSON. It runs as a separate process."""
 
-import json
 import os
 import time
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from config.asgi import BODY_TOO_LARGE, Environ, StartResponse
+from django.http import HttpResponse, JsonResponse
 
+from config.asgi import ServiceRequest
+from core import uploads
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 LARGE = 60_000
 
 
-def application(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    if environ["PATH_INFO"] == "/boom":
+def application(request: ServiceRequest) -> HttpResponse:
+    query = request.META["QUERY_STRING"]
+    if request.path == "/boom":
         raise ValueError("a fault of the application")
-    if environ["PATH_INFO"] == "/slow":
-        Path(environ["QUERY_STRING"]).touch()
+    if request.path == "/slow":
+        Path(query).touch()
         time.sleep(1)
-    if environ["PATH_INFO"] == "/large":
-        with Path(environ["QUERY_STRING"]).open("ab") as file:
+    if request.path == "/large":
+        with Path(query).open("ab") as file:
             file.write(b"x")
-        start_response("200 OK", [("Content-Length", str(LARGE))])
-        return [b"x" * LARGE]
-    if environ["PATH_INFO"] == "/empty":
-        start_response("204 No Content", [])
-        return [b"nothing of this may be sent"]
-    body = json.dumps(shown(environ)).encode()
-    start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
-    return [body]
-
-
-def shown(environ: Environ) -> dict[str, Any]:
-    """The texts of the environ, the body, and the process id."""
-    plain = {name: value for name, value in environ.items() if isinstance(value, str)}
-    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH", 0)))
-    return {
-        **plain,
-        "body": body.decode("latin-1"),
-        "too_large": environ.get(BODY_TOO_LARGE, False),
-        "pid": os.getpid(),
-    }
+        return HttpResponse(b"x" * LARGE)
+    if request.path == "/empty":
+        return HttpResponse(b"nothing of this may be sent", status=204)
+    return JsonResponse(
+        {
+            **{name: value for name, value in request.META.items() if isinstance(value, str)},
+            "body": request.read().decode("latin-1"),
+            "too_large": request.META.get(uploads.TOO_LARGE, False),
+            "pid": os.getpid(),
+        }
+    )

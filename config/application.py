@@ -1,4 +1,4 @@
-"""The WSGI application that `config.server` runs."""
+"""The application that `config.server` runs."""
 
 import logging
 import os
