@@ -33,19 +33,21 @@ run: $(VENV)/.run ## Start everything here; settings: PORT (8000), DATA_DIR (.da
 key: $(VENV)/.run ## Show the address and the key that `make run` printed
 	@$(PY) -m config.devstack key
 
-# A test that fails runs once more. If it passes then, the run passes and names it as unsteady, with its output.
-RUN_AGAIN := --reruns 1
+# What failed runs once more, alone. If it passes then, the run passes and names it as unsteady.
+define test
+$(PY) -m pytest -n auto $(1) || { test $$? = 1 && $(PY) -m pytest $(1) --last-failed --last-failed-no-failures none --unsteady; }
+endef
 
 test-quick: $(VENV)/.dev ## Run the quick tests: about four minutes on two cores
-	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not slow" --ignore tests/systems
+	@$(call test,-m "not slow" --ignore tests/systems)
 
 test: $(VENV)/.dev ## Run all that a change can break every day: half an hour on two cores
 	@echo "All tests of a day take half an hour on two cores. Run the quick ones alone with: make test-quick"
-	@$(PY) -m pytest $(RUN_AGAIN) -n auto --ignore tests/systems --dist loadfile --no-loadscope-reorder
+	@$(call test,--ignore tests/systems --dist loadfile --no-loadscope-reorder)
 
 test-systems: $(VENV)/.dev ## Run what needs servers, machines and programs of its own: fail-over, restores, installation
-	$(PY) -m pytest $(RUN_AGAIN) -n auto -m "not alone" tests/systems --dist loadfile --no-loadscope-reorder
-	$(PY) -m pytest $(RUN_AGAIN) -m alone tests/systems
+	@$(call test,-m "not alone" tests/systems --dist loadfile --no-loadscope-reorder)
+	@$(call test,-n 0 -m alone tests/systems)
 
 failover: $(VENV)/.dev ## Kill the primary of a Patroni cluster again and again under 20,000 operations
 	FAILOVER_OPERATIONS=20000 $(PY) -m pytest tests/systems/failover -rP

@@ -53,12 +53,9 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of cores plus one, because a worker often waits for PostgreSQL.
-
-    `make test` distributes its tests by file. They also wait for processes, so each core gets two workers.
-    """
+    """A worker for each core, or two where tests wait for processes: those are distributed by file."""
     cores = os.cpu_count() or 1
-    return min(2 * cores if config.getoption("dist") == "loadfile" else cores + 1, MOST_WORKERS)
+    return min(2 * cores if config.getoption("dist") == "loadfile" else cores, MOST_WORKERS)
 
 
 def pytest_unconfigure() -> None:
