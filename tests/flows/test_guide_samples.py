@@ -105,7 +105,8 @@ def test_pages_read_one_after_the_other_each_take_a_new_payment(
     for name in [*pages, *pages[:3]]:
         reader_of(name).follow(FILES[name])
         now = {each["payment_id"]: each for each in shop.get("/v1/payments?limit=100")["payments"]}
-        assert {each["status"] for key, each in now.items() if key not in known} >= TAKE_A_PAYMENT[name]
+        new = {each["status"] for key, each in now.items() if key not in known}
+        assert new >= TAKE_A_PAYMENT[name], name
         assert [each["reference"] for each in now.values() if has_open_exception(each)] == [], name
         known = now
 

@@ -2,15 +2,9 @@
 
 from collections import defaultdict
 
-import pytest
 from django.db import connection
 
-from approvals.models import PayoutAccount
-from tests.approvals.builders import add_payout_account
-from tests.refunds.builders import RefundShop
 from tests.sqlstates import as_application
-
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 # All else in these tables never changes, or only together with the state of the row. A column in this list is
 # what a program that is broken into can change: say here why that is no danger.
@@ -58,14 +52,18 @@ SELECT table_name, column_name, CASE
     ELSE ARRAY['''x''', '''002''', format('reverse(%%I)', column_name)]
 END FROM information_schema.columns WHERE table_schema = 'public' AND table_name = ANY(%s)
 """
-# Whether any row takes the value. What it changes is taken back.
+# Whether a row takes the value: four of each state, source and set of filled columns. It is taken back.
 CAN_CHANGE = """
 CREATE FUNCTION pg_temp.can_change(counted text, name text, value text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     place tid;
 BEGIN
     FOR place IN EXECUTE
-        format('SELECT ctid FROM %I WHERE %I::text IS DISTINCT FROM (%s)::text', counted, name, value)
+        format('SELECT id FROM (SELECT ctid AS id, row_number() OVER (PARTITION BY '
+            'doc->>''status'', doc->>''source'', doc->>''match_result'', doc->>''resolution_state'', '
+            'ARRAY(SELECT key FROM jsonb_each_text(doc) WHERE value <> '''')) AS number '
+            'FROM %I AS r, to_jsonb(r) AS doc WHERE %I::text IS DISTINCT FROM (%s)::text) AS numbered '
+            'WHERE number <= 4', counted, name, value)
     LOOP
         BEGIN
             EXECUTE format('UPDATE %I SET %I = %s WHERE ctid = $1', counted, name, value) USING place;
@@ -96,14 +94,15 @@ def changeable(setting: str = "") -> dict[str, set[str]]:
                 found[table].add(column)
         cursor.execute("DROP FUNCTION pg_temp.can_change")
         cursor.execute("SELECT set_config('qr.erasing', '', true), set_config('qr.resealing', '', true)")
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
     return found
 
 
-def test_application_changes_only_these_columns_of_money(shop_with_all_scenarios: RefundShop) -> None:
-    add_payout_account(shop_with_all_scenarios.shop)
-    assert PayoutAccount.objects.exists()
+def check_changeable_columns() -> None:
+    """What the application changes beside its procedures is CHANGEABLE, and no setting allows more."""
     plain = changeable()
-    assert plain == {table: names for table, names in CHANGEABLE.items() if names}
+    wanted = {table: names for table, names in CHANGEABLE.items() if names}
+    assert plain == wanted, (plain, wanted)
     for table, names in changeable("erasing").items():
         assert names <= plain[table], table
     for table, names in changeable("resealing").items():
