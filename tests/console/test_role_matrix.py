@@ -290,7 +290,7 @@ def test_role_can_do_its_acts_and_no_others(world: World, role: Role) -> None:
             assert status == 403, (role, probe)
     assert (rows_now(), LoginThrottle.objects.count()) == (before, throttles)
     for probe in (each for each in every if each.permission in allowed):
-        before = rows_now()
+        before = rows_now() if probe.changes else []
         # 404: this exception has no such action.
         expected = (200, 302, 404) if probe.name in {each.slug for each in ACTIONS} else (200, 302)
         assert try_out(client, probe) in expected, (role, probe)
