@@ -17,6 +17,7 @@ from core import vault
 from core.commands import SealingCommand
 from operations import resealing
 from operations.models import EncryptionKeyCheck
+from tests.commands import warm
 from tests.conftest import Shop, open_shop
 from tests.factories import qr_request
 from tests.webhooks.builders import make_endpoint
@@ -175,7 +176,7 @@ def test_no_process_starts_with_a_wrong_encryption_key(command: list[str]) -> No
     made = connection.settings_dict
     url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**made)
     done = subprocess.run(
-        [sys.executable, *command],
+        [*(warm() if command[0] == "manage.py" else [sys.executable]), *command],
         cwd=ROOT,
         env=os.environ | {"DATABASE_URL": url, "FIELD_ENCRYPTION_KEYS": WRONG},
         capture_output=True,
