@@ -12,11 +12,13 @@ from merchants.models import Merchant
 from tests.concurrency import run_concurrently
 from tests.counts import builders
 from tests.counts.builders import Given, ListBuilder, TransactionBuilder, times
+from tests.examples import examples
 from tests.factories import MerchantFactory
 from transactions.models import TransactionStatus, TransactionType
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TRANSACTIONS = TransactionBuilder()
+ROUNDS = examples(100)
 
 
 @transaction.atomic
@@ -45,10 +47,10 @@ def read(listed: ListBuilder, merchant: Merchant, chance: Random) -> None:
 def test_page_and_total_are_one_snapshot(listed: ListBuilder, merchant: Merchant) -> None:
     listed.write(merchant, Random(0), listing.MAX_PLAIN_OFFSET + 200)
     run_concurrently(
-        *[times(40, partial(write, listed, merchant, Random(seed))) for seed in range(3)],
-        *[times(40, partial(listed.race, merchant, Random(seed))) for seed in range(3)],
-        *[times(25, partial(counting.roll_up, batch=50)) for _ in range(2)],
-        *[times(40, partial(read, listed, merchant, Random(seed))) for seed in range(4)],
+        *[times(ROUNDS, partial(write, listed, merchant, Random(seed))) for seed in range(3)],
+        *[times(ROUNDS, partial(listed.race, merchant, Random(seed))) for seed in range(3)],
+        *[times(ROUNDS, partial(counting.roll_up, batch=50)) for _ in range(2)],
+        *[times(ROUNDS, partial(read, listed, merchant, Random(seed))) for seed in range(4)],
     )
     counting.roll_up()
     assert not CountDelta.objects.exists()

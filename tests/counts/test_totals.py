@@ -98,7 +98,7 @@ def test_pages_at_large_offsets_equal_a_plain_offset(
     if is_rolled_up:
         counting.roll_up()
     for period in builders.periods(chance, 3):
-        check(listed, merchant, {}, period, chance, pages=20)
+        check(listed, merchant, {}, period, chance, pages=examples(60))
 
 
 @pytest.mark.slow

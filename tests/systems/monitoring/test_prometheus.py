@@ -17,8 +17,8 @@ from config.devstack import ports
 from operations.nightly import runs
 from tests.conftest import Shop
 from tests.operations.test_daily_close import damage
-from tests.operations.test_monitoring_files import FOLDER, RULES
 from tests.stack import STOP_SECONDS, wait_until
+from tests.systems.monitoring.test_monitoring_files import FOLDER, RULES
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TOKEN = "the-token-of-the-monitoring"

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, WIDE, serious_faults
-from tests.browser.test_login import choose_password, invite
 from tests.flows.conftest import ShopClient
 from tests.stack import Stack
+from tests.systems.browser.test_login import choose_password, invite
 
 pytestmark = pytest.mark.slow
 LIMIT = 5_000_000  # the default of APPROVAL_ITEM_LIMIT, 50,000 THB

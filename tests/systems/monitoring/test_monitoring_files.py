@@ -14,7 +14,7 @@ import yaml
 from operations.metrics.families import PREFIX
 from tests.operations.scraping import families
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "monitoring"
 RULES = FOLDER / "thaiqr.rules.yml"
 # The second file has those that wait for a day: it evaluates less often.
