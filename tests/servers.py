@@ -53,9 +53,9 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for each core, or two where tests wait for processes: those are distributed by file."""
+    """A worker for each core, and one more where tests wait for processes: those are distributed by file."""
     cores = os.cpu_count() or 1
-    return min(2 * cores if config.getoption("dist") == "loadfile" else cores, MOST_WORKERS)
+    return min(cores + int(config.getoption("dist") == "loadfile"), MOST_WORKERS)
 
 
 def pytest_unconfigure() -> None:

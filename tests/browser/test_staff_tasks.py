@@ -11,10 +11,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.clock import BANGKOK
 from tests.browser.conftest import DESKTOP
-from tests.systems.browser.test_approvals import LIMIT, open_exception
-from tests.systems.browser.test_login import choose_password, invite
 from tests.flows.conftest import ShopClient
 from tests.stack import ROOT, Stack, wait_until
+from tests.systems.browser.test_approvals import LIMIT, open_exception
+from tests.systems.browser.test_login import choose_password, invite
 from tests.webhook_receiver import Receiver, Reply
 
 pytestmark = pytest.mark.slow

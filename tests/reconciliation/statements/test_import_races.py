@@ -17,7 +17,6 @@ from django.db import connection, transaction
 import banks
 from banks.sandbox import SandboxBank
 from core import clock, rows
-from ledger.models import Journal
 from reconciliation.matching import deduplication
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, ReportSource, StatementLine
@@ -36,8 +35,8 @@ from tests.reconciliation.statements.statement_files import (
     import_results,
     open_shop_with_biller,
 )
-from tests.reconciliation.statements.test_large_files import detail_of, write
 from tests.stack import ROOT, wait_until
+from tests.systems.volume.test_large_files import detail_of
 from transactions.models import Transaction
 from webhooks.models import Event
 
@@ -119,22 +118,6 @@ def test_concurrent_overlapping_files_do_not_deadlock() -> None:
     bodies = [bot_file(*lines), bot_file(*lines[::-1]), bot_file(*lines[250:])]
     run_concurrently(*[partial(import_file, body) for body in bodies])
     assert (BankTransaction.objects.count(), BankNotification.objects.count()) == (500, 20)
-
-
-def test_killed_import_resumes_after_the_last_stored_line(tmp_path: Path) -> None:
-    open_shop_with_biller("Killed")
-    count = 4_000
-    path = write(tmp_path / "day.txt", count)
-    for stored in (500, 2_000):
-        kill_import(path, stored)
-    assert StatementLine.objects.count() < count
-    ended = start(path)
-    assert ended.wait(120) == 0
-    matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)
-    assert (
-        BankTransaction.objects.count() == StatementLine.objects.count() == Journal.objects.count() == count
-    )
-    assert set(BankTransaction.objects.values_list("match_result", flat=True)) == {"unmatched"}
 
 
 def start(path: Path) -> "subprocess.Popen[bytes]":
