@@ -35,7 +35,7 @@ key: $(VENV)/.run ## Show the address and the key that `make run` printed
 
 # What failed runs once more, alone. If it passes then, the run passes and names it as unsteady.
 define test
-$(PY) -m pytest -n auto $(1) || { test $$? = 1 && $(PY) -m pytest $(1) --last-failed --last-failed-no-failures none --unsteady; }
+$(PY) -m pytest --cache-clear -n auto $(1) || { test $$? = 1 && $(PY) -m pytest $(1) --last-failed --last-failed-no-failures none --unsteady; }
 endef
 
 test-quick: $(VENV)/.dev ## Run the quick tests: about four minutes on two cores

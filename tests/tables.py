@@ -5,6 +5,9 @@ from typing import Any
 from django.apps import apps
 from django.db import connection, transaction
 
+# Locks of this database alone. Other databases of the server are copies, whose tables have the same oids.
+LOCKS = """(SELECT pg_locks.* FROM pg_locks JOIN pg_database ON pg_database.oid = database
+    WHERE datname = current_database()) AS locks"""
 # Tables that tasks and logins write at any time, whatever the request does.
 UNCOUNTED_APPS = {"admin", "contenttypes", "console", "operations"}
 UNCOUNTED_MODELS = {

@@ -12,6 +12,7 @@ from console import grants, roles
 from console.roles import Role
 from tests.concurrency import run_concurrently
 from tests.stack import wait_until
+from tests.tables import LOCKS
 
 pytestmark = pytest.mark.django_db
 USERS, GROUPS = "/admin/auth/user/", "/admin/auth/group/"
@@ -233,7 +234,7 @@ def test_pages_offer_only_declared_permissions(boss: User) -> None:
 
 def waits_for_advisory_lock() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
+        cursor.execute(f"SELECT EXISTS (SELECT FROM {LOCKS} WHERE locktype = 'advisory' AND NOT granted)")
         return bool(cursor.fetchone()[0])
 
 
@@ -305,5 +306,5 @@ def test_role_and_password_are_not_changed_with_rights_that_end_at_this_moment()
 
 def lock_is_held() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted)")
+        cursor.execute(f"SELECT EXISTS (SELECT FROM {LOCKS} WHERE locktype = 'advisory' AND granted)")
         return bool(cursor.fetchone()[0])

@@ -19,6 +19,7 @@ from core import clock, rows
 from core.background_jobs import JobState
 from tests.conftest import Shop
 from tests.stack import ROOT, wait_until
+from tests.tables import LOCKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 OTHERS = """
@@ -26,7 +27,7 @@ SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 # Within a transaction, pg_stat_activity stays as it was at the first look.
-WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'console_exportpart'::regclass"
+WAITING = f"SELECT count(*) FROM {LOCKS} WHERE NOT granted AND relation = 'console_exportpart'::regclass"
 RUN = "import django; django.setup(); from console.exports import jobs; jobs.run_due()"
 
 

@@ -23,6 +23,7 @@ from tests.months import end_oldest, instant, month_in, months, sql
 from tests.request_log.builders import make_records
 from tests.sqlstates import FOREIGN_KEY_VIOLATION, NOT_ALLOWED, sqlstate
 from tests.stack import wait_until
+from tests.tables import LOCKS
 
 pytestmark = pytest.mark.django_db
 TABLE = RequestRecord._meta.db_table
@@ -171,7 +172,7 @@ def test_locked_table_is_tried_again() -> None:
 
 
 def is_anyone_waiting() -> bool:
-    return bool(sql("SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass", TABLE))
+    return bool(sql(f"SELECT 1 FROM {LOCKS} WHERE NOT granted AND relation = %s::regclass", TABLE))
 
 
 SCRATCH = "core_scratch"
@@ -293,7 +294,7 @@ def refused_step() -> type[BaseException | None]:
 
 
 def is_step_waiting() -> bool:
-    return bool(sql("SELECT 1 FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"))
+    return bool(sql(f"SELECT 1 FROM {LOCKS} WHERE NOT granted AND mode = 'AccessExclusiveLock'"))
 
 
 def test_oldest_partition_uses_the_indexes_that_the_table_had(scratch: Shop) -> None:

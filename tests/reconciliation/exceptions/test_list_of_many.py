@@ -33,6 +33,7 @@ from tests.reconciliation.builders import (
     get_page,
 )
 from tests.stack import wait_until
+from tests.tables import LOCKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 MANY, COUNTED, ON_A_PAGE = 1_000, 100, 50
@@ -182,8 +183,8 @@ def test_conflicting_bank_message_is_listed_with_the_payment(seller: Seller) -> 
 races = pytest.mark.django_db(transaction=True)
 ROUNDS = 10
 # Whether anybody waits to change the list.
-LISTING = """
-SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'reconciliation_reconciliationexception'::regclass AND
+LISTING = f"""
+SELECT EXISTS (SELECT FROM {LOCKS} WHERE relation = 'reconciliation_reconciliationexception'::regclass AND
     NOT granted)
 """
 

@@ -20,6 +20,7 @@ from tests.conftest import Shop
 from tests.context import acting_as
 from tests.reconciliation.statements.statement_files import bot_file, detail
 from tests.stack import ROOT, wait_until
+from tests.tables import LOCKS
 
 pytestmark = [
     pytest.mark.slow,
@@ -101,7 +102,7 @@ END $$;
 CREATE TRIGGER stop_at_last_line BEFORE INSERT ON reconciliation_statementline
     FOR EACH ROW EXECUTE FUNCTION stop_at_last_line()
 """
-BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND objid = 7"
+BLOCKED = f"SELECT count(*) FROM {LOCKS} WHERE NOT granted AND locktype = 'advisory' AND objid = 7"
 
 
 def test_worker_without_its_lease_stores_no_line(shop: Shop) -> None:

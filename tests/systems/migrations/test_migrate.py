@@ -16,13 +16,14 @@ from payments.models import Payment
 from tests import database_template
 from tests.commands import warm
 from tests.stack import ROOT, wait_until
+from tests.tables import LOCKS
 
 DEADLINE_SECONDS = 120
 # The last migration of payments adds a constraint, so it needs the table for itself.
 BEFORE = ("payments", "0002")
 # Until its transaction ends, nobody can change the table.
 IN_USE = "SELECT id FROM payments_payment LIMIT 1"
-WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'payments_payment'::regclass"
+WAITING = f"SELECT count(*) FROM {LOCKS} WHERE NOT granted AND relation = 'payments_payment'::regclass"
 
 
 @pytest.fixture
