@@ -64,7 +64,7 @@ def test_malformed_payment_id_cannot_be_attached(
 
 @pytest.mark.slow
 def test_malformed_value_of_a_filter_never_fails(admin_client: Client, admin_user: User) -> None:
-    """Each filter of each list gets every third value, or all with EXAMPLES_FACTOR=1."""
+    """Each filter of each list gets one value in turn, or all with EXAMPLES_FACTOR=1."""
     admin_client.raise_request_exception = False
     request = RequestFactory().get("/")
     request.user = admin_user
@@ -76,7 +76,7 @@ def test_malformed_value_of_a_filter_never_fails(admin_client: Client, admin_use
         names = {"q", "o", "p", *page.indexed_filters}.union(*(each.expected_parameters() for each in specs))
         for name in sorted(filter(None, names)):
             number += 1
-            for value in MALFORMED if FACTOR >= 1 else MALFORMED[number % 3 :: 3]:
+            for value in MALFORMED if FACTOR >= 1 else [MALFORMED[number % len(MALFORMED)]]:
                 response = admin_client.get(f"{listed}?{name}={value}")
                 assert response.status_code in (200, 302), (listed, name, value)
                 admin_client.cookies.pop("messages", None)
