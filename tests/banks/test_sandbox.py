@@ -87,11 +87,11 @@ def test_payment_time_without_milliseconds_is_parsed() -> None:
     assert notification.paid_at == datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("name", list(NOTIFICATION))
-def test_notification_with_a_missing_field_is_unreadable(name: str) -> None:
-    shown = {field: value for field, value in NOTIFICATION.items() if field != name}
-    with pytest.raises(UnreadableMessage, match=name):
-        BANK.parse_notification(json.dumps(shown).encode())
+def test_notification_with_a_missing_field_is_unreadable() -> None:
+    for name in list(NOTIFICATION):
+        shown = {field: value for field, value in NOTIFICATION.items() if field != name}
+        with pytest.raises(UnreadableMessage, match=name):
+            BANK.parse_notification(json.dumps(shown).encode())
 
 
 MALFORMED_FIELDS: dict[str, list[Any]] = {
@@ -115,12 +115,10 @@ MALFORMED_FIELDS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]
-)
-def test_notification_with_a_malformed_field_is_unreadable(name: str, value: Any) -> None:
-    with pytest.raises(UnreadableMessage):
-        BANK.parse_notification(body(**{name: value}))
+def test_notification_with_a_malformed_field_is_unreadable() -> None:
+    for name, value in [(name, value) for name, values in MALFORMED_FIELDS.items() for value in values]:
+        with pytest.raises(UnreadableMessage):
+            BANK.parse_notification(body(**{name: value}))
 
 
 @pytest.mark.parametrize("sent", [b"", b"[]", b"null", b"{", b"\xff", b'{"type": 1, "type": 1}'])

@@ -44,10 +44,10 @@ def test_genuine_webhook_is_read_as_a_typed_event() -> None:
     assert event.timestamp.tzinfo is not None
 
 
-@pytest.mark.parametrize("event", thaiqr.models.EVENTS)
-def test_every_event_of_the_openapi_document_is_read(event: str) -> None:
-    body = json.dumps(example(event)).encode()
-    assert type(webhooks.unwrap(body, signed(body), SECRET)) is thaiqr.models.EVENTS[event]
+def test_every_event_of_the_openapi_document_is_read() -> None:
+    for event in thaiqr.models.EVENTS:
+        body = json.dumps(example(event)).encode()
+        assert type(webhooks.unwrap(body, signed(body), SECRET)) is thaiqr.models.EVENTS[event]
 
 
 def test_event_of_a_newer_service_is_read_with_its_fields() -> None:

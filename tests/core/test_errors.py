@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-import pytest
 from django.test import RequestFactory
 from rest_framework import serializers
 
@@ -67,21 +66,21 @@ def test_each_error_code_is_declared_once() -> None:
     assert times.keys() == CATALOGUE.keys()
 
 
-@pytest.mark.parametrize("code", sorted(CATALOGUE))
-def test_error_status_matches_error_type_and_message_is_one_line(code: str) -> None:
-    kind = CATALOGUE[code]
-    assert kind.status in STATUSES[kind.type]
-    assert kind.message and "\n" not in kind.message
+def test_error_status_matches_error_type_and_message_is_one_line() -> None:
+    for code in sorted(CATALOGUE):
+        kind = CATALOGUE[code]
+        assert kind.status in STATUSES[kind.type]
+        assert kind.message and "\n" not in kind.message
 
 
-@pytest.mark.parametrize("code", sorted(PROMISED))
-def test_documented_codes_are_in_the_catalogue(code: str) -> None:
-    assert (CATALOGUE[code].status, CATALOGUE[code].type) == PROMISED[code]
+def test_documented_codes_are_in_the_catalogue() -> None:
+    for code in sorted(PROMISED):
+        assert (CATALOGUE[code].status, CATALOGUE[code].type) == PROMISED[code]
 
 
-@pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_every_request_field_has_an_invalid_field_error_code(kind: type[serializers.Serializer[Any]]) -> None:
-    assert {f"invalid_{name}" for name in kind().fields} <= CATALOGUE.keys()
+def test_every_request_field_has_an_invalid_field_error_code() -> None:
+    for kind in REQUESTS:
+        assert {f"invalid_{name}" for name in kind().fields} <= CATALOGUE.keys()
 
 
 def test_request_serializers_are_found() -> None:

@@ -66,18 +66,14 @@ def test_id_for_a_time_before_the_epoch_is_valid() -> None:
     assert ids.looks_right(ids.new("pay_", datetime(1970, 1, 1, tzinfo=UTC)), "pay_")
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_malformed_ids_are_rejected() -> None:
+    for value in [
         *("", "pay_", "pay_" + WHOLE[1:], "pay_" + WHOLE + "0", "qr_" + WHOLE, WHOLE, "PAY_" + WHOLE),
         *("pay_" + WHOLE + "\n", " pay_" + WHOLE, "pay_" + WHOLE[:-1] + "-", "pay_" + WHOLE[:-1] + "é"),
         *("pay_" + WHOLE[:-1] + "٠", "pay_" + WHOLE[:-1] + "\0", "pay_pay_" + WHOLE),
         *(None, 1, True, ["pay_" + WHOLE], b"pay_" + WHOLE.encode()),
-    ],
-    ids=repr,
-)
-def test_malformed_ids_are_rejected(value: object) -> None:
-    assert not ids.looks_right(value, "pay_")
+    ]:
+        assert not ids.looks_right(value, "pay_")
 
 
 def test_random_text_contains_only_the_given_alphabet() -> None:

@@ -28,12 +28,10 @@ def test_baht_is_read_as_satang(text: str, satang: int) -> None:
     assert money.satang(text) == satang
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1.0", "1.000", ".5", "1.", "-1", "01", "1,500.00", "1e3", "1\n", "٣", "NaN"]
-)
-def test_malformed_baht_amount_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="digits"):
-        money.satang(text)
+def test_malformed_baht_amount_is_refused() -> None:
+    for text in ["", "1.0", "1.000", ".5", "1.", "-1", "01", "1,500.00", "1e3", "1\n", "٣", "NaN"]:
+        with pytest.raises(ValueError, match="digits"):
+            money.satang(text)
 
 
 @given(st.integers(0, 10**15))

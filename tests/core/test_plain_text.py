@@ -10,11 +10,11 @@ SARA_AM, TWO_LETTERS = "\u0e33", "\u0e4d\u0e32"
 INVISIBLE = "\u200b\u200c\u200d\u200e\u2060\ufeff\xad\u034f\u3164\ufe0f\u2800\U000e0020"
 
 
-@pytest.mark.parametrize("character", INVISIBLE)
-def test_character_that_nobody_sees_is_dropped(character: str) -> None:
-    given = f"{character}สม{character}ชาย {character} ใจดี {character}"
-    assert plain_text.visible(given) == "สมชาย  ใจดี"
-    assert plain_text.name(given) == "สมชาย ใจดี"
+def test_character_that_nobody_sees_is_dropped() -> None:
+    for character in INVISIBLE:
+        given = f"{character}สม{character}ชาย {character} ใจดี {character}"
+        assert plain_text.visible(given) == "สมชาย  ใจดี"
+        assert plain_text.name(given) == "สมชาย ใจดี"
 
 
 @pytest.mark.parametrize("emoji", ["👨\u200d👩\u200d👧", "❤\ufe0f", "👁\ufe0f\u200d🗨\ufe0f", "👨🏽\u200d💻"])

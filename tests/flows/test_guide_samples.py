@@ -134,28 +134,28 @@ def has_open_exception(payment: dict[str, Any]) -> bool:
     return any(each["status"] == "open" for each in payment["exceptions"])
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_sample_is_run_or_is_output(name: str) -> None:
+def test_every_sample_is_run_or_is_output() -> None:
     """A sample is commands (`sh`), a file (```` ```python pay.py ````) that they use, or what is SHOWN.
 
     Commands for root (```` ```sh root ````) run in `make drill-install`.
     """
-    found = blocks(FILES[name])
-    commands = "".join(block.code for block in found if block.language == COMMANDS)
-    for block in found:
-        is_run = block.language == COMMANDS or (block.file and block.file in commands)
-        is_shown = block.language in SHOWN or (name, block.language) in TUTORIAL
-        assert is_run or is_shown, block
+    for name in FILES:
+        found = blocks(FILES[name])
+        commands = "".join(block.code for block in found if block.language == COMMANDS)
+        for block in found:
+            is_run = block.language == COMMANDS or (block.file and block.file in commands)
+            is_shown = block.language in SHOWN or (name, block.language) in TUTORIAL
+            assert is_run or is_shown, block
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_json_samples_are_those_of_the_service(name: str) -> None:
-    for block in blocks(FILES[name]):
-        if block.language == "json":
-            sample = json.loads(block.code)
-            # Events are compared with the OpenAPI document in tests/flows/test_guide.py.
-            is_of_service = is_error(sample) or is_credentials(sample) or is_part_of_payment(sample)
-            assert "event" in sample or is_of_service, block.code
+def test_json_samples_are_those_of_the_service() -> None:
+    for name in FILES:
+        for block in blocks(FILES[name]):
+            if block.language == "json":
+                sample = json.loads(block.code)
+                # Events are compared with the OpenAPI document in tests/flows/test_guide.py.
+                is_of_service = is_error(sample) or is_credentials(sample) or is_part_of_payment(sample)
+                assert "event" in sample or is_of_service, block.code
 
 
 def is_error(sample: dict[str, dict[str, str]]) -> bool:

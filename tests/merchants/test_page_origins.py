@@ -31,17 +31,27 @@ def test_origin_is_normalized(text: str, origin: str) -> None:
     assert page_origins.parse([text, text], is_live=False) == [origin]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "shop.example", "https://", "https://shop.example/path", "https://a b", "https://a;b", "https://a,b",
-        "https://*.example", "ftp://shop.example", "javascript:alert(1)", "https://me@shop.example",
-        "https://shop.example?x", "https://-a", "https://ร้าน.example", "https://" + "a" * 260, "'none'",
-    ],
-)  # fmt: skip
-def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a site such as"):
-        page_origins.parse([text], is_live=False)
+def test_other_texts_are_refused() -> None:
+    for text in [
+        "",
+        "shop.example",
+        "https://",
+        "https://shop.example/path",
+        "https://a b",
+        "https://a;b",
+        "https://a,b",
+        "https://*.example",
+        "ftp://shop.example",
+        "javascript:alert(1)",
+        "https://me@shop.example",
+        "https://shop.example?x",
+        "https://-a",
+        "https://ร้าน.example",
+        "https://" + "a" * 260,
+        "'none'",
+    ]:
+        with pytest.raises(ValueError, match="is not a site such as"):
+            page_origins.parse([text], is_live=False)
 
 
 def test_site_of_a_live_merchant_has_tls() -> None:

@@ -80,10 +80,10 @@ def scope_of(handler: Any) -> Scope:
     return operation.scope
 
 
-@pytest.mark.parametrize(("method", "path", "handler"), ROUTES)
-def test_every_operation_of_the_merchant_api_declares_a_scope(method: str, path: str, handler: Any) -> None:
-    assert scope_of(handler) in Scope
-    assert method == "get" or scope_of(handler) != Scope.PAYMENTS_READ
+def test_every_operation_of_the_merchant_api_declares_a_scope() -> None:
+    for method, _path, handler in ROUTES:
+        assert scope_of(handler) in Scope
+        assert method == "get" or scope_of(handler) != Scope.PAYMENTS_READ
 
 
 def test_every_scope_has_a_route() -> None:

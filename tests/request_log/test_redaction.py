@@ -23,9 +23,8 @@ def kept(given: object, *, is_ours: bool = False) -> Any:
     return json.loads(redaction.body(json.dumps(given).encode(), is_ours=is_ours))
 
 
-@pytest.mark.parametrize(
-    ("given", "stored"),
-    [
+def test_body_of_a_request_keeps_no_secret_and_no_personal_data() -> None:
+    for given, stored in [
         ({"amount": 1500, "currency": "THB"}, {"amount": 1500, "currency": "THB"}),
         ({"amount": "1,500.00"}, {"amount": "1,500.00"}),
         ({"secret": "whsec_abc"}, {"secret": "[a string of 9 characters]"}),
@@ -75,10 +74,8 @@ def kept(given: object, *, is_ours: bool = False) -> Any:
         ),
         ([1, "a", None], "[an array of 3 items]"),
         ("Somchai", "[a string of 7 characters]"),
-    ],
-)
-def test_body_of_a_request_keeps_no_secret_and_no_personal_data(given: object, stored: object) -> None:
-    assert kept(given) == stored
+    ]:
+        assert kept(given) == stored
 
 
 def test_body_of_a_response_keeps_what_the_service_made() -> None:

@@ -48,9 +48,8 @@ def test_free_text_secret_is_used_as_utf8_signing_key(text: str) -> None:
     assert signing.key_bytes(text) == text.encode()
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
+def test_malformed_whsec_secret_is_refused() -> None:
+    for secret in [
         "",
         "\ud800",
         "whsec_",
@@ -64,11 +63,9 @@ def test_free_text_secret_is_used_as_utf8_signing_key(text: str) -> None:
         "whsec_" + base64.urlsafe_b64encode(b"\xff" * 32).decode(),
         "whsec_" + "A" * 42 + "B=",
         "whsec_ก" + "A" * 40,
-    ],
-)
-def test_malformed_whsec_secret_is_refused(secret: str) -> None:
-    with pytest.raises(signing.BadSecret):
-        signing.key_bytes(secret)
+    ]:
+        with pytest.raises(signing.BadSecret):
+            signing.key_bytes(secret)
 
 
 def test_signing_without_a_secret_is_refused() -> None:

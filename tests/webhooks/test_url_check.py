@@ -25,17 +25,21 @@ def refusal(url: str, policy: UrlPolicy = STRICT, *answers: str) -> RejectionRea
     return refused.value.reason
 
 
-@pytest.mark.parametrize("case", cases(expect=("reject_registration", "reject_connect")), ids=case_name)
-def test_hostile_urls_are_refused(case: dict[str, Any]) -> None:
-    with pytest.raises(UrlRejected):
-        url_check.resolve(url_check.parse_target(case["url"], STRICT), STRICT, resolving(*answers_of(case)))
+def test_hostile_urls_are_refused() -> None:
+    for case in cases(expect=("reject_registration", "reject_connect")):
+        with pytest.raises(UrlRejected):
+            url_check.resolve(
+                url_check.parse_target(case["url"], STRICT), STRICT, resolving(*answers_of(case))
+            )
 
 
-@pytest.mark.parametrize("case", cases(expect=("reject_registration",)), ids=case_name)
-def test_allow_http_and_ports_without_allowed_networks_permit_no_hostile_url(case: dict[str, Any]) -> None:
-    policy = UrlPolicy(ports=frozenset({443, 8443}), allow_http=True)
-    with pytest.raises(UrlRejected):
-        url_check.resolve(url_check.parse_target(case["url"], policy), policy, resolving(*answers_of(case)))
+def test_allow_http_and_ports_without_allowed_networks_permit_no_hostile_url() -> None:
+    for case in cases(expect=("reject_registration",)):
+        policy = UrlPolicy(ports=frozenset({443, 8443}), allow_http=True)
+        with pytest.raises(UrlRejected):
+            url_check.resolve(
+                url_check.parse_target(case["url"], policy), policy, resolving(*answers_of(case))
+            )
 
 
 @pytest.mark.parametrize("case", cases(expect=("accept",)), ids=case_name)
@@ -51,9 +55,8 @@ def test_unusual_urls_are_normalized_to_ascii(case: dict[str, Any]) -> None:
     assert not set("\r\n ") & set(target.url)
 
 
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
+def test_rejection_reason_is_not_in_the_message() -> None:
+    for url, reason in [
         ("", RejectionReason.SCHEME),
         ("http://hooks.example.test/", RejectionReason.SCHEME),
         ("https://@hooks.example.test/", RejectionReason.CREDENTIALS),
@@ -77,10 +80,8 @@ def test_unusual_urls_are_normalized_to_ascii(case: dict[str, Any]) -> None:
         ("https://[2606:4700::1111%eth0]/", RejectionReason.HOST),
         ("https://127\u30020\u30020\u30021/", RejectionReason.MALFORMED),
         ("https://10.0.0.1/", RejectionReason.ADDRESS),
-    ],
-)
-def test_rejection_reason_is_not_in_the_message(url: str, reason: RejectionReason) -> None:
-    assert refusal(url, STRICT, PUBLIC) is reason
+    ]:
+        assert refusal(url, STRICT, PUBLIC) is reason
 
 
 @pytest.mark.parametrize(
@@ -174,11 +175,11 @@ def test_http_in_allowed_networks_is_refused_without_allow_http() -> None:
 # --- public addresses
 
 
-@pytest.mark.parametrize("row", CORPUS["blocked_ranges"], ids=lambda row: row["cidr"])
-def test_addresses_of_blocked_ranges_are_not_public(row: dict[str, str]) -> None:
-    network = ip_network(row["cidr"].removeprefix("NOT "))
-    for edge in (network[0], network[1], network[-2], network[-1]):
-        assert is_public(edge) is row["cidr"].startswith("NOT")
+def test_addresses_of_blocked_ranges_are_not_public() -> None:
+    for row in CORPUS["blocked_ranges"]:
+        network = ip_network(row["cidr"].removeprefix("NOT "))
+        for edge in (network[0], network[1], network[-2], network[-1]):
+            assert is_public(edge) is row["cidr"].startswith("NOT")
 
 
 def neighbours() -> Iterator[tuple[str, bool]]:
@@ -193,14 +194,13 @@ def neighbours() -> Iterator[tuple[str, bool]]:
                 yield str(address), outside and (address.version == 4 or address in unicast)
 
 
-@pytest.mark.parametrize(("address", "public"), sorted(set(neighbours())))
-def test_addresses_next_to_a_blocked_range_are_classified_correctly(address: str, public: bool) -> None:
-    assert is_public(ip_address(address)) is public
+def test_addresses_next_to_a_blocked_range_are_classified_correctly() -> None:
+    for address, public in sorted(set(neighbours())):
+        assert is_public(ip_address(address)) is public
 
 
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
+def test_special_and_public_addresses_are_classified_correctly() -> None:
+    for address, public in [
         ("1.1.1.1", True),
         ("223.255.255.255", True),
         ("2000::", True),
@@ -217,10 +217,8 @@ def test_addresses_next_to_a_blocked_range_are_classified_correctly(address: str
         ("2002:808:808::1", False),
         ("2001:0:808:808::1", False),
         ("2606:4700::1111%eth0", False),
-    ],
-)
-def test_special_and_public_addresses_are_classified_correctly(address: str, public: bool) -> None:
-    assert is_public(ip_address(address)) is public
+    ]:
+        assert is_public(ip_address(address)) is public
 
 
 def test_blocked_ranges_match_test_data() -> None:

@@ -67,9 +67,8 @@ def test_bot_detail_is_parsed_at_the_layout_offsets() -> None:
     assert bot_format.parse_detail(WRITTEN) == READ
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
+def test_invalid_bot_detail_has_an_error() -> None:
+    for changes, reason in [
         ({"amount": "0"}, "the amount is zero"),
         ({"amount": "1500.00"}, "the amount cannot be '0000001500.00'"),
         ({"amount": "-0000000150000"[:13]}, "the amount cannot be '-000000015000'"),
@@ -84,11 +83,9 @@ def test_bot_detail_is_parsed_at_the_layout_offsets() -> None:
         ({"ref1": "A\x00B"}, "reference 1 contains control characters"),
         ({"name": "A\rB"}, "the payer's name contains control characters"),
         ({"type": "X"}, "no line begins like this one"),
-    ],
-)
-def test_invalid_bot_detail_has_an_error(changes: dict[str, Any], reason: str) -> None:
-    with pytest.raises(UnreadableMessage, match=f"^{reason}$".replace("(", r"\(")):
-        bot_format.parse_detail(detail(**changes))
+    ]:
+        with pytest.raises(UnreadableMessage, match=f"^{reason}$".replace("(", r"\(")):
+            bot_format.parse_detail(detail(**changes))
 
 
 @pytest.mark.parametrize(
@@ -107,9 +104,8 @@ def test_malformed_bot_line_has_an_error(line: bytes, reason: str) -> None:
     assert why(line) == reason
 
 
-@pytest.mark.parametrize(
-    ("body", "problems"),
-    [
+def test_headers_and_trailer_totals_are_checked() -> None:
+    for body, problems in [
         (statement_files.bot_file(detail()), []),
         (statement_files.bot_file(), []),
         (statement_files.bot_file(detail(), detail(sign="D", amount=7)), []),
@@ -137,10 +133,8 @@ def test_malformed_bot_line_has_an_error(line: bytes, reason: str) -> None:
             statement_files.bot_file(detail(), end=trailer(debit=150_000, debits=1)),
             [DIFFER.format("0 credits of 0.00 THB and 1 debits of 1,500.00 THB")],
         ),
-    ],
-)
-def test_headers_and_trailer_totals_are_checked(body: bytes, problems: list[str]) -> None:
-    assert read(body)[1] == problems
+    ]:
+        assert read(body)[1] == problems
 
 
 def test_stored_file_problems_are_limited() -> None:
@@ -213,9 +207,8 @@ def test_csv_columns_may_be_in_any_order() -> None:
     assert rows[0].sha256 == read(statement_files.csv_file(CSV_LINE))[0][0].sha256
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
+def test_invalid_csv_line_has_an_error() -> None:
+    for old, new, reason in [
         ("1500.50", "1,500.50", "the type cannot be '500.50'"),
         ("1500.50", "=1500.50", "the amount cannot be '=1500.50'"),
         ("1500.50", "-1500.50", "the amount cannot be '-1500.50'"),
@@ -245,10 +238,8 @@ def test_csv_columns_may_be_in_any_order() -> None:
         (",REF3,1500.50,credit,สมชาย ใจดี,004", "", "it has only 5 cells"),
         ("004", "0004", "the payer's bank cannot be '0004'"),
         ("สมชาย", "x" * 5_000, f"it is longer than {MAX_LINE_BYTES} bytes"),
-    ],
-)
-def test_invalid_csv_line_has_an_error(old: str, new: str, reason: str) -> None:
-    assert csv_why(CSV_LINE.replace(old, new, 1)) == reason
+    ]:
+        assert csv_why(CSV_LINE.replace(old, new, 1)) == reason
 
 
 def test_formula_in_a_csv_cell_is_plain_text() -> None:
@@ -257,9 +248,8 @@ def test_formula_in_a_csv_cell_is_plain_text() -> None:
     assert rows[0].parsed.payer_name == "=1+1"
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
+def test_invalid_statement_file_is_refused_with_a_reason() -> None:
+    for body, reason in [
         (b"", "The file is empty."),
         (b"\r\n \n\x1a", "The file is empty."),
         (b"%PDF-1.7", "It is neither"),
@@ -280,11 +270,9 @@ def test_formula_in_a_csv_cell_is_plain_text() -> None:
         (HEADER.encode() + b',"\n"\n', "Line 1 has a line break, or another control character, in a cell."),
         (b'"Somtam\n' + HEADER.encode() + b'\n"\n' + HEADER.encode(), "Line 1 has a line break"),
         (b"biller_id" + b"x" * 70_000, "The record that begins in line 1 is longer than 65536 characters."),
-    ],
-)
-def test_invalid_statement_file_is_refused_with_a_reason(body: bytes, reason: str) -> None:
-    with pytest.raises(InvalidStatementFile, match=reason):
-        read(body)
+    ]:
+        with pytest.raises(InvalidStatementFile, match=reason):
+            read(body)
 
 
 def test_bot_file_saved_as_utf_8_is_the_same_file() -> None:

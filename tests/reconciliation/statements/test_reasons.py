@@ -70,13 +70,13 @@ def test_each_reason_in_the_code_has_a_text_to_translate() -> None:
     assert [text for text in found if text not in known and "reference" not in text] == []
 
 
-@pytest.mark.parametrize("reason", [*CONSTANTS, *filter(None, written())])
-def test_reason_is_shown_in_thai(reason: str) -> None:
-    with translation.override("th"):
-        shown = reasons.translated(reason)
-    assert re.search("[ก-๙]", shown), shown
-    with translation.override("en"):
-        assert reasons.translated(reason) == reason
+def test_reason_is_shown_in_thai() -> None:
+    for reason in [*CONSTANTS, *filter(None, written())]:
+        with translation.override("th"):
+            shown = reasons.translated(reason)
+        assert re.search("[ก-๙]", shown), shown
+        with translation.override("en"):
+            assert reasons.translated(reason) == reason
 
 
 def test_values_of_a_reason_are_translated_and_quotes_stay() -> None:
