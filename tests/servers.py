@@ -53,8 +53,10 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for each core, and one more where tests wait for processes: those are distributed by file."""
+    """A worker for each core. Tests by file wait for processes: one more, and twice as many for systems."""
     cores = os.cpu_count() or 1
+    if "tests/systems" in config.args:
+        return min(2 * cores, MOST_WORKERS)
     return min(cores + int(config.getoption("dist") == "loadfile"), MOST_WORKERS)
 
 

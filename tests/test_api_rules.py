@@ -184,6 +184,7 @@ def test_payment_object_is_the_same_under_both_path_forms(shop: Shop) -> None:
 # --- dates --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_lists_of_a_period_read_dates_in_the_same_way(shop: Shop) -> None:
     webhook_id = make_endpoint(shop).id
     paths = {

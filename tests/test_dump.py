@@ -23,7 +23,7 @@ from tests.secret_search import leaks
 from tests.stack import wait_until
 from webhooks.delivery.wakeup import QUEUE
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 CLIENT, PAYER, OTHER_PAYER, LOST_PAYER = "7412589630", "3698521470", "8529637410", "1597534862"
 FIRST_SECRET = "whsec_Zmlyc3QtY2FuYXJ5LWZpcnN0LWNhbmFyeS1maXJzdA=="

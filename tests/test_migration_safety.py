@@ -20,7 +20,7 @@ from django.db.migrations.state import ProjectState
 from core.migrations import BuildIndex
 from tests.stack import ROOT
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 RELEASED = ROOT / "docs/released/migrations.txt"
 SQUAWK = Path(sys.executable).with_name("squawk")
 # `manage.py migrate` sets the limits and the transactions. Types of columns are the choice of Django.

@@ -174,6 +174,7 @@ def _names(response: Any) -> set[str]:
     return set(response.headers)
 
 
+@pytest.mark.slow
 def test_lists_and_totals_exclude_other_merchants(
     shop: Shop, other_shop: Shop, bank: SandboxBankClient, subtests: pytest.Subtests
 ) -> None:

@@ -76,6 +76,7 @@ def headings(path: Path) -> set[str]:
     return {anchor_of(title) for title in titles}
 
 
+@pytest.mark.slow
 def test_search_reads_each_heading_with_its_text_and_place(client: Client) -> None:
     passages = client.get("/guide/search.json").json()
     assert {passage["page"] for passage in passages} == {page.label for page in PAGES.values()}

@@ -116,6 +116,7 @@ def test_openapi_document_is_valid_3_1(tmp_path: Path) -> None:
     assert output.getvalue() == ""
 
 
+@pytest.mark.slow
 def test_committed_openapi_document_is_up_to_date() -> None:
     for path, text in reference.reference_files().items():
         assert path.read_text() == text, "run `make schema`"
@@ -156,6 +157,7 @@ for kind, pattern in {
 Yaml12Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
 
 
+@pytest.mark.slow
 def test_yaml_document_is_the_json_document_for_readers_of_yaml_1_1_and_1_2() -> None:
     """`008` without quotes is a text in YAML 1.1, and the number 8 in YAML 1.2."""
     published = reference.published()
@@ -260,6 +262,7 @@ def test_documented_errors_have_status_and_type_of_the_catalogue() -> None:
         assert (status, code, example["type"]) == (kind.status, example["code"], kind.type)
 
 
+@pytest.mark.slow
 def test_openapi_examples_match_the_schema() -> None:
     for name, content in contents():
         examples = [content["example"]] if "example" in content else _values(content)
@@ -332,6 +335,7 @@ def test_refund_webhooks_match_the_openapi_schema(
         assert complaints(body["content"]["application/json"]["schema"], message) == []
 
 
+@pytest.mark.slow
 def test_withdrawal_webhooks_match_the_openapi_schema(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any]
 ) -> None:

@@ -18,7 +18,11 @@ from tests.reconciliation.builders import Seller
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.withdrawals.builders import ACCOUNT, fund, withdrawn
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("audit_is_clean"),
+]
 CLIENT = {"client_bank_name": "kbank", "client_bank_account": ACCOUNT, "client_name": "Somying"}
 ROUNDS = 10
 
@@ -55,7 +59,6 @@ def test_callback_for_a_waiting_refund_locks_limits_before_accounts(seller: Sell
     assert list(Approval.objects.values_list("kind", "status")) == [("refund", "within_limits")]
 
 
-@pytest.mark.slow
 def test_concurrent_waiting_refunds_and_withdrawals_never_deadlock(seller: Seller) -> None:
     callbacks = [callback_for_a_waiting_refund(seller) for _ in range(ROUNDS)]
     add_payout_account(seller.shop, bank_code="004")

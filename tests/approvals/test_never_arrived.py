@@ -153,6 +153,7 @@ def test_answer_of_the_bank_cancels_the_never_arrived_request(
         decide_approval(order_id, "approve", actor=SOMSAK)
 
 
+@pytest.mark.slow
 def test_arrival_reported_by_staff_cancels_the_never_arrived_request(
     seller: Seller, settings: Settings
 ) -> None:

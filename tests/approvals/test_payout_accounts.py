@@ -114,6 +114,7 @@ def test_payout_account_removed_during_the_waiting_period_is_refused(
     decide_approval(asked, "reject")
 
 
+@pytest.mark.slow
 def test_waiting_refund_to_a_removed_payout_account_is_not_approved(
     restricted: Shop, bank: SandboxBankClient, settings: Settings
 ) -> None:
@@ -137,6 +138,7 @@ def test_payout_accounts_are_listed_per_merchant(
     assert withdrawn(other_shop, bank_account="4059999999")["status"] == "pending"
 
 
+@pytest.mark.slow
 def test_refund_to_an_account_that_is_not_on_the_list_is_refused(
     restricted: Shop, bank: SandboxBankClient
 ) -> None:
@@ -215,6 +217,7 @@ def test_removed_payout_account_is_kept_as_a_record(shop: Shop, sql: str) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_concurrently_added_payout_account_is_listed_once(shop: Shop) -> None:
     def ask() -> bool:
         try:
@@ -296,6 +299,7 @@ def test_payout_account_cannot_be_added_twice(shop: Shop, anong: Client) -> None
     assert "on this merchant" in do(anong, shop, "add-payout-account", **form())
 
 
+@pytest.mark.slow
 def test_second_click_adds_no_payout_account_and_switches_nothing(shop: Shop, anong: Client) -> None:
     added, switched = (str(uuid4()) for _ in range(2))
     do(anong, shop, "add-payout-account", **form(token=added))

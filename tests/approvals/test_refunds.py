@@ -121,6 +121,7 @@ def test_later_payer_details_do_not_redirect_a_waiting_refund(refund_shop: Refun
     assert error_code(refund_shop.act(refund, "destination", PAYERS)) == "refund_not_addressable"
 
 
+@pytest.mark.slow
 def test_refunds_and_withdrawals_share_the_daily_limit(refund_shop: RefundShop) -> None:
     for _ in range(2):
         assert not refund_to_another_account(refund_shop, 90_000)["awaiting_approval"]

@@ -94,6 +94,7 @@ def test_staff_who_entered_the_return_account_cannot_approve_the_return(
     assert waiting() == [made.id]
 
 
+@pytest.mark.slow
 def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -246,6 +247,7 @@ def test_dismissal_cancels_a_waiting_write_off(seller: Seller) -> None:
     assert (state_of(reversal), postings_of(reversal.id)) == (("unmatched", "dismissed"), [])
 
 
+@pytest.mark.slow
 def test_credit_of_a_reversal_cancels_its_waiting_write_off(seller: Seller) -> None:
     notification = seller.bank.notification(seller.shop.qr_code())
     seller.bank.post(notification | {"type": "reversal"})
@@ -258,6 +260,7 @@ def test_credit_of_a_reversal_cancels_its_waiting_write_off(seller: Seller) -> N
     assert "written_off" not in dict(postings_of(reversal.id))
 
 
+@pytest.mark.slow
 def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     for _ in range(2):

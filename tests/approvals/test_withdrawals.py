@@ -98,6 +98,7 @@ def test_withdrawal_above_the_item_limit_waits_with_reserved_money(
         assert part in text, part
 
 
+@pytest.mark.slow
 def test_withdrawals_below_the_item_limit_wait_above_the_daily_limit(shop: Shop) -> None:
     made = [withdrawn(shop, amount=90_000) for _ in range(4)]
     assert [each["awaiting_approval"] for each in made] == [False, False, True, True]
@@ -126,6 +127,7 @@ def test_daily_approval_limit_is_separate_for_each_merchant(
     assert not withdrawn(other_shop, amount=90_000)["awaiting_approval"]
 
 
+@pytest.mark.slow
 def test_rejected_and_canceled_requests_do_not_count_against_the_daily_limit(shop: Shop) -> None:
     for how in ("reject", "cancel"):
         made = withdrawn(shop, amount=DAY)
@@ -191,6 +193,7 @@ def test_rejected_withdrawal_fails_and_releases_the_money(
     assert event_data_of(made)[-1]["data"] == ended
 
 
+@pytest.mark.slow
 def test_merchant_cancels_a_waiting_withdrawal(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     assert shop.post(f"{PATH}/{made}/cancel").json()["status"] == "canceled"

@@ -250,6 +250,7 @@ def audit(*arguments: str) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_audit_command_verifies_the_chain_and_prints_its_end(shop: Shop) -> None:
     act(shop)
     chain.chain_waiting()

@@ -25,6 +25,8 @@ from transfers.models import Transfer
 from webhooks.models import Event
 from withdrawals.models import Withdrawal
 
+pytestmark = pytest.mark.slow
+
 NAME, ACCOUNT = "Malee Srisuk", "4051234567"
 SEES = "view_personal_data"
 
@@ -66,7 +68,6 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-@pytest.mark.slow
 def test_page_hides_personal_data_without_the_permission(
     rows: Callable[[Any], Any], clerk: Client, manager: Client, model: Any
 ) -> None:

@@ -196,6 +196,7 @@ def test_change_of_a_password_without_its_record_is_rolled_back(
     assert clerk.password == before
 
 
+@pytest.mark.slow
 def test_view_of_personal_data_is_a_record(shop: Shop, admin_client: Client) -> None:
     code = shop.qr_code()
     page = f"/admin/payments/payment/{quote(code['payment_id'])}/change/"

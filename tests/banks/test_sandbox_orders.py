@@ -138,6 +138,7 @@ def test_refused_connection_is_not_sent_order() -> None:
     assert adapter.inquire(ORDER) == TransferResult("unknown")
 
 
+@pytest.mark.slow
 def test_timeout_of_order_is_unknown(
     adapter: SandboxSender, bank: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def test_access_token_is_fetched_once_and_reused() -> None:
     assert [get(tokens, fetch) for _ in range(3)] == ["token-1"] * 3
 
 
+@pytest.mark.slow
 def test_concurrent_callers_share_one_access_token() -> None:
     tokens, line, begun = TokenCache(), threading.Barrier(8), []
 

@@ -42,6 +42,7 @@ def name() -> Iterator[str]:
     execute(f"DROP DATABASE {made} WITH (FORCE)")
 
 
+@pytest.mark.slow
 def test_database_has_the_settings_of_the_service_and_is_dropped(name: str) -> None:
     execute(f"ALTER DATABASE {name} SET synchronous_commit = on")
     with database.temporary(Addresses.of(named(name), "")) as made:
@@ -52,6 +53,7 @@ def test_database_has_the_settings_of_the_service_and_is_dropped(name: str) -> N
     assert exists(name)
 
 
+@pytest.mark.slow
 def test_database_is_dropped_after_an_error_and_with_open_sessions(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +65,7 @@ def test_database_is_dropped_after_an_error_and_with_open_sessions(
     assert not exists(f"{name}_capacity")
 
 
+@pytest.mark.slow
 def test_leftover_of_a_killed_measurement_is_replaced(name: str) -> None:
     execute(f"CREATE DATABASE {name}_capacity")
     execute(f"COMMENT ON DATABASE {name}_capacity IS '{database.MARK}'")
@@ -78,6 +81,7 @@ def test_database_of_somebody_else_is_never_dropped(name: str) -> None:
     assert exists(f"{name}_capacity")
 
 
+@pytest.mark.slow
 def test_second_measurement_at_once_is_refused(name: str) -> None:
     addresses = Addresses.of(named(name), "")
     with database.temporary(addresses), pytest.raises(Refused, match="under way"):
@@ -94,6 +98,7 @@ def test_role_that_may_not_create_databases_gets_the_command(name: str) -> None:
     execute(f"DROP ROLE {role}")
 
 
+@pytest.mark.slow
 def test_sessions_of_the_service_end_although_the_owner_has_no_rights_over_them(name: str) -> None:
     """As in production: web and workers have a role of their own, whose sessions the owner may not end."""
     owner, web = (f"{each}_{secrets.token_hex(4)}" for each in ("owner", "web"))

@@ -86,6 +86,7 @@ def test_text_file_and_standard_input_are_read(thaiqr: CommandLine, tmp_path: Pa
     assert thaiqr("lint", "-", input=f"{GOOD}\n").code == 0
 
 
+@pytest.mark.slow
 def test_files_without_a_code_are_wrong_usage(thaiqr: CommandLine, tmp_path: Path) -> None:
     Image.new("L", (50, 50), 255).save(tmp_path / "white.png")
     (tmp_path / "binary").write_bytes(b"\xff\x00\xfe")

@@ -223,6 +223,7 @@ def test_user_uploads_one_file_at_a_time() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_upload_below_minimum_rate_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "GRACE_SECONDS", 0.1)
 

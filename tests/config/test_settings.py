@@ -98,6 +98,7 @@ def test_example_file_ends_with_the_variables_of_the_compose_file() -> None:
     assert set(re.findall(r"\$\{(\w+)", text)) == set(FOR_COMPOSE)
 
 
+@pytest.mark.slow
 def test_ca_bundle_is_for_redis_and_rabbitmq_too(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"CA_BUNDLE": "/ca.pem", "REDIS_URL": "rediss://one/0", "BROKER_URL": "amqps://two/x"}
     monkeypatch.setattr(env.env, "ENVIRON", given)

@@ -62,6 +62,7 @@ def claimed() -> Export:
     return export
 
 
+@pytest.mark.slow
 def test_list_that_is_too_long_offers_a_background_export(
     admin_client: Client, pending: list[str], settings: Any
 ) -> None:
@@ -182,6 +183,7 @@ def test_person_who_lost_the_permission_gets_no_file(pending: list[str], lost: s
     assert client.get(f"{PAGE}{export.pk}/").status_code == (403 if lost == "export_lists" else 404)
 
 
+@pytest.mark.slow
 def test_file_with_personal_data_needs_the_permission_at_the_download(
     shop: Shop, bank: SandboxBankClient, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -201,6 +203,7 @@ def test_file_with_personal_data_needs_the_permission_at_the_download(
 
 
 @pytest.mark.parametrize("role", roles.Role)
+@pytest.mark.slow
 def test_link_is_shown_to_whoever_may_fetch_the_file(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, declared_roles: None, role: roles.Role
 ) -> None:
@@ -284,6 +287,7 @@ def test_old_files_are_deleted(admin_client: Client, pending: list[str]) -> None
     assert Payment.objects.count() == 5
 
 
+@pytest.mark.slow
 def test_headers_are_in_the_language_of_the_person_who_asked(
     admin_client: Client, pending: list[str]
 ) -> None:

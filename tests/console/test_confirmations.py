@@ -132,6 +132,7 @@ def test_permissions_that_need_a_confirmation(world: World, admin_client: Client
     assert found == CONFIRMED_PERMISSIONS
 
 
+@pytest.mark.slow
 def test_login_is_a_confirmation_for_ten_minutes(clock: Any, client: Client, paid: str) -> None:
     assert refund(client, paid, "1").status_code == 302
     clock.shift(confirmations.PERIOD - timedelta(seconds=1))
@@ -142,6 +143,7 @@ def test_login_is_a_confirmation_for_ten_minutes(clock: Any, client: Client, pai
     assert Refund.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_answer_repeats_the_form_with_all_its_fields(client: Client, paid: str) -> None:
     url = act_url(paid, "refund")
     form = {
@@ -162,6 +164,7 @@ def test_answer_repeats_the_form_with_all_its_fields(client: Client, paid: str) 
     assert token_of(client, url), "nobody is asked again"
 
 
+@pytest.mark.slow
 def test_question_before_a_page_leads_to_the_page(client: Client, paid: str) -> None:
     url = act_url(paid, "refund")
     question = make_stale(client).get(url)
@@ -187,6 +190,7 @@ def test_wrong_password_asks_again_and_locks_out(client: Client, paid: str) -> N
     assert not Refund.objects.exists()
 
 
+@pytest.mark.slow
 def test_person_with_an_app_confirms_by_a_code(client: Client, malee: User, paid: str) -> None:
     url, (app, _) = act_url(paid, "refund"), set_up(client)
     question = make_stale(client).get(url)
@@ -221,6 +225,7 @@ def test_answer_needs_the_token_of_the_form(malee: User, paid: str) -> None:
     assert client.post(act_url(paid, "refund"), {"confirmation": PASSWORD}).status_code == 403
 
 
+@pytest.mark.slow
 def test_passwords_do_not_come_back_in_the_question(client: Client) -> None:
     form = {"username": "somsri", "password1": "four-geckos-asleep", "password2": "four-geckos-asleep"}
     question = make_stale(client).post("/admin/auth/user/add/", form)
@@ -243,6 +248,7 @@ def test_change_of_rights_needs_a_confirmation(client: Client) -> None:
     assert clerk.is_active
 
 
+@pytest.mark.slow
 def test_new_app_and_new_recovery_codes_need_a_confirmation(client: Client) -> None:
     set_up(client)
     make_stale(client)

@@ -95,6 +95,7 @@ def test_bank_without_a_server_cannot_be_reached(shop: Shop, malee: Client, sett
         assert "The sandbox bank cannot be reached" in tried(malee, shop)
 
 
+@pytest.mark.slow
 def test_broken_answers_are_told_apart(shop: Shop, malee: Client, settings: Any) -> None:
     with listening(then_closes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<htm>")) as bank:
         settings.BASE_URL = bank.base_url
@@ -135,6 +136,7 @@ def test_busy_bank_is_not_asked(live: Shop, bank: FakeScb, malee: Client) -> Non
     assert bank.requests == []
 
 
+@pytest.mark.slow
 def test_second_click_does_not_ask_again(live: Shop, bank: FakeScb, malee: Client) -> None:
     token = str(uuid4())
     tried(malee, live, token=token)
@@ -143,6 +145,7 @@ def test_second_click_does_not_ask_again(live: Shop, bank: FakeScb, malee: Clien
     assert (len(bank.requests), acts_of_staff().count()) == (asked, 1)
 
 
+@pytest.mark.slow
 def test_tests_of_one_person_are_limited(live: Shop, bank: FakeScb, malee: Client) -> None:
     bank.on(TOKENS, error_response())
     for _ in range(connection_acts.TESTS.burst):
@@ -153,6 +156,7 @@ def test_tests_of_one_person_are_limited(live: Shop, bank: FakeScb, malee: Clien
     assert "refused the credentials" in tried(colleague, live)
 
 
+@pytest.mark.slow
 def test_test_needs_its_permission_and_a_reason(live: Shop, bank: FakeScb, malee: Client) -> None:
     onlooker = staff_client("prasit", "view_merchant")
     assert send_act(onlooker, Merchant, live.merchant.pk, "test-connection").status_code == 403

@@ -16,6 +16,8 @@ from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import staff_client
 
+pytestmark = pytest.mark.slow
+
 NAME, ACCOUNT = "Malee Srisuk", "4051234567"
 PERSONAL = personal_data.NAME_FIELDS | personal_data.ACCOUNT_FIELDS
 GUESSES = ("{}__startswith", "{}__icontains", "{}__regex", "{}__gte", "{}__in", "{}__isnull", "{}")

@@ -54,6 +54,7 @@ def test_export_has_whole_ids_states_amounts_in_baht_and_both_times(
     assert int(bangkok[11:13]) == (int(utc[11:13]) + 7) % 24
 
 
+@pytest.mark.slow
 def test_export_has_exactly_the_rows_of_the_filtered_list(admin_client: Client, shop: Shop) -> None:
     for number in range(7):
         shop.qr_code(amount=100 + number, reference=f"table {number % 2}")
@@ -69,6 +70,7 @@ def test_list_links_to_the_export_of_its_rows(admin_client: Client, shop: Shop) 
     assert 'href="/admin/payments/payment/export/xlsx/?status=pending"' in page
 
 
+@pytest.mark.slow
 def test_every_list_can_be_exported(admin_client: Client, shop: Shop, bank: SandboxBankClient) -> None:
     Seller(shop, bank).mismatch()
     for model, page in admin.site._registry.items():
@@ -146,6 +148,7 @@ def test_export_is_recorded_with_list_filter_and_rows(admin_client: Client, shop
 
 
 @pytest.mark.parametrize("role", list(Role))
+@pytest.mark.slow
 def test_only_roles_with_the_permission_export(declared_roles: None, role: Role) -> None:
     user = User.objects.create_user(f"a-{role}", is_staff=True)
     user.groups.set([Group.objects.get(name=role)])
@@ -160,6 +163,7 @@ def test_only_roles_with_the_permission_export(declared_roles: None, role: Role)
     assert (AuditRecord.objects.filter(act=Act.EXPORTED).count() > 0) == may_export
 
 
+@pytest.mark.slow
 def test_list_with_too_many_rows_is_refused_and_changes_nothing(
     admin_client: Client, shop: Shop, settings: Any
 ) -> None:
@@ -182,6 +186,7 @@ def test_unknown_file_type_and_bad_filter(admin_client: Client, db: None) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_one_person_has_one_running_export(admin_client: Client) -> None:
     other = connections["default"].copy("other")
     try:

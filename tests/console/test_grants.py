@@ -14,7 +14,7 @@ from tests.concurrency import run_concurrently
 from tests.stack import wait_until
 from tests.tables import LOCKS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 USERS, GROUPS = "/admin/auth/user/", "/admin/auth/group/"
 PASSWORD = "Rt7-Somtam-Malako"
 NEW_PASSWORD = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
@@ -240,7 +240,6 @@ def waits_for_advisory_lock() -> bool:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("loss", ["permission", "user", "superuser"])
-@pytest.mark.slow
 def test_right_that_is_taken_away_at_this_moment_is_not_given(loss: str) -> None:
     roles.apply(apps)
     manager, clerk = make("malee", *MANAGES, is_superuser=loss == "superuser"), make("somsri")
@@ -271,7 +270,6 @@ def test_right_that_is_taken_away_at_this_moment_is_not_given(loss: str) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_role_and_password_are_not_changed_with_rights_that_end_at_this_moment() -> None:
     """The page of a role and of a password wait as the page of a user does."""
     lenders, team = Group.objects.create(name="Lenders"), Group.objects.create(name="Team")

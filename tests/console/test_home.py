@@ -107,6 +107,7 @@ def test_period_begins_and_ends_at_midnight_in_bangkok(
 
 
 @pytest.mark.parametrize("days", [1, 2, 3, 40])
+@pytest.mark.slow
 def test_merchants_of_a_period_have_the_sum_of_its_hours(
     shop: Shop, bank: SandboxBankClient, noon: datetime, days: int
 ) -> None:
@@ -137,6 +138,7 @@ def test_home_shows_volume_success_rate_refunds_and_pending(
     assert shop.merchant.name in page
 
 
+@pytest.mark.slow
 def test_live_and_test_money_are_apart(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
     bank.notify(shop.qr_code(amount=150_000))
     counting.roll_up()
@@ -147,6 +149,7 @@ def test_live_and_test_money_are_apart(shop: Shop, bank: SandboxBankClient, admi
     assert tile(shown(admin_client, "mode=x"), "Received") == "0.00 THB"
 
 
+@pytest.mark.slow
 def test_home_of_live_money_has_no_deliveries_and_endpoints_of_test_merchants(
     shop: Shop, admin_client: Client
 ) -> None:
@@ -166,6 +169,7 @@ def test_home_of_live_money_has_no_deliveries_and_endpoints_of_test_merchants(
         assert shop.merchant.id not in admin_client.get(link.replace("&amp;", "&")).content.decode()
 
 
+@pytest.mark.slow
 def test_home_of_live_money_has_no_approvals_of_sandbox_money(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, settings: Any
 ) -> None:
@@ -203,6 +207,7 @@ def test_endpoint_that_fails_is_not_green_on_home(shop: Shop, admin_client: Clie
     assert notice(shown(admin_client), "Webhook endpoints") == expected
 
 
+@pytest.mark.slow
 def test_home_names_open_exceptions_and_their_age(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, noon: datetime
 ) -> None:
@@ -237,6 +242,7 @@ def test_user_sees_figures_with_the_right_to_view_payments(shop: Shop, bank: San
     assert shop.merchant.name not in page
 
 
+@pytest.mark.slow
 def test_number_of_statements_does_not_depend_on_payments(
     shop: Shop, bank: SandboxBankClient, admin_client: Client
 ) -> None:

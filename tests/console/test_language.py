@@ -32,6 +32,7 @@ def language_of(page: str) -> str:
     return page.split('<html lang="')[1][:2]
 
 
+@pytest.mark.slow
 def test_console_follows_the_browser(admin_client: Client) -> None:
     assert language_of(admin_client.get(HOME, **THAI).text) == "th"  # type: ignore[arg-type]
     assert language_of(admin_client.get(HOME, HTTP_ACCEPT_LANGUAGE="de").text) == "en"
@@ -61,6 +62,7 @@ def test_request_of_the_api_after_one_of_staff_is_in_english(shop: Shop, admin_c
     assert refusal.json()["error"]["message"].isascii()
 
 
+@pytest.mark.slow
 def test_errors_of_the_api_are_repeated_in_the_language_of_the_reader(
     shop: Shop, bank: SandboxBankClient, admin_client: Client
 ) -> None:
@@ -119,6 +121,7 @@ IN_TEMPLATES = re.compile(r"gettext\(u?('(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\
 NOT_FOR_STAFF = {".venv", "tests", "bench", "node_modules", ".data"}
 
 
+@pytest.mark.slow
 def test_every_text_has_thai() -> None:
     """`make messages` collects new texts. Then translate them in locale/th, and run it again."""
     wanted = {

@@ -25,6 +25,8 @@ from transfers import services as transfers
 from transfers.circuit_breakers import Counterparty
 from withdrawals import services as withdrawals
 
+pytestmark = pytest.mark.slow
+
 Serving = Callable[..., Bank]
 BALANCE = "1,000.00 THB is in the merchant's balance again."
 

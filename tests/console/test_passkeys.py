@@ -19,7 +19,7 @@ from tests.security_lines import security_lines
 from tests.staff_acts import acts_of_staff
 
 ACCOUNT, ADD, REMOVE = "/admin/account/", "/admin/account/passkey/", "/admin/account/remove-passkey/"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture

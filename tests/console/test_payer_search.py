@@ -88,6 +88,7 @@ def test_search_that_finds_names_is_recorded(shop: Shop, bank: SandboxBankClient
     assert "somchai" not in str(AuditRecord.objects.values_list("after", "before", "reason"))
 
 
+@pytest.mark.slow
 def test_search_that_finds_no_name_is_not_recorded(
     shop: Shop, bank: SandboxBankClient, clerk: Client
 ) -> None:

@@ -16,6 +16,8 @@ from refunds import completion
 from refunds.models import Refund
 from tests.conftest import SandboxBankClient, Shop
 
+pytestmark = pytest.mark.slow
+
 Story = Callable[[Shop, SandboxBankClient], dict[str, str]]
 
 

@@ -29,6 +29,7 @@ def shown(client: Client, path: str = PAYMENTS) -> str:
     return unescape(answer.content.decode())
 
 
+@pytest.mark.slow
 def test_saved_filter_is_a_chip_above_its_list(admin_client: Client, shop: Shop) -> None:
     paid = shop.qr_code(amount=200_000)["payment_id"]
     answer = save(admin_client)
@@ -41,6 +42,7 @@ def test_saved_filter_is_a_chip_above_its_list(admin_client: Client, shop: Shop)
     assert "Large" not in shown(admin_client, "/admin/refunds/refund/")
 
 
+@pytest.mark.slow
 def test_filter_in_use_is_marked_and_can_be_saved(admin_client: Client, db: None) -> None:
     assert "Save this filter" not in shown(admin_client)
     assert "Save this filter" in shown(admin_client, f"{PAYMENTS}?{QUERY}")
@@ -48,6 +50,7 @@ def test_filter_in_use_is_marked_and_can_be_saved(admin_client: Client, db: None
     assert 'aria-current="true">Large</a>' in shown(admin_client, f"{PAYMENTS}?{QUERY}")
 
 
+@pytest.mark.slow
 def test_filters_are_of_their_owner_only(admin_client: Client, admin_user: User) -> None:
     save(admin_client)
     other = staff_client("somsri", "view_payment")
@@ -92,6 +95,7 @@ def test_name_is_required_and_short(admin_client: Client, name: str) -> None:
     assert not SavedFilter.objects.exists()
 
 
+@pytest.mark.slow
 def test_list_must_exist_and_be_visible(db: None) -> None:
     client = staff_client("somsri", "view_payment")
     assert save(client, label="refunds.refund").status_code == 403
@@ -101,6 +105,7 @@ def test_list_must_exist_and_be_visible(db: None) -> None:
     assert not SavedFilter.objects.exists()
 
 
+@pytest.mark.slow
 def test_number_of_filters_is_limited(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_filters, "MAX_SAVED", 2)
     for name in ("one", "two", "three"):

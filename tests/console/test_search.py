@@ -33,6 +33,7 @@ def text_of(response: Any) -> str:
     return re.sub(r"\s+", " ", response.content.decode())
 
 
+@pytest.mark.slow
 def test_id_leads_to_its_page(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
     code = shop.qr_code()
     bank.notify(code)
@@ -131,6 +132,7 @@ def test_search_finds_only_what_the_user_may_view(shop: Shop) -> None:
     assert Client().get("/admin/search/?q=x").status_code == 302
 
 
+@pytest.mark.slow
 def test_search_reads_a_bounded_number_of_rows(admin_client: Client) -> None:
     for query in ("pay_0oK6g2e1hUFoYaGSFYfTawPygcv", "order 17", "1998.00"):
         with CaptureQueriesContext(connection) as captured:

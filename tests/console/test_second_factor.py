@@ -87,6 +87,7 @@ def test_password_leads_to_the_page_of_the_code(somsri: User, app: App) -> None:
     assert "authenticator app" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_session_without_second_step_reaches_nothing(somsri: User, app: App) -> None:
     client = after_password(somsri)
     paths = [HOME, "/admin/payments/payment/", "/admin/search/?q=1", ACCOUNT, "/admin/password_change/",
@@ -148,6 +149,7 @@ def test_code_with_spaces_is_accepted(somsri: User, app: App) -> None:
     assert enter(after_password(somsri), f" {code[:3]} {code[3:]} ").status_code == 302
 
 
+@pytest.mark.slow
 def test_recovery_code_works_once_and_warns(somsri: User, app: App) -> None:
     client = after_password(somsri)
     assert enter(client, app.recovery_codes[0].upper()).status_code == 302
@@ -168,6 +170,7 @@ def test_code_of_somebody_else_is_refused(somsri: User, app: App) -> None:
     assert enter(after_password(malee), app.code()).status_code == 200
 
 
+@pytest.mark.slow
 def test_wrong_codes_lock_the_second_step(somsri: User, app: App, clock: Any) -> None:
     limit = second_factors.FAILURES_PER_USER
     statuses = [enter(after_password(somsri), "000000").status_code for _ in range(limit)]
@@ -179,6 +182,7 @@ def test_wrong_codes_lock_the_second_step(somsri: User, app: App, clock: Any) ->
     assert enter(after_password(somsri), app.code()).status_code == 302
 
 
+@pytest.mark.slow
 def test_lockout_of_the_second_step_is_lifted_by_the_command(somsri: User, app: App) -> None:
     from django.core.management import call_command
 
@@ -188,6 +192,7 @@ def test_lockout_of_the_second_step_is_lifted_by_the_command(somsri: User, app: 
     assert enter(after_password(somsri), app.code()).status_code == 302
 
 
+@pytest.mark.slow
 def test_accepted_code_forgets_earlier_failures(somsri: User, app: App) -> None:
     for _ in range(second_factors.FAILURES_PER_USER - 1):
         enter(after_password(somsri), "000000")
@@ -220,6 +225,7 @@ def test_second_step_is_optional_without_the_setting(somsri: User) -> None:
     assert "Set up an authenticator app" in client.get(ACCOUNT).content.decode()
 
 
+@pytest.mark.slow
 def test_required_second_step_is_set_up_at_the_first_login(somsri: User, settings: Settings) -> None:
     settings.REQUIRE_TWO_FACTOR = True
     client = after_password(somsri)
@@ -286,6 +292,7 @@ def test_secret_of_another_session_is_not_stored(somsri: User) -> None:
     assert not SecondFactor.objects.exists()
 
 
+@pytest.mark.slow
 def test_new_app_replaces_the_old_one_and_ends_other_sessions(somsri: User) -> None:
     client = after_password(somsri)
     old, _ = set_up(client)
@@ -297,6 +304,7 @@ def test_new_app_replaces_the_old_one_and_ends_other_sessions(somsri: User) -> N
     assert enter(after_password(somsri), old.recovery_codes[0]).status_code == 200
 
 
+@pytest.mark.slow
 def test_new_recovery_codes_replace_the_old_ones(somsri: User) -> None:
     client = after_password(somsri)
     app, _ = set_up(client)
@@ -439,6 +447,7 @@ def test_reset_needs_its_permission(somsri: User, app: App) -> None:
 
 
 @pytest.mark.parametrize("slug", ["reset-second-step", "end-sessions"])
+@pytest.mark.slow
 def test_nobody_acts_on_the_login_of_a_person_who_holds_more(somsri: User, app: App, slug: str) -> None:
     client = admin_of_staff("prasit")
     path = f"/admin/auth/user/{somsri.pk}/do/{slug}/"

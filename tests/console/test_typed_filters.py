@@ -35,6 +35,7 @@ def listed(client: Client, codes: dict[str, str], **query: Any) -> list[str]:
     return [name for name, payment_id in codes.items() if payment_id in text]
 
 
+@pytest.mark.slow
 def test_merchant_filter_takes_a_name_a_part_of_it_or_an_id(
     admin_client: Client, shop: Shop, rival: Shop
 ) -> None:
@@ -53,6 +54,7 @@ def test_unknown_merchant_is_named_in_the_error(admin_client: Client, shop: Shop
     assert code not in found
 
 
+@pytest.mark.slow
 def test_days_from_and_to_belong_to_the_range(admin_client: Client, shop: Shop, noon: datetime) -> None:
     codes: dict[str, str] = {}
     for days in range(4):
@@ -69,6 +71,7 @@ def test_days_from_and_to_belong_to_the_range(admin_client: Client, shop: Shop, 
     assert codes[second] not in found
 
 
+@pytest.mark.slow
 def test_amount_range_includes_both_ends(admin_client: Client, shop: Shop) -> None:
     codes = {baht: shop.qr_code(amount=int(baht) * 100)["payment_id"] for baht in ("100", "200", "1500")}
     assert listed(admin_client, codes, amount_from="200", amount_to="1,500.00") == ["200", "1500"]
@@ -95,6 +98,7 @@ def test_wrong_amount_is_named_in_the_error(
     assert code not in found
 
 
+@pytest.mark.slow
 def test_test_and_live_rows_are_apart(admin_client: Client, shop: Shop) -> None:
     code = shop.qr_code()["payment_id"]
     assert code in page(admin_client, mode="test")
@@ -102,6 +106,7 @@ def test_test_and_live_rows_are_apart(admin_client: Client, shop: Shop) -> None:
     assert code in page(admin_client, mode="x")  # an unknown value is no filter
 
 
+@pytest.mark.slow
 def test_every_list_of_money_has_the_filters(
     admin_client: Client, shop: Shop, rival: Shop, bank: SandboxBankClient
 ) -> None:
@@ -186,6 +191,7 @@ def test_suggestions_need_the_permission_to_see_merchants(db: None) -> None:
     assert client.get("/admin/merchants/merchant/suggest/", {"q": "a"}).status_code == 403
 
 
+@pytest.mark.slow
 def test_list_of_payments_has_no_link_for_each_merchant(admin_client: Client, db: None) -> None:
     numbers = range(300)
     Merchant.objects.bulk_create(

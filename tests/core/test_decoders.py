@@ -46,6 +46,7 @@ def test_decoder_over_a_limit_ends(use: str, place: Place, tmp_path: Path) -> No
     assert run("print(1)", place, tmp_path) == b"1\n"
 
 
+@pytest.mark.slow
 def test_place_is_taken_by_one_decoder_and_others_may_wait(place: Place, tmp_path: Path) -> None:
     found: list[bytes] = []
     patient = replace(place, wait_seconds=60.0)

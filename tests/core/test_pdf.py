@@ -72,6 +72,7 @@ def test_thai_text_can_be_copied() -> None:
     assert "ร้านกาแฟที่นี่" in texts(made.content())[0]
 
 
+@pytest.mark.slow
 def test_tone_marks_stand_above_vowels() -> None:
     """Without shaping, the tone mark of the second text covers the vowel of both."""
     vowel, both = ink("ที"), ink("ที่")
@@ -81,6 +82,7 @@ def test_tone_marks_stand_above_vowels() -> None:
     assert both[2] == vowel[2]
 
 
+@pytest.mark.slow
 def test_long_text_of_a_cell_is_cut_and_numbers_are_not() -> None:
     made = document()
     made.table(COLUMNS, [["ก" * 300, "1,234,567,890,123.00"]], has_sum=True)

@@ -6,6 +6,8 @@ from django.db import close_old_connections, connection
 
 from tests.stack import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def session() -> int:
     """The server's process behind this thread's connection."""

@@ -132,6 +132,7 @@ def test_ended_session_is_an_operational_error_and_the_next_session_works() -> N
     assert rows.run("SELECT %s::int", [1]).fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_connection_prepares_a_bounded_number_of_statements() -> None:
     for number in range(2 * MAX_STATEMENTS):
         assert rows.run(f"SELECT {number}, %s::int", [1]).fetchone() == (number, 1)

@@ -237,6 +237,7 @@ def test_deleted_count_delta_is_added_to_the_counts(merchant: Merchant) -> None:
     check_all(TRANSACTIONS, merchant, Random(3))
 
 
+@pytest.mark.slow
 def test_roll_up_ends_at_its_deadline_and_continues_in_the_next_run(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +279,7 @@ def test_counts_that_reach_zero_are_deleted(merchant: Merchant) -> None:
     assert set(ListCount.objects.values_list("kind", "count")) == {("failed", 1)}
 
 
+@pytest.mark.slow
 def test_deleted_payment_is_no_longer_counted(merchant: Merchant) -> None:
     never_tried, _ = (PaymentFactory(merchant=merchant, qr_code_id=None, expires_at=None) for _ in range(2))
     never_tried.delete()

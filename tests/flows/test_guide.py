@@ -69,6 +69,7 @@ def test_webhook_tutorial_node_library_code_verifies_signatures(tmp_path: Path) 
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_webhook_tutorial_table_keeps_an_event_once() -> None:
     create, insert, _ = blocks("sql")[0].split(";")
     with connection.cursor() as cursor:

@@ -21,7 +21,7 @@ from tests.error_messages import check_error
 from tests.factories import qr_request
 from tests.stack import wait_until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PATH = "/Thai/v1/qr-codes"
 
 
@@ -30,7 +30,6 @@ def posting(shop: Shop, body: dict[str, Any], key: str) -> Callable[[], Any]:
     return partial(own.post, PATH, body, key=key)
 
 
-@pytest.mark.slow
 def test_twenty_concurrent_identical_requests_create_one_payment() -> None:
     shop = open_shop("Race")
     for number in range(5):
@@ -41,7 +40,6 @@ def test_twenty_concurrent_identical_requests_create_one_payment() -> None:
     assert Payment.objects.count() == 5
 
 
-@pytest.mark.slow
 def test_two_bodies_under_one_idempotency_key_create_one_payment() -> None:
     shop = open_shop("Race")
     bodies = [qr_request(), qr_request(amount=200_000)] * 10
@@ -50,7 +48,6 @@ def test_two_bodies_under_one_idempotency_key_create_one_payment() -> None:
     assert Payment.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_expired_idempotency_key_is_claimed_once() -> None:
     shop = open_shop("Race")
     shop.post(PATH, qr_request(), key="k")
@@ -61,7 +58,6 @@ def test_expired_idempotency_key_is_claimed_once() -> None:
     assert Payment.objects.count() == 2
 
 
-@pytest.mark.slow
 def test_duplicate_request_gets_409_after_lock_timeout() -> None:
     shop = open_shop("Race")
     with psycopg.connect(**connection.get_connection_params()) as other:

@@ -107,6 +107,7 @@ def test_connection_is_recorded_without_secrets(live: Shop, malee: Client) -> No
     assert SECRET not in written and secret not in written
 
 
+@pytest.mark.slow
 def test_staff_connect_a_bank_with_keys_of_several_lines(live: Shop, malee: Client) -> None:
     page = act(malee, live, "connect-bbl", BBL_FORM)
     assert ADDRESS.search(page)
@@ -192,6 +193,7 @@ def test_renewal_makes_a_new_address_if_asked(live: Shop, malee: Client) -> None
         bank_connections.find_by_secret(bank, old)
 
 
+@pytest.mark.slow
 def test_stored_secret_is_not_sent_to_another_address_of_the_api(live: Shop, malee: Client) -> None:
     connect(malee, live)
     page = renew(malee, live, credential_api_url="https://old.partners.scb")
@@ -215,6 +217,7 @@ def test_service_keeps_no_secret_for_another_address_or_bank(live: Shop, malee: 
         assert bank_connections.kept_secrets(connection, config) == {}
 
 
+@pytest.mark.slow
 def test_secret_typed_before_an_error_must_be_typed_again(live: Shop, malee: Client) -> None:
     """An empty field would keep the old secret, although a new one was typed."""
     connect(malee, live)
@@ -247,6 +250,7 @@ def test_question_does_not_repeat_secrets_and_keeps_no_old_one(live: Shop, malee
     assert credentials(live)["application_secret"] == SECRET
 
 
+@pytest.mark.slow
 def test_connection_that_cannot_be_read_is_renewed_with_all_secrets(live: Shop, malee: Client) -> None:
     connect(malee, live)
     rows.run("UPDATE merchants_bankconnection SET credentials_sealed = 'sealed:x'", [])

@@ -74,6 +74,7 @@ def test_amount_that_left_is_a_negative_number(shop: Shop, bank: SandboxBankClie
 
 
 @pytest.mark.parametrize("limits", [{"MAX_ROWS": 100}, {"MAX_BYTES": 1}, {"MAX_SECONDS": -1.0}])
+@pytest.mark.slow
 def test_long_list_continues_in_the_next_file(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, limits: dict[str, float]
 ) -> None:

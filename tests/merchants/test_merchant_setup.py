@@ -193,6 +193,7 @@ def test_page_shows_keys_with_their_state_and_acts(shop: Shop, admin_client: Cli
     assert revoked.public_id in ended and "revoked" in ended and "/do/" not in ended
 
 
+@pytest.mark.slow
 def test_links_of_the_page_show_rows_of_this_merchant_only(shop: Shop, admin_client: Client) -> None:
     code, rival = shop.qr_code(), open_shop("Rival")
     others = rival.qr_code()
@@ -206,6 +207,7 @@ def test_links_of_the_page_show_rows_of_this_merchant_only(shop: Shop, admin_cli
     assert code["payment_id"] in payments.content.decode()
 
 
+@pytest.mark.slow
 def test_links_of_the_page_show_payments_older_than_the_newest_of_all(
     shop: Shop, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,8 @@ from tests.reconciliation.builders import Seller, decide, parse
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import NOBODY, RefundShop, send_due_refunds
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
@@ -65,7 +67,6 @@ def test_audit_of_empty_database_finds_nothing(db: None) -> None:
     assert not wrong()
 
 
-@pytest.mark.slow
 def test_audit_finds_each_tampering_and_nothing_after_each_scenario(
     refund_shop: RefundShop, served_by: Serving, settings: Settings, subtests: pytest.Subtests
 ) -> None:
@@ -202,7 +203,6 @@ def test_audit_names_each_deleted_message_of_a_bank(seller: Seller, served_by: S
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_overdue_transfer_is_an_audit_warning(refund_shop: RefundShop, served_by: Serving) -> None:
     scenarios.begin_withdrawals(refund_shop, served_by)
     assert audit()[1] == ""
@@ -214,7 +214,6 @@ def test_overdue_transfer_is_an_audit_warning(refund_shop: RefundShop, served_by
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_statement_of_a_part_of_the_day_is_an_audit_warning(seller: Seller) -> None:
     """A code was paid twice, staff sent the second money back, and the file has one of the two lines."""
     now = clock.now().replace(microsecond=0)

@@ -34,7 +34,7 @@ from tests.withdrawals.builders import withdrawn
 
 KEY = base64.urlsafe_b64encode(b"k" * 32).decode()
 LIST = "/admin/operations/dailyclose/"
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

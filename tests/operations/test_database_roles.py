@@ -207,6 +207,7 @@ def test_missing_right_to_write_is_a_warning_and_processes_start() -> None:
     assert rights.found == f"{APPLICATION} lacks rights to tables (1), such as ledger_entry: INSERT"
 
 
+@pytest.mark.slow
 def test_tables_of_another_release_keep_their_rights() -> None:
     execute("CREATE TABLE of_the_old_release (id int)")
     execute("CREATE TABLE of_nobody (id int)")
@@ -220,6 +221,7 @@ def test_tables_of_another_release_keep_their_rights() -> None:
     assert not may("TRUNCATE", "of_the_old_release")
 
 
+@pytest.mark.slow
 def test_printed_sql_is_what_the_command_runs() -> None:
     printed = call_command("database_roles", "--print", stdout=StringIO())
     assert f'GRANT SELECT, INSERT ON "ledger_entry" TO {APPLICATION}' in printed

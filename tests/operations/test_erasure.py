@@ -34,7 +34,7 @@ from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, sqlstate
 from tests.transfers.builders import Serving
 from transfers.models import Transfer
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 NAME, ACCOUNT, BANK = "Malee Suksan", "5550009876", "004"
 OTHER = "Anong Dee"
 WHY = "request 17 of 2026"

@@ -159,6 +159,7 @@ def compare(folder: Path, *rows: tuple[str, str]) -> tuple[str, bool]:
     return output.getvalue(), False
 
 
+@pytest.mark.slow
 def test_list_of_the_bank_is_compared_with_our_orders(
     shop: Shop, bank: SandboxBankClient, served_by: Serving, tmp_path: Path
 ) -> None:

@@ -134,6 +134,7 @@ def test_requests_are_counted_by_route_method_and_status(shop: Shop) -> None:
 
 
 @pytest.mark.usefixtures("measured")
+@pytest.mark.slow
 def test_numbers_of_several_processes_are_added(db: None) -> None:
     for seconds in (0.004, 0.3, 20.0):
         measurements.OF_PROCESS.add(measurements.BANK_CALL, ("scb", "timeout"), seconds)

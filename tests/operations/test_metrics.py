@@ -404,6 +404,7 @@ def test_payments_are_shown_by_status(shop: Shop) -> None:
     assert value("payments", mode="live", status="succeeded") == 0
 
 
+@pytest.mark.slow
 def test_waiting_tasks_are_counted_by_queue(db: None) -> None:
     redis.client().delete("cards")
     redis.client().rpush("cards", "a", "b")

@@ -41,6 +41,8 @@ from webhooks import endpoints
 from webhooks.models import Endpoint
 from withdrawals.models import Withdrawal
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW = vault.new_key(), vault.new_key()
 ACCOUNT, PAYER = "7412589630", "3698521470"
 FIRST_ROTATION = "the secret of the first rotation"
@@ -170,7 +172,6 @@ def change_rows(model: type[Model], change: str, *, resealing: bool = False) -> 
 
 
 @pytest.mark.usefixtures("filled_database")
-@pytest.mark.slow
 def test_every_sealed_column_has_sealed_suffix() -> None:
     known = {
         f"{model._meta.db_table}.{name}"
@@ -180,7 +181,6 @@ def test_every_sealed_column_has_sealed_suffix() -> None:
     assert columns_with_tokens() == known
 
 
-@pytest.mark.slow
 def test_reseal_makes_old_key_unnecessary(
     shop: Shop, filled_database: dict[str, str], settings: Settings
 ) -> None:
@@ -205,7 +205,6 @@ def test_reseal_makes_old_key_unnecessary(
 
 
 @pytest.mark.usefixtures("filled_database")
-@pytest.mark.slow
 def test_second_reseal_changes_nothing(settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     reseal()
@@ -215,7 +214,6 @@ def test_second_reseal_changes_nothing(settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("filled_database")
-@pytest.mark.slow
 def test_interrupted_reseal_continues_on_next_run(settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     with pytest.raises(CommandError, match="Interrupted") as interrupted:
@@ -226,7 +224,6 @@ def test_interrupted_reseal_continues_on_next_run(settings: Settings) -> None:
     assert opened_by(NEW) == TOKENS
 
 
-@pytest.mark.slow
 def test_reseal_names_rows_that_no_key_opens(
     shop: Shop, filled_database: dict[str, str], settings: Settings
 ) -> None:
@@ -252,7 +249,6 @@ def test_reseal_names_malformed_tokens(shop: Shop, settings: Settings, broken: s
     assert Payment.objects.get().payer_account_sealed == broken
 
 
-@pytest.mark.slow
 def test_reseal_handles_several_batches(shop: Shop, settings: Settings) -> None:
     many = PaymentFactory.build_batch(2 * resealing.BATCH_SIZE + 1, merchant=shop.merchant)
     for payment in many:
@@ -264,7 +260,6 @@ def test_reseal_handles_several_batches(shop: Shop, settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("filled_database")
-@pytest.mark.slow
 def test_reseal_shows_progress_only_on_terminal(settings: Settings) -> None:
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     assert "\r" not in reseal()
@@ -286,7 +281,6 @@ ALLOWED_CHANGES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("filled_database")
 @pytest.mark.parametrize("model", ALLOWED_CHANGES, ids=lambda model: model._meta.label)
 def test_resealing_session_cannot_make_other_changes(model: type[Model]) -> None:
@@ -316,7 +310,6 @@ def test_read_only_tables_with_sealed_columns_are_tested() -> None:
         (BankNotification, "body_sealed = 'x', result = 'repeat'", "a notification of a bank never changes"),
     ],
 )
-@pytest.mark.slow
 def test_resealing_may_change_only_sealed_columns_of_bank_records(
     model: type[Model], attack: str, message: str
 ) -> None:

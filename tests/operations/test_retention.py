@@ -19,7 +19,7 @@ from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint, publish
 from webhooks.delivery import old_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Event
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 OLD, LIMIT = 400, 365
 
 

@@ -46,6 +46,7 @@ def slots_taken(shop: Shop, calls: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("key", [None, "order-1"])
+@pytest.mark.slow
 def test_card_payment_above_the_merchant_limit_is_503_and_stores_nothing(
     card_shop: Shop, key: str | None
 ) -> None:
@@ -218,6 +219,7 @@ def test_charge_answer_that_cannot_be_stored_does_not_stop_other_inquiries(
     assert CardCharge.objects.filter(state="pending").count() == 1
 
 
+@pytest.mark.slow
 def test_card_is_not_charged_in_safe_mode(card_shop: Shop) -> None:
     safe_mode.pause(reason="A restore", now=clock.now())
     before = count_rows()

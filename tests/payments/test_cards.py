@@ -93,6 +93,7 @@ def test_card_request_with_another_body_under_the_idempotency_key_is_refused(car
     assert SandboxCharge.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_card_test_token_can_be_used_again(card_shop: Shop) -> None:
     ids = {card_shop.post(PATH, request()).json()["payment_id"] for _ in range(2)}
     assert len(ids) == SandboxCharge.objects.count() == 2

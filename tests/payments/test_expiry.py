@@ -89,6 +89,7 @@ def test_expiry_task_reads_overdue_payments_by_an_index() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_concurrent_expiry_tasks_publish_each_expiry_once() -> None:
     shop, now = open_shop("Busy"), our_clock.now()
     past = now - timedelta(hours=1)

@@ -95,6 +95,7 @@ def test_another_reader_decodes_png_and_svg_to_the_payload() -> None:
     assert qr_reader.read([*png, *svg]) == payloads * 2, f"seed {SEED}"
 
 
+@pytest.mark.slow
 def test_another_reader_finds_no_symbol_on_a_white_picture() -> None:
     assert qr_reader.read([Image.new("L", (512, 512), 255)]) == [None]
 

@@ -103,6 +103,7 @@ def test_codes_from_before_the_setting_do_not_count(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("is_overdue", [False, True])
+@pytest.mark.slow
 def test_of_codes_at_once_with_one_reference_only_one_is_made(is_overdue: bool) -> None:
     shop = open_shop("Somtam House")
     services.refuse_open_references(shop.merchant.id, True)

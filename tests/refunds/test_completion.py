@@ -166,6 +166,7 @@ def test_refund_that_did_not_reach_the_bank_can_be_canceled(
     assert refund_shop.act(refund, "cancel").json()["status"] == "canceled"
 
 
+@pytest.mark.slow
 def test_refund_with_unknown_answer_is_inquired_and_never_sent_again(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
@@ -196,6 +197,7 @@ def test_bank_notification_completes_a_refund_once(refund_shop: RefundShop, serv
 
 
 @pytest.mark.parametrize("was_known", [True, False])
+@pytest.mark.slow
 def test_returned_refund_stays_completed_and_waits_for_staff(
     refund_shop: RefundShop, served_by: Serving, was_known: bool
 ) -> None:

@@ -143,6 +143,7 @@ def test_repeated_notification_after_a_crash_sends_the_refund(seller: Seller) ->
     assert destination(refund) == TO_PAYER
 
 
+@pytest.mark.slow
 def test_void_only_bank_voids_full_refunds_and_partial_ones_wait(
     seller: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

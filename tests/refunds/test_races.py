@@ -22,7 +22,11 @@ from tests.refunds.builders import PAYEE, REFUNDS, RefundShop, send_due_refunds
 from tests.transfers.builders import Bank, pass_time
 from transfers import services as transfers
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("audit_is_clean"),
+]
 CLIENTS, PAYMENTS, PAID, PART = 8, examples(200), 10_000, 6_000
 
 
@@ -61,7 +65,6 @@ def check_books(shop: Shop) -> None:
     assert (held["available"], held["reserved"]) == (came_in - went_back - reserved, reserved)
 
 
-@pytest.mark.slow
 def test_concurrent_refunds_never_exceed_any_payment(
     shop: Shop, refund_shop: RefundShop, settings: Settings
 ) -> None:
@@ -81,7 +84,6 @@ def test_concurrent_refunds_never_exceed_any_payment(
     check_books(shop)
 
 
-@pytest.mark.slow
 def test_concurrent_partial_refunds_never_exceed_the_payment(shop: Shop, refund_shop: RefundShop) -> None:
     payment_id = refund_shop.paid(PAID)
     answers = run_concurrently(*[asking(shop, payment_id, amount=3_000) for _ in range(CLIENTS)])
@@ -101,7 +103,6 @@ def test_concurrent_requests_with_one_key_create_one_refund(shop: Shop, refund_s
     check_books(shop)
 
 
-@pytest.mark.slow
 def test_concurrent_refunds_and_withdrawals_never_exceed_the_balance(
     shop: Shop, refund_shop: RefundShop
 ) -> None:
@@ -118,7 +119,6 @@ def test_concurrent_refunds_and_withdrawals_never_exceed_the_balance(
     assert Entry.objects.aggregate(sum=Sum("amount"))["sum"] == 0
 
 
-@pytest.mark.slow
 def test_concurrent_cancel_and_submission_have_one_outcome(
     shop: Shop, refund_shop: RefundShop, served_by: Any
 ) -> None:
@@ -144,7 +144,6 @@ def test_concurrent_cancel_and_submission_have_one_outcome(
     check_books(shop)
 
 
-@pytest.mark.slow
 def test_concurrent_workers_complete_each_refund_once(
     shop: Shop, refund_shop: RefundShop, served_by: Any
 ) -> None:

@@ -120,6 +120,7 @@ def test_only_the_first_requests_and_refusals_of_a_merchant_have_bodies(
     assert bodies["own-3"] == "[32 bytes]"
 
 
+@pytest.mark.slow
 def test_page_of_a_payment_leads_to_its_requests(
     shop: Shop, recorder: Recorder, admin_client: Client
 ) -> None:
@@ -335,6 +336,7 @@ def test_records_are_dropped_while_the_database_fails(
     assert dropped() == 1
 
 
+@pytest.mark.slow
 def test_process_that_stops_waits_for_the_write_under_way(
     shop: Shop, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

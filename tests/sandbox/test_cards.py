@@ -60,6 +60,7 @@ def test_concurrent_charges_of_one_order_are_charged_once(acquirer: SandboxAcqui
     assert len({output.charge_id for output in run_concurrently(*[pay] * 10)}) == 1
 
 
+@pytest.mark.slow
 def test_card_refund_is_idempotent_by_order_id(acquirer: SandboxAcquirer) -> None:
     acquirer.charge(ChargeRequest("pay_1", "tok_test_visa", 150_000))
     assert acquirer.inquire(order(100_000)) == TransferResult("unknown")
@@ -99,6 +100,7 @@ def test_malformed_acquirer_request_is_400(url: str, body: Any) -> None:
     assert requests.get(f"{url}/charges", headers=headers, timeout=60).status_code == 400
 
 
+@pytest.mark.slow
 def test_several_sandbox_banks_may_charge_at_one_address(url: str, acquirer: SandboxAcquirer) -> None:
     with run_acquirer_server():
         assert acquirer.charge(ChargeRequest("pay_1", "tok_test_visa", 150_000)).outcome == "succeeded"

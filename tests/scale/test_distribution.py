@@ -12,6 +12,8 @@ from tests.scale import catalogue, hot_path, page
 from tests.test_hot_path import Caller, caller, named
 from tests.webhook_receiver import running_receiver
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["caller"]  # a fixture
 
 COPIED = page.listed("Copied to every server")
@@ -77,7 +79,6 @@ def test_no_foreign_key_leads_from_a_copied_or_kept_table_to_a_spread_one() -> N
     assert [key for key in found if key.table in spread() and key.target in KEPT] == []
 
 
-@pytest.mark.slow
 def test_each_statement_of_the_hot_path_names_its_merchant_or_is_listed(
     caller: Caller, settings: Settings
 ) -> None:

@@ -123,6 +123,7 @@ def test_database_refuses_a_count_outside_of_the_limits(shop: Shop, seconds: int
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_advances_at_once_take_turns() -> None:
     shop = open_shop("Somtam House")
     code = shop.qr_code(expiry_minutes=60)

@@ -346,6 +346,7 @@ def test_order_that_ended_at_the_bank_ends_here(
 
 
 @pytest.mark.usefixtures("restored")
+@pytest.mark.slow
 def test_order_that_the_bank_does_not_know_waits_and_is_sent_once_after_staff_resume(
     handler: FakeHandler, served_by: Serving
 ) -> None:
@@ -375,6 +376,7 @@ def test_submission_looks_at_safe_mode_itself(handler: FakeHandler, served_by: S
 
 
 @pytest.mark.usefixtures("restored")
+@pytest.mark.slow
 def test_operators_see_safe_mode(client: Client, admin_client: Client) -> None:
     assert "thaiqr_safe_mode 1.0" in client.get("/metrics").content.decode()
     ready = client.get("/readyz").json()
@@ -393,6 +395,7 @@ def test_operators_see_safe_mode(client: Client, admin_client: Client) -> None:
 
 
 @pytest.mark.usefixtures("restored")
+@pytest.mark.slow
 def test_staff_resume_with_a_reason_and_a_record(
     admin_client: Client, handler: FakeHandler, served_by: Serving
 ) -> None:
@@ -411,6 +414,7 @@ def test_staff_resume_with_a_reason_and_a_record(
     assert acts_of_staff().count() == 1
 
 
+@pytest.mark.slow
 def test_staff_pause_and_resume(admin_client: Client, handler: FakeHandler, served_by: Serving) -> None:
     bank, transfer = served_by(sends=[FOUND], inquiries=[MISSING]), queued()
     address = reverse("admin:transfers_safemode_list_act", args=["pause"])

@@ -217,6 +217,7 @@ def test_webhook_without_url_is_refused_like_an_invalid_url(shop: Shop) -> None:
         (Reply(hangs=True), "the endpoint did not answer within 5 s"),
     ],
 )
+@pytest.mark.slow
 def test_webhook_endpoint_that_does_not_answer_is_refused(
     shop: Shop, receiver: Receiver, reply: Reply, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

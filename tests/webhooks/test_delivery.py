@@ -58,6 +58,7 @@ def test_attempt_stores_status_error_and_excerpt(shop: Shop, receiver: Receiver)
     assert attempt.duration_ms is not None
 
 
+@pytest.mark.slow
 def test_failed_delivery_is_retried_ten_times_by_schedule(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=500))
     make_endpoint(shop, receiver.url())

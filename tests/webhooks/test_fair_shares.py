@@ -139,6 +139,7 @@ def look_up(name: str, resolver: Any, merchant_id: str, timeout: float = 60.0) -
     return [str(address) for address in found]
 
 
+@pytest.mark.slow
 def test_slow_dns_lookups_of_a_merchant_do_not_delay_other_merchants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhooks.http.dns.MAX_LOOKUPS_PER_MERCHANT", 2)
     calls: list[str] = []
@@ -156,6 +157,7 @@ def test_slow_dns_lookups_of_a_merchant_do_not_delay_other_merchants(monkeypatch
     assert look_up("shop.test", resolver, "greedy") == [PUBLIC]
 
 
+@pytest.mark.slow
 def test_dns_lookup_waits_for_a_free_slot_of_the_merchant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many names of one merchant at once wait and are not refused."""
     monkeypatch.setattr("webhooks.http.dns.MAX_LOOKUPS_PER_MERCHANT", 2)

@@ -132,6 +132,7 @@ BODIES: dict[str, Script] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
+@pytest.mark.slow
 def test_response_body_does_not_fill_memory(name: str) -> None:
     with listening(BODIES[name]) as receiver:
         tracemalloc.start()

@@ -139,6 +139,7 @@ def test_second_concurrent_probe_of_a_merchant_is_refused(receiver: Receiver) ->
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_too_many_concurrent_probes_are_refused(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "WAIT_SECONDS", 0.05)
     late, *shops = (open_shop(f"Shop {number}") for number in range(probes.MAX_CONCURRENT_PROBES + 1))

@@ -8,6 +8,8 @@ import pytest
 from core.deadlines import WATCHDOG_GRACE_SECONDS, Deadline, Watchdog
 from tests.webhooks.post_calls import MARGIN_MS
 
+pytestmark = pytest.mark.slow
+
 MARGIN = WATCHDOG_GRACE_SECONDS + MARGIN_MS / 1000
 
 
@@ -19,7 +21,6 @@ def test_watchdog_shuts_socket_down_at_deadline() -> None:
         assert 0.1 <= time.monotonic() - began < 0.1 + MARGIN
 
 
-@pytest.mark.slow
 def test_watchdog_handles_earliest_deadline_first() -> None:
     dog, pairs = Watchdog(), [socket.socketpair() for _ in range(3)]
     (late, _), (early, _), (done, other) = pairs

@@ -62,6 +62,7 @@ def test_webhook_admin_lists_open_and_can_be_searched(staff: Client, history: En
     assert staff.get(f"/admin/webhooks/{model}/add/").status_code == 403
 
 
+@pytest.mark.slow
 def test_endpoint_page_shows_no_secret(staff: Client, history: Endpoint) -> None:
     page = staff.get(f"/admin/webhooks/endpoint/{history.id}/change/").content.decode()
     assert history.url in page
@@ -121,6 +122,7 @@ def change_page(client: Client, endpoint: Endpoint) -> str:
         ("disabled", {"consecutive_failures": 17}, "bad", "Disabled"),
     ],
 )
+@pytest.mark.slow
 def test_only_an_endpoint_that_answers_is_green(
     staff: Client, shop: Shop, status: str, health: dict[str, Any], tone: str, word: str
 ) -> None:

@@ -125,6 +125,7 @@ INVALID: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_invalid_withdrawal_field_is_named_and_nothing_is_written(
     shop: Shop, subtests: pytest.Subtests
 ) -> None:
@@ -199,6 +200,7 @@ def three(shop: Shop, noon: datetime) -> list[str]:
     return made
 
 
+@pytest.mark.slow
 def test_withdrawals_are_filtered_and_paged(shop: Shop, three: list[str], subtests: pytest.Subtests) -> None:
     for query, found in {
         "": [2, 1, 0],

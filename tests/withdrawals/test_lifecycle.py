@@ -39,6 +39,7 @@ def cancel(shop: Shop, withdrawal: dict[str, Any], key: str | None = None) -> An
     return shop.post(f"{PATH}/{withdrawal['withdrawal_id']}/cancel", key=key)
 
 
+@pytest.mark.slow
 def test_withdrawal_is_sent_inquired_and_succeeds(shop: Shop, served_by: Serving) -> None:
     bank = served_by()
     made = withdrawn(shop, reference="PAYOUT-1", metadata={"week": 47})
@@ -100,6 +101,7 @@ def test_return_reported_before_success_publishes_both_events(shop: Shop, served
     assert len(events_of(made)) == 4
 
 
+@pytest.mark.slow
 def test_withdrawal_with_unknown_answer_is_inquired_and_never_sent_again(
     shop: Shop, served_by: Serving
 ) -> None:

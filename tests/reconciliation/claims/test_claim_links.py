@@ -77,6 +77,7 @@ def test_hours_out_of_range_are_refused(shop: Shop, bank: SandboxBankClient, hou
     assert not ClaimLink.objects.exists()
 
 
+@pytest.mark.slow
 def test_new_link_ends_the_one_before(shop: Shop, bank: SandboxBankClient) -> None:
     first = claim_of(shop, bank)
     shop.post(path_of(first.refund), {})

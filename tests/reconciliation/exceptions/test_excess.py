@@ -63,6 +63,7 @@ def exceptions_of(seller: Seller, movement: BankTransaction) -> list[tuple[str, 
     return [(each["status"], each["amount"]) for each in shown]
 
 
+@pytest.mark.slow
 def test_payment_receives_its_amount_and_the_excess_goes_back(seller: Seller, served_by: Serving) -> None:
     bank, movement = served_by(sends=[DONE]), seller.mismatch(PAID)
     made = decide("return_excess", movement)
@@ -180,6 +181,7 @@ def test_excess_that_cannot_be_sent_waits_for_staff(
     assert (excess_of(movement), suspense()) == (("sent_back", REST), 0)
 
 
+@pytest.mark.slow
 def test_excess_to_another_account_needs_approval_above_the_limit(
     seller: Seller, served_by: Serving, settings: Settings
 ) -> None:
@@ -291,6 +293,7 @@ def test_database_refuses_a_return_of_another_amount_than_the_excess(
         )
 
 
+@pytest.mark.slow
 def test_page_shows_both_amounts_before_the_decision(
     seller: Seller, malee: Client, served_by: Serving
 ) -> None:
@@ -321,6 +324,7 @@ def test_staff_without_the_permission_cannot_return_an_excess(seller: Seller, vi
     assert Excess.objects.count() == 0
 
 
+@pytest.mark.slow
 def test_timeline_and_payment_page_tell_about_the_excess(
     seller: Seller, served_by: Serving, admin_client: Client
 ) -> None:

@@ -103,6 +103,7 @@ def test_payment_without_exceptions_takes_no_extra_query(seller: Seller) -> None
     assert counts == [0, 1]
 
 
+@pytest.mark.slow
 def test_list_of_payments_reads_all_exceptions_with_one_statement(seller: Seller) -> None:
     for _ in range(3):
         seller.mismatch()
@@ -112,6 +113,7 @@ def test_list_of_payments_reads_all_exceptions_with_one_statement(seller: Seller
     assert sum("paymentexception" in each["sql"] for each in asked) == 1
 
 
+@pytest.mark.slow
 def test_payment_shows_its_newest_exceptions_and_counts_all_money(
     seller: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

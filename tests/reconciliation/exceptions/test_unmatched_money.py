@@ -20,7 +20,7 @@ from reconciliation.models import BankTransaction, ReconciliationException
 from tests.conftest import Shop
 from tests.reconciliation.builders import Seller, decide, exception_url, get_page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 SENTENCE = "A payment of the same amount arrived with an unknown reference."
 UNKNOWN = "NOBODYKNOWSTHIS00000"
 
@@ -218,7 +218,6 @@ def test_payment_without_such_money_takes_no_extra_query(seller: Seller) -> None
     assert counts == [1, 4]
 
 
-@pytest.mark.slow
 def test_cost_of_the_look_does_not_grow_with_exceptions(seller: Seller) -> None:
     """The index is used even with statistics from a day without exceptions."""
     code = seller.shop.qr_code()

@@ -20,6 +20,7 @@ def available(shop: Shop) -> tuple[int, int]:
     return balance["available"], balance.get("unconfirmed", 0)
 
 
+@pytest.mark.slow
 def test_confirmed_money_becomes_available(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     code = shop.qr_code()
     fake_bank = served_by(found(bank.notification(code, paid_at=clock.now())))
@@ -55,6 +56,7 @@ def test_confirmation_inquiry_without_answer_is_retried(
     assert available(shop) == (AMOUNT, 0)
 
 
+@pytest.mark.slow
 def test_confirmations_have_low_priority_and_share_the_rate_limit(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=2)
     import_file(bot_file(*(credit_line(shop.qr_code(), clock.now()) for _ in range(5))))

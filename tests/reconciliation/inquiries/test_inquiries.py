@@ -104,6 +104,7 @@ def test_unpaid_code_is_inquired_ten_times(shop: Shop, served_by: Answering) -> 
     assert (outcomes(), times) == (["nothing"] * 10, first_and_last)
 
 
+@pytest.mark.slow
 def test_other_answer_of_a_bank_gets_a_row_of_its_own(shop: Shop, served_by: Answering) -> None:
     served_by(NOTHING, NOTHING, InquiryFailed("down"), NOTHING)
     shop.qr_code()
@@ -197,6 +198,7 @@ def test_inquiries_without_answers_stop_after_a_day(shop: Shop, served_by: Answe
     assert Inquiry.objects.get().due_at is None
 
 
+@pytest.mark.slow
 def test_inquiry_for_a_merchant_without_connection_counts_as_no_answer(shop: Shop, db: None) -> None:
     Merchant.objects.update(mode="live", bank="scb")
     shop.qr_code()

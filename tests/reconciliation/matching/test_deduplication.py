@@ -139,6 +139,7 @@ def test_two_bank_ids_are_two_transactions_until_the_statement_has_one_line(sell
     assert_can_be_sent_back(second)
 
 
+@pytest.mark.slow
 def test_single_statement_line_for_two_bank_ids_blocks_the_exception(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON)))
@@ -177,6 +178,7 @@ def test_second_bank_transaction_id_allows_return(seller: Seller) -> None:
     assert_can_be_sent_back(held)
 
 
+@pytest.mark.slow
 def test_second_statement_line_allows_return(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))

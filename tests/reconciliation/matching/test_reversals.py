@@ -443,6 +443,7 @@ def test_reversal_cancels_any_number_of_refunds_with_the_same_statements(
     assert statements_of_a_reversal(seller, 2) == statements_of_a_reversal(seller, 20)
 
 
+@pytest.mark.slow
 def test_reversal_cancels_no_more_refunds_than_are_in_its_way(seller: Seller) -> None:
     credit = seller.sale()
     refunds = [seller.refund(str(credit.payment_id), amount=40_000) for _ in range(3)]

@@ -50,6 +50,7 @@ def payment() -> Payment:
 
 
 @pytest.mark.parametrize("satang", [150_000, 1, 300_000])
+@pytest.mark.slow
 def test_money_paid_before_its_code_existed_waits_for_staff(
     seller: Seller, code: dict[str, Any], satang: int
 ) -> None:

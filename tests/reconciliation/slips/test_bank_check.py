@@ -178,6 +178,7 @@ def test_slip_of_money_for_another_payee_pays_nothing(
     assert not Inquiry.objects.exists()
 
 
+@pytest.mark.slow
 def test_slip_of_a_code_at_another_bank_pays_nothing(
     live: Shop, bank: FakeScb, shop: Shop, malee: Client
 ) -> None:
@@ -272,6 +273,7 @@ def test_slip_lookup_logs_the_actor_and_no_payer_data(
         assert secret not in caplog.text
 
 
+@pytest.mark.slow
 def test_slip_lookup_needs_permission_and_csrf_token(live: Shop, malee: Client, client: Client) -> None:
     check(malee)
     url = f"/admin/reconciliation/slipcheck/{SlipCheck.objects.get().pk}/ask/"

@@ -351,6 +351,7 @@ def test_four_bombs_at_once_take_one_decoder_and_few_pixels() -> None:
     assert refusal_of(pictures_[1]) in (too_large, str(pictures.FAILED))  # it has no memory for the colours
 
 
+@pytest.mark.slow
 def test_pictures_of_two_processes_wait_for_one_lock() -> None:
     """The lock of a process whose decoder runs on keeps others out."""
     with decoders.PICTURE_OF_STAFF.taken() as slot:

@@ -89,6 +89,7 @@ def test_values_of_a_reason_are_translated_and_quotes_stay() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_thai_pages_of_an_import_have_thai_reasons(shop: Shop, malee: Client) -> None:
     malee.defaults["HTTP_ACCEPT_LANGUAGE"] = "th"
     with translation.override("th"):

@@ -20,6 +20,8 @@ from reconciliation.statements.lines import FileLine, FileProblems, InvalidState
 from tests.conftest import Shop
 from tests.reconciliation.statements.statement_files import BILLER, HEADER, csv_file, import_file
 
+pytestmark = pytest.mark.slow
+
 NAMES = HEADER.split(",")
 ROW: dict[str, Any] = {
     "date": date(2026, 11, 21), "time": time(9, 5), "biller_id": BILLER, "reference1": "REF1",
@@ -186,7 +188,6 @@ ATTACKS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_excel_file_over_the_limits_is_refused(name: str) -> None:
     body = with_part(workbook(NAMES, row()), SHEET, ATTACKS[name])
@@ -194,7 +195,6 @@ def test_excel_file_over_the_limits_is_refused(name: str) -> None:
         lines_of(body)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [
@@ -234,7 +234,6 @@ def test_decoder_imports_nothing_of_this_project() -> None:
     assert not own & {name.partition(".")[0] for name in vars(decode_xlsx) if name in sys.modules}
 
 
-@pytest.mark.slow
 @seed(28)
 @given(st.integers(0, 3_000), st.binary(min_size=1, max_size=8))
 def test_damaged_excel_file_is_read_or_refused(place: int, damage: bytes) -> None:
