@@ -38,7 +38,7 @@ define test
 $(PY) -m pytest --cache-clear -n auto $(1) || { test $$? = 1 && $(PY) -m pytest $(1) --last-failed --last-failed-no-failures none --unsteady; }
 endef
 
-test-quick: $(VENV)/.dev ## Run the quick tests: two and a half minutes on two cores
+test-quick: $(VENV)/.dev ## Run the quick tests: 80 seconds on two cores
 	@$(call test,-m "not slow" --ignore tests/systems)
 
 test: $(VENV)/.dev ## Run all that a change can break every day: nine minutes on two cores
