@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from django.db import connection
 
+from tests.examples import FACTOR
 from tests.sqlstates import as_application
 
 # All else in these tables never changes, or only together with the state of the row. A column in this list is
@@ -52,8 +53,10 @@ SELECT table_name, column_name, CASE
     ELSE ARRAY['''x''', '''002''', format('reverse(%%I)', column_name)]
 END FROM information_schema.columns WHERE table_schema = 'public' AND table_name = ANY(%s)
 """
-# Whether a row takes the value: four of each state, source and set of filled columns. It is taken back.
-CAN_CHANGE = """
+# How many rows of one kind are tried: all with EXAMPLES_FACTOR=1.
+EACH = 4 if FACTOR < 1 else 1_000_000
+# Whether a row takes the value: EACH of a state, source and set of filled columns. It is taken back.
+CAN_CHANGE = f"""
 CREATE FUNCTION pg_temp.can_change(counted text, name text, value text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     place tid;
@@ -63,7 +66,7 @@ BEGIN
             'doc->>''status'', doc->>''source'', doc->>''match_result'', doc->>''resolution_state'', '
             'ARRAY(SELECT key FROM jsonb_each_text(doc) WHERE value <> '''')) AS number '
             'FROM %I AS r, to_jsonb(r) AS doc WHERE %I::text IS DISTINCT FROM (%s)::text) AS numbered '
-            'WHERE number <= 4', counted, name, value)
+            'WHERE number <= {EACH}', counted, name, value)
     LOOP
         BEGIN
             EXECUTE format('UPDATE %I SET %I = %s WHERE ctid = $1', counted, name, value) USING place;
