@@ -27,6 +27,8 @@ SLOWEST_FIRST = [
     "tests/systems/console/",
     "tests/systems/browser/",
     "tests/systems/openapi/",
+    "tests/systems/migrations/",
+    "tests/systems/volume/",
     "tests/systems/chaos/",
     "tests/systems/devstack/",
     "tests/systems/restores/",
