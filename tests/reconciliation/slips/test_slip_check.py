@@ -291,21 +291,6 @@ def written(image: Image.Image, form: str = "PNG") -> bytes:
     return file.getvalue()
 
 
-def trap(side: int = 4995) -> bytes:
-    """Return a picture full of corner marks of QR codes: every three of them may be a code."""
-    mark = Image.new("1", (9, 9), 1)
-    for x in range(7):
-        for y in range(7):
-            mark.putpixel((x + 1, y + 1), max(abs(x - 3), abs(y - 3)) == 2)
-    picture = Image.new("1", (side, side))
-    for x in range(0, side, 9):
-        picture.paste(mark, (x, 0))
-    row = picture.crop((0, 0, side, 9))
-    for y in range(0, side, 9):
-        picture.paste(row, (0, y))
-    return written(picture)
-
-
 def photograph(width: int, height: int, code_width: int) -> bytes:
     """Return a noisy photograph with a small, rotated code."""
     picture = Image.effect_noise((width, height), 25)

@@ -1,29 +1,19 @@
 """Concurrent reports of the same money, and concurrent imports, make one bank transaction."""
 
 import json
-import os
-import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
-from django.db import connection, transaction
 
 import banks
 from banks.sandbox import SandboxBank
-from core import clock, rows
-from reconciliation.matching import deduplication
+from core import clock
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, ReportSource, StatementLine
 from reconciliation.notifications import intake
-from reconciliation.statements import statement_file
-from reconciliation.statements.lines import FileProblems
-from tests.commands import warm
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client
 from tests.examples import examples
@@ -35,7 +25,6 @@ from tests.reconciliation.statements.statement_files import (
     import_results,
     open_shop_with_biller,
 )
-from tests.stack import ROOT, wait_until
 from tests.systems.volume.test_large_files import detail_of
 from transactions.models import Transaction
 from webhooks.models import Event
@@ -46,10 +35,6 @@ pytestmark = [
     pytest.mark.usefixtures("audit_is_clean"),
 ]
 ROUNDS = examples(30)
-OTHER_SESSIONS = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
 
 
 def asking(body: bytes) -> Callable[[], None]:
@@ -118,29 +103,3 @@ def test_concurrent_overlapping_files_do_not_deadlock() -> None:
     bodies = [bot_file(*lines), bot_file(*lines[::-1]), bot_file(*lines[250:])]
     run_concurrently(*[partial(import_file, body) for body in bodies])
     assert (BankTransaction.objects.count(), BankNotification.objects.count()) == (500, 20)
-
-
-def start(path: Path) -> "subprocess.Popen[bytes]":
-    """Start the command in a process of its own on this test's database."""
-    given, ours = os.environ["DATABASE_URL"], connection.settings_dict["NAME"]
-    environ = os.environ | {"DATABASE_URL": f"{given.rsplit('/', 1)[0]}/{ours}"}
-    environ["FIELD_ENCRYPTION_KEYS"] = ",".join(settings.FIELD_ENCRYPTION_KEYS)
-    command = [*warm(), "manage.py", "import_statement", str(path), "--bank", "sandbox", "--quiet"]
-    command.append("--skip-checks")
-    return subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
-
-
-def kill_import(path: Path, stored: int) -> None:
-    """Start to import the file, and kill the process when it has stored so many lines.
-
-    It cannot be faster than this test: it waits for a lock of the last line.
-    """
-    with path.open("rb") as stream, transaction.atomic():
-        *_, last = statement_file.open_file(stream, path.name).read_lines(FileProblems())
-        assert last.parsed
-        deduplication.lock_names([deduplication.lock_name("sandbox", last.parsed)])
-        importer = start(path)
-        wait_until(lambda: StatementLine.objects.count() >= stored, 60)
-        importer.send_signal(signal.SIGKILL)
-        importer.wait()
-    wait_until(lambda: rows.run(OTHER_SESSIONS, []).fetchone() == (0,), 60)

@@ -9,9 +9,9 @@ import requests
 from tests.flows.claim_links import waiting_claim
 from tests.flows.conftest import ShopClient
 from tests.reconciliation.claims.builders import FORM
-from tests.reconciliation.slips.test_slip_check import trap
 from tests.stack import Stack
 from tests.systems.noisy_neighbours.conftest import Neighbour
+from tests.systems.volume.test_slow_slips import trap
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 PAYERS = 4

@@ -1,4 +1,4 @@
-from tests.reconciliation.conftest import old_codes, pictures_may_take_long, seller, served_by
-from tests.reconciliation.statements.conftest import no_error_is_logged, shop
+from tests.reconciliation.conftest import pictures_may_take_long
+from tests.reconciliation.statements.conftest import no_error_is_logged
 
-__all__ = ["no_error_is_logged", "old_codes", "pictures_may_take_long", "seller", "served_by", "shop"]
+__all__ = ["no_error_is_logged", "pictures_may_take_long"]

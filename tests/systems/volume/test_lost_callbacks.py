@@ -1,41 +1,32 @@
 """Many payments whose callbacks were lost, found by a statement, also if its import is killed."""
 
 import sys
-from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.db import connection
 
-from core import clock, ids, rows
-from core.clock import BANGKOK
+from core import clock
 from ledger.models import Journal
-from payments import expiry_sweep
 from payments.models import Payment
-from qrcodes import services as qrcodes
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction
 from reconciliation.statements import importing
-from tests.conftest import Shop
-from tests.examples import examples
 from tests.reconciliation.statements.statement_files import (
     bot_file,
-    detail,
     header,
     import_file,
     lines_of_lost_callbacks,
     open_shop_with_biller,
     trailer,
 )
-from tests.reconciliation.statements.test_import_races import kill_import, start
-from tests.systems.volume.test_large_files import GROWTH, imported
+from tests.reconciliation.statements.test_lost_callbacks import count, listen, sell
+from tests.systems.volume.test_killed_import import kill_import, start
+from tests.systems.volume.test_large_files import GROWTH, MANY, imported
 from transactions.models import Transaction
-from webhooks.models import Delivery, Endpoint, Event
+from webhooks.models import Delivery, Event
 
-MANY = examples(30_000)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.django_db(transaction=True),
@@ -75,36 +66,3 @@ def test_many_lost_callbacks_take_constant_memory_and_few_queries(tmp_path: Path
     assert Journal.objects.count() == Transaction.objects.count() == 10 + MANY
     assert Event.objects.filter(type="payment.succeeded").count() == 10 + MANY
     assert Delivery.objects.filter(event__type="payment.succeeded").count() == 10 + MANY
-
-
-def sell(shop: Shop, count: int) -> "list[tuple[str, bytes]]":
-    """Create plain payments that have expired. Return their ids and statement lines."""
-    made_at, sales = clock.now() - timedelta(minutes=30), []
-    at = made_at.astimezone(BANGKOK)
-    for _ in range(count):
-        made = qrcodes.generate(
-            merchant=shop.merchant, subscriptions=[], now=made_at, amount=150_000, expiry_minutes=15
-        )
-        rows.insert_together(made.rows)
-        line = detail(date=f"{at:%d%m%Y}", time=f"{at:%H%M%S}", ref1=made.qr_code.reference1)
-        sales.append((made.payment.id, line))
-    expiry_sweep.expire_due(now=clock.now())
-    return sales
-
-
-def count(asked: list[int], execute: Callable[..., Any], *reported: Any) -> Any:
-    asked[0] += 1
-    return execute(*reported)
-
-
-def listen(shop: Shop) -> None:
-    now = clock.now()
-    Endpoint.objects.create(
-        id=ids.new("wh_", now),
-        merchant=shop.merchant,
-        url="https://shop.example/hook",
-        events=["payment.succeeded", "payment.failed"],
-        secret_sealed="sealed",
-        created_at=now,
-        updated_at=now,
-    )
