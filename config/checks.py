@@ -19,10 +19,8 @@ from django.db import DatabaseError, ProgrammingError, connections
 
 from config.env import NO_DATABASE, invalid_variables
 from core import clock, money, tls, vault
-from core.broker import RABBITMQ_PORTS
 from core.postgres import replica, sessions
 from core.sentinel import SentinelUrl, is_sentinel
-from core.server_urls import TLS_OPTIONS, ServerUrl
 from operations import database_roles, resealing
 from operations.daily_close import signing
 from transfers import safe_mode
@@ -195,9 +193,6 @@ def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.RATE_LIMIT > 0 and settings.RATE_LIMIT_BURST < 1:
         hint = "At least 1; twice RATE_LIMIT if not set."
         found.append(_error(15, "RATE_LIMIT_BURST admits nothing.", hint))
-    if settings.BROKER_URL and broker_servers(settings.BROKER_URL) is None:
-        hint = "For example amqp://user:password@host:5672/vhost, or leave it out: then Redis is the broker."
-        found.append(_error(30, "BROKER_URL is malformed.", hint))
     if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
         hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
         found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))
@@ -252,26 +247,18 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if is_redis_url(settings.REDIS_URL) and not is_safe_redis(settings.REDIS_URL):
         hint = f"Use rediss://...?ssl_cert_reqs=required or sentinels:// in REDIS_URL, {OR_PLAINTEXT}"
         found.append(_error(72, "REDIS_URL reaches another machine without TLS.", hint))
-    servers = broker_servers(settings.BROKER_URL)
-    if servers is not None and not is_safe(servers):
-        hint = f"Use amqps:// in BROKER_URL, {OR_PLAINTEXT}"
-        found.append(_error(73, "BROKER_URL reaches another machine without TLS.", hint))
     return found
 
 
 def is_safe_redis(url: str) -> bool:
     """Whether a valid REDIS_URL stays on this machine, or verifies the other by TLS."""
     if is_sentinel(url):
-        return is_safe(SentinelUrl.parse(url).server)
+        server = SentinelUrl.parse(url).server
+        is_verified = server.scheme == "sentinels" and server.is_verified
+        return is_verified or all(is_local(host) for host, _ in server.hosts)
     parts = urlsplit(url)
     is_verified = parts.scheme == "rediss" and "none" not in parse_qs(parts.query).get("ssl_cert_reqs", [])
     return is_verified or is_local(parts.hostname or "")
-
-
-def is_safe(servers: ServerUrl) -> bool:
-    """The same for a URL of several servers."""
-    has_tls = servers.scheme in ("sentinels", "amqps") and servers.is_verified
-    return has_tls or all(is_local(host) for host, _ in servers.hosts)
 
 
 def _is_private(database: dict[str, Any]) -> bool:
@@ -357,14 +344,6 @@ def _secret_key() -> str:
         return str(settings.SECRET_KEY)
     except ImproperlyConfigured:  # Django raises it for an empty key
         return ""
-
-
-def broker_servers(url: str) -> ServerUrl | None:
-    """The parts of BROKER_URL; None if it is empty or malformed."""
-    try:
-        return ServerUrl.parse(url, RABBITMQ_PORTS, TLS_OPTIONS)
-    except ValueError:
-        return None
 
 
 def is_redis_url(url: str) -> bool:

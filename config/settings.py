@@ -33,8 +33,6 @@ IDEMPOTENCY_KEYS = env.list("IDEMPOTENCY_KEYS", default=[])  # of fingerprints o
 FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # newest first
 CA_BUNDLE = env.str("CA_BUNDLE", "")  # a file; empty: the public certificate authorities
 REDIS_URL = with_authorities(env.str("REDIS_URL", ""), CA_BUNDLE)
-# Of RabbitMQ; empty: Redis carries the wake-ups.
-BROKER_URL = with_authorities(env.str("BROKER_URL", ""), CA_BUNDLE)
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
 DATABASES: dict[str, dict[str, Any]] = {
     "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
@@ -303,28 +301,21 @@ REDIS_BROKER_OPTIONS = {
     # worker dies with a wake-up, beat sends another one soon.
     "ack_emulation": False,
 }
-BROKER = broker.of(REDIS_URL, BROKER_URL, options=REDIS_BROKER_OPTIONS)
+BROKER = broker.of(REDIS_URL, options=REDIS_BROKER_OPTIONS)
 CELERY_BROKER_URL = BROKER.url
 CELERY_BROKER_TRANSPORT_OPTIONS = BROKER.options
 CELERY_BROKER_USE_SSL = BROKER.tls
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"  # the schedule has intervals only; other zones cost beat a fifth of its time
-# A connection to Redis opens itself again. One to RabbitMQ does it before the second try.
-CELERY_TASK_PUBLISH_RETRY = BROKER.is_rabbitmq
-CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
+CELERY_TASK_PUBLISH_RETRY = False  # a connection to Redis opens itself again
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
 # Tasks that wait for merchants' servers, acquirers or banks have queues of their own.
 QUEUES = ("default", "webhooks", "cards", "transfers", "inquiries")
-CELERY_TASK_QUEUES = [
-    Queue(name, Exchange(name), routing_key=name, queue_arguments=BROKER.queue_arguments) for name in QUEUES
-]
-# Remote control (`celery inspect`) would need a queue of RabbitMQ for each worker.
-CELERY_WORKER_ENABLE_REMOTE_CONTROL = not BROKER.is_rabbitmq
-CELERY_WORKER_CONSUMER = "config.consumer:Consumer"
+CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]
 
 # --- logs ---------------------------------------------------------------------------------------------
 LOGGING = {

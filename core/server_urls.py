@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 # Of TLS, by the names that redis-py gives them.
 TLS_OPTIONS = ("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-TLS_SCHEMES = ("rediss", "sentinels", "amqps")
+TLS_SCHEMES = ("rediss", "sentinels")
 
 
 @dataclass(frozen=True)

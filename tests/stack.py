@@ -26,7 +26,7 @@ STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05
 # Settings of the test run that an instance must not inherit.
 OURS = (
-    "DATABASE_URL", "REDIS_URL", "BROKER_URL", "BASE_URL", "SECRET_KEY", "IDEMPOTENCY_KEYS",
+    "DATABASE_URL", "REDIS_URL", "BASE_URL", "SECRET_KEY", "IDEMPOTENCY_KEYS",
     "FIELD_ENCRYPTION_KEYS", "SANDBOX_BANK_SECRET", OWNER_URL,
 )  # fmt: skip
 

@@ -9,7 +9,6 @@ from config.deployment import (
     machine,
     postgresql,
     public_url,
-    rabbitmq,
     redis_server,
 )
 from config.deployment.findings import Finding
@@ -28,7 +27,6 @@ def run(web_servers: int, workers_of_each_kind: int) -> list[Finding]:
         *machine.findings(),
         *postgresql.findings(connection_count.of_deployment(web, workers)),
         *redis_server.findings(),
-        *rabbitmq.findings(),
         *public_url.findings(clock.now()),
         *counterparties.findings(),
     ]

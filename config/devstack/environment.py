@@ -53,7 +53,6 @@ def environment(instance: Instance, databases: Mapping[str, str], redis_url: str
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
         "REQUIRE_TWO_FACTOR": "0",
         "ACCESS_LOG": str(private(instance.folder / "access.log")),
-        "BROKER_URL": "",
         **LOOPBACK_WEBHOOK_SETTINGS,
     }
     value = {name: os.environ[name] for name in settings if name in os.environ}

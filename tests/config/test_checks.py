@@ -32,8 +32,6 @@ def found_errors() -> list[CheckMessage]:
         ("BASE_URL", "pay.example.com", "https://"),
         ("REDIS_URL", "redis://x:notaport", "redis://"),
         ("REDIS_URL", "sentinel://127.0.0.1:26379", "sentinel://"),
-        ("BROKER_URL", "redis://127.0.0.1:6379/0", "amqp://"),
-        ("BROKER_URL", "amqp://127.0.0.1:notaport", "amqp://"),
         ("BASE_URL", "http://:", "https://"),
         ("RATE_LIMIT", -1, "0 turns it off"),
         ("RATE_LIMIT_BURST", 0, "At least 1"),
@@ -223,18 +221,3 @@ def test_remote_database_with_tls_is_accepted(settings: Settings, sslmode: str) 
 )
 def test_remote_redis_needs_tls(settings: Settings, url: str, is_refused: bool) -> None:
     assert backend_errors(settings, redis=url) == (["qr.E072"] if is_refused else [])
-
-
-@pytest.mark.parametrize(
-    ("url", "is_refused"),
-    [
-        ("", False),
-        ("amqp://u:p@127.0.0.1/", False),
-        ("amqp://u:p@127.0.0.1,10.0.0.5/", True),
-        ("amqps://u:p@10.0.0.5/", False),
-        ("amqps://u:p@10.0.0.5/?ssl_cert_reqs=none", True),
-    ],
-)
-def test_remote_rabbitmq_needs_tls(settings: Settings, url: str, is_refused: bool) -> None:
-    settings.BROKER_URL = url
-    assert backend_errors(settings) == (["qr.E073"] if is_refused else [])

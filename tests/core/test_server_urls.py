@@ -1,6 +1,5 @@
-"""URLs of Sentinel and RabbitMQ: what they say, and what Celery gets for them."""
+"""URLs of Redis and Sentinel: what they say, and what Celery gets for them."""
 
-import ssl
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from redis.retry import Retry
 
 from core import broker
 from core.sentinel import SentinelUrl
-from core.server_urls import ServerUrl, with_authorities
+from core.server_urls import with_authorities
 
 THREE = "one:26379,two:5,three"
 
@@ -68,35 +67,11 @@ def test_broker_with_sentinel_has_a_url_for_each_and_the_name() -> None:
     assert made.options["master_name"] == "qr"
     assert isinstance(made.options["sentinel_kwargs"]["retry"], Retry)
     assert made.options["socket_timeout"] == 5
-    assert made.queue_arguments is None
     assert made.sender_options(0.25)["socket_timeout"] == 0.25
 
 
-def test_rabbitmq_has_a_url_for_each_node_and_quorum_queues() -> None:
-    made = broker.of("redis://x/0", "amqp://u:p@one,[::1]:99/shop%2F1")
-    assert made.url == "amqp://u:p@one:5672/shop%2F1;amqp://u:p@[::1]:99/shop%2F1"
-    assert made.is_rabbitmq
-    assert made.tls is None
-    assert made.queue_arguments == {"x-queue-type": "quorum"}
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("", ssl.CERT_REQUIRED),
-        ("?ssl_cert_reqs=required", ssl.CERT_REQUIRED),
-        ("?ssl_cert_reqs=none", ssl.CERT_NONE),
-    ],
-)
-def test_tls_to_rabbitmq_verifies_unless_told_otherwise(query: str, expected: ssl.VerifyMode) -> None:
-    made = broker.of("redis://x/0", f"amqps://u:p@one/{query}")
-    assert made.tls == {"cert_reqs": expected, "server_hostname": None}
-    assert made.url == "amqps://u:p@one:5671/"
-
-
 def test_malformed_urls_are_left_for_the_checks_to_report() -> None:
-    assert broker.of("sentinel://", "").url == "sentinel://"
-    assert broker.of("", "http://x").url == "http://x"
+    assert broker.of("sentinel://").url == "sentinel://"
 
 
 def test_redis_url_is_given_to_celery_as_it_is() -> None:
@@ -105,7 +80,7 @@ def test_redis_url_is_given_to_celery_as_it_is() -> None:
 
 def test_password_is_in_no_error() -> None:
     with pytest.raises(ValueError, match=r".+") as raised:
-        ServerUrl.parse("amqp://u:s3cret@one:x/", {"amqp": 5672}, ())
+        SentinelUrl.parse("sentinel://u:s3cret@one:x/qr")
     assert "s3cret" not in str(raised.value)
 
 
@@ -114,9 +89,8 @@ def test_password_is_in_no_error() -> None:
     [
         ("rediss://:p@one/0", "rediss://:p@one/0?ssl_ca_certs=/own%20ca.pem"),
         ("sentinels://one/qr?sentinel_password=x", "sentinels://one/qr?sentinel_password=x&ssl_ca_certs=/own%20ca.pem"),
-        ("amqps://u:p@one,two/x", "amqps://u:p@one,two/x?ssl_ca_certs=/own%20ca.pem"),
-        ("amqps://one/x?ssl_ca_certs=/b.pem", "amqps://one/x?ssl_ca_certs=/b.pem"),
-        ("redis://one/0", "redis://one/0"), ("amqp://one/x", "amqp://one/x"), ("", ""), ("x", "x"),
+        ("rediss://one/0?ssl_ca_certs=/b.pem", "rediss://one/0?ssl_ca_certs=/b.pem"),
+        ("redis://one/0", "redis://one/0"), ("", ""), ("x", "x"),
     ],
 )  # fmt: skip
 def test_authorities_of_ca_bundle_are_those_of_a_url_with_tls_and_none_of_its_own(

@@ -81,7 +81,6 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "database_up": "gauge",
         "metrics_complete": "gauge",
         "redis_up": "gauge",
-        "broker_up": "gauge",
         "queue_length": "gauge",
         "database_connections": "gauge",
         "database_connections_limit": "gauge",
@@ -355,7 +354,7 @@ def test_concurrent_counter_updates_are_all_counted() -> None:
 
 def test_metrics_without_database_show_database_up_0() -> None:
     found = without_database(families)
-    assert set(found) == {"database_up", "metrics_complete", "redis_up", "broker_up", "queue_length"}
+    assert set(found) == {"database_up", "metrics_complete", "redis_up", "queue_length"}
     assert found["database_up"].samples[0].value == found["metrics_complete"].samples[0].value == 0
 
 
@@ -410,6 +409,6 @@ def test_waiting_tasks_are_counted_by_queue(db: None) -> None:
     redis.client().rpush("cards", "a", "b")
     try:
         assert value("queue_length", queue="cards") == 2
-        assert value("redis_up") == value("broker_up") == 1
+        assert value("redis_up") == 1
     finally:
         redis.client().delete("cards")

@@ -33,13 +33,11 @@ from config.deployment import (
     machine,
     postgresql,
     public_url,
-    rabbitmq,
     redis_server,
 )
 from config.deployment.findings import Finding, Level
 from config.devstack import ports
 from config.devstack.postgres import Cluster
-from core import broker
 from core.postgres.archiver import Archiver
 from tests.stack import wait_until
 from tests.systems.deployment.installation import Installation
@@ -338,21 +336,6 @@ def test_redis_of_the_tests_answers_with_its_clock() -> None:
 )
 def test_old_redis_is_reported(info: dict[str, str], level: Level) -> None:
     assert redis_server.version(info).level == level
-
-
-def test_old_rabbitmq_is_reported() -> None:
-    assert rabbitmq.version("3.9.29").level == Level.PROBLEM
-    assert rabbitmq.version("3.10.8").level == Level.OK
-    assert rabbitmq.version("4.1.0").level == Level.OK
-
-
-def test_rabbitmq_that_does_not_answer_is_reported(settings: Settings) -> None:
-    assert rabbitmq.findings() == []
-    settings.BROKER_URL = "amqp://u:p4ssw0rd@127.0.0.1:1/"
-    settings.BROKER = broker.of("", settings.BROKER_URL)
-    found = rabbitmq.findings()
-    assert [each.level for each in found] == [Level.PROBLEM, Level.OK]
-    assert "p4ssw0rd" not in findings.as_text(found)
 
 
 def test_sentinels_that_do_not_answer_are_reported() -> None:
