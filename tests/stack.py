@@ -17,7 +17,7 @@ from config.devstack import ports
 from config.devstack.instance import wipe
 from config.env import OWNER_URL
 from tests import database_template
-from tests.commands import warm
+from tests.commands import set_up
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = "Thai QR Payments is running."
@@ -130,9 +130,13 @@ class Stack:
         gone = self.kill(name, number)
         wait_until(lambda: self.pids.get(name, gone) != gone, STOP_SECONDS)
 
+    def python(self) -> list[str]:
+        """What runs `manage.py` quickly. The instance has started."""
+        return set_up(frozenset(self.environ.items()))
+
     def manage(self, *arguments: str, given: str = "") -> str:
         """Run a management command on this instance; return its output. Raises CalledProcessError."""
-        command = [*warm(), "manage.py", *arguments]
+        command = [*self.python(), "manage.py", *arguments]
         try:
             return subprocess.check_output(command, cwd=ROOT, env=self.environ, text=True, input=given)
         except subprocess.CalledProcessError as error:

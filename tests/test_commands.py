@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import warm
+from tests.commands import set_up, warm
 from tests.stack import ROOT, wait_until
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,8 @@ SLEEP = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 # It starts a command, prints its id, and is killed.
 KILLED = """
 import os, subprocess, sys
-from tests.commands import warm
+from tests.commands import set_up, warm
+set_up(frozenset(os.environ.items()))
 subprocess.Popen([*warm(), sys.argv[1]], stdout=1).wait()
 """
 
@@ -57,11 +58,29 @@ def test_result_is_that_of_a_process(script: Path, code: str) -> None:
 
 
 def test_command_reads_its_own_settings() -> None:
+    """Also if Django was set up before with other settings."""
     shown = "from django.conf import settings; print(settings.PORT)"
-    command = [*warm(), "manage.py", "shell", "-v0", "-c", shown]
-    for port in ("8001", "8002"):
-        given = os.environ | {"PORT": port}
-        assert subprocess.check_output(command, cwd=ROOT, env=given, text=True) == f"{port}\n"
+    given = [os.environ | {"PORT": port} for port in ("8001", "8002")]
+    for python in (warm(), set_up(frozenset(given[0].items()))):
+        command = [*python, "manage.py", "shell", "-v0", "-c", shown]
+        for environ in given:
+            printed = subprocess.check_output(command, cwd=ROOT, env=environ, text=True)
+            assert printed == f"{environ['PORT']}\n"
+
+
+def test_output_of_a_command_that_is_set_up_is_that_of_a_process() -> None:
+    for command in (
+        ["check", "--tag", "x"],
+        ["shell", "-v0", "-c", "import sys; print(sys.argv); sys.exit(3)"],
+    ):
+        results = [
+            subprocess.run(
+                [*python, "manage.py", *command], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            for python in (set_up(frozenset(os.environ.items())), [sys.executable])
+        ]
+        found = [(done.returncode, done.stdout, done.stderr) for done in results]
+        assert found[0] == found[1]
 
 
 @contextmanager

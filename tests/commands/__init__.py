@@ -3,7 +3,6 @@
 import atexit
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,17 +20,27 @@ def warm(python: str | Path = sys.executable) -> list[str]:
     that is given, but variables of Python itself (`PYTHON...`) do nothing. What tests how a process starts
     uses the real `python`.
     """
-    listener = socket.socket(socket.AF_UNIX)
-    path = Path(tempfile.gettempdir(), f"commands-{secrets.token_hex(8)}")
-    listener.bind(str(path))
-    listener.listen()
-    with listener:
-        server = subprocess.Popen(
-            [python, FOLDER / "server.py", path, str(listener.fileno())],
-            env={name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"},
-            stdin=subprocess.PIPE,
-            pass_fds=[listener.fileno()],
-            start_new_session=True,  # Ctrl-C ends the tests first
-        )
+    environ = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    path = Path(tempfile.gettempdir(), f"commands-{os.getpid()}-{secrets.token_hex(4)}")
+    return _start(path, [str(python)], environ)
+
+
+@cache
+def set_up(environ: frozenset[tuple[str, str]]) -> list[str]:
+    """The same for `manage.py` with this environment: Django is set up already."""
+    *command, path = warm()
+    return _start(Path(f"{path}-{secrets.token_hex(4)}"), [*command, path], dict(environ), "set-up")
+
+
+def _start(path: Path, command: list[str], environ: dict[str, str], *arguments: str) -> list[str]:
+    server = subprocess.Popen(
+        [*command, FOLDER / "server.py", path, *arguments],
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C ends the tests first
+    )
+    assert server.stdout is not None
+    server.stdout.readline()  # it listens
     atexit.register(server.communicate)
-    return [str(python), "-IS", str(FOLDER / "client.py"), str(path)]
+    return [command[0], "-IS", str(FOLDER / "client.py"), str(path)]

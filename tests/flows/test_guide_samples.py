@@ -87,7 +87,7 @@ def reader_of(stack: Stack, shop: ShopClient, endpoint: Receiver, tmp_path: Path
             "/tmp/": f"{folder}/",
             "mch_...": shop.merchant_id,
         } | prepared
-        return Reader(folder, stack.environ, values)
+        return Reader(folder, stack, values)
 
     return prepared_for
 
