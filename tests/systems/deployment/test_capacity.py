@@ -63,7 +63,7 @@ def test_figures_advice_and_page_come_from_the_processes_of_production(
 ) -> None:
     page = tmp_path / "capacity.html"
     with two_roles() as settings:
-        installed.run("manage", "migrate", "--verbosity", "0", **settings)
+        installed.run("manage", "migrate", "--verbosity", "0", is_checked=True, **settings)
         before = rows(settings["DATABASE_URL"])
         done = installed.run("capacity", "--seconds", "5", "--html", str(page), is_checked=False, **settings)
         assert done.returncode == 0, done.stderr
