@@ -18,9 +18,7 @@ OWNER_COMMANDS = {"migrate", "database_roles"}
 
 def run(program: str, *arguments: str) -> None:
     """Run `program arguments...`. Exits with a message if the database does not answer."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    # Standard output holds the answer of a command, such as a key as JSON.
-    os.environ.setdefault("LOG_STREAM", "stderr")
+    set_defaults()
     show_any_character()
     command = arguments[0] if arguments else "help"
     if command in OWNER_COMMANDS and env.str(OWNER_URL, ""):
@@ -33,6 +31,12 @@ def run(program: str, *arguments: str) -> None:
             raise  # such as a lock that took too long: its traceback helps
         reason = str(error).partition("\n")[0]
         sys.exit(f"The database does not answer: {reason}\nIf it is that of `make run`, start it first.")
+
+
+def set_defaults() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    # Standard output holds the answer of a command, such as a key as JSON.
+    os.environ.setdefault("LOG_STREAM", "stderr")
 
 
 def _become_owner() -> None:
