@@ -3,14 +3,17 @@
 Source: ISO/IEC 18004, error correction M with a quiet zone of four modules.
 """
 
-from typing import Any
-
-import zxingcpp
+from qrcode.constants import ERROR_CORRECT_M
+from qrcode.exceptions import DataOverflowError
+from qrcode.main import QRCode
 
 QUIET_ZONE = 4
+# To try all eight masks takes 85 % of the time. Readers read each; this one has the best average score.
+MASK = 6
+# Fewer digits in a row are written as letters: to switch costs more bits than it saves.
+DIGITS_IN_A_ROW = 10
 # A row has a byte for each module: 1 is dark, 0 is light.
 Matrix = list[bytes]
-_DARK_AND_LIGHT = bytes.maketrans(b"\x00\xff", b"\x01\x00")  # the library draws in levels of gray
 
 
 def modules(text: str, *, has_quiet_zone: bool = True) -> Matrix:
@@ -19,10 +22,13 @@ def modules(text: str, *, has_quiet_zone: bool = True) -> Matrix:
     Raises ValueError for a text beyond ASCII, because readers differ in how they read it, and for one that
     is empty or too long.
     """
-    if not text.isascii():
-        raise ValueError("beyond ASCII")
-    symbol = zxingcpp.create_barcode(text, zxingcpp.BarcodeFormat.QRCode, ec_level="M")
-    image: Any = symbol.to_image(add_quiet_zones=has_quiet_zone)
-    levels = memoryview(image)
-    cells, size = bytes(levels).translate(_DARK_AND_LIGHT), len(levels)
-    return [cells[start : start + size] for start in range(0, size * size, size)]
+    if not text or not text.isascii():
+        raise ValueError("empty or beyond ASCII")
+    symbol = QRCode(
+        error_correction=ERROR_CORRECT_M, border=QUIET_ZONE if has_quiet_zone else 0, mask_pattern=MASK
+    )
+    symbol.add_data(text, optimize=DIGITS_IN_A_ROW)
+    try:
+        return [bytes(line) for line in symbol.get_matrix()]
+    except (DataOverflowError, ValueError) as error:
+        raise ValueError("too long") from error

@@ -3,20 +3,19 @@
 import string
 
 import pytest
-from qrcode.constants import ERROR_CORRECT_M
-from qrcode.main import QRCode
+import zxingcpp
 
-from core.qr_symbols import QUIET_ZONE, modules
+from core import qr_symbols
+from core.qr_symbols import modules
 from tests.qrcodes.test_images import sample_payloads
 
 MASKS = range(8)
 
 
-def by_qrcode(text: str, mask: int = 0) -> list[list[bool]]:
-    symbol = QRCode(error_correction=ERROR_CORRECT_M, border=QUIET_ZONE, mask_pattern=mask)
-    symbol.add_data(text)
-    matrix: list[list[bool]] = symbol.get_matrix()
-    return matrix
+def by_zxing(text: str) -> list[bytes]:
+    symbol = zxingcpp.create_barcode(text, zxingcpp.BarcodeFormat.QRCode, ec_level="M")
+    levels = memoryview(symbol.to_image(add_quiet_zones=True))  # type: ignore[arg-type]
+    return [bytes(level == 0 for level in line) for line in levels.tolist()]
 
 
 @pytest.mark.parametrize(
@@ -31,16 +30,22 @@ def by_qrcode(text: str, mask: int = 0) -> list[list[bool]]:
         r"\tab \x41 [01] (01) ^1 %41 {b}",
     ],
 )
-def test_symbol_is_equal_to_that_of_another_writer_with_the_same_mask(text: str) -> None:
+def test_symbol_is_equal_to_that_of_another_writer_with_the_same_mask(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Texts that can be encoded in one way only: the rest of a symbol follows from the standard."""
-    ours = [[bool(module) for module in line] for line in modules(text)]
-    assert ours in [by_qrcode(text, mask) for mask in MASKS]
+    ours = []
+    for mask in MASKS:
+        monkeypatch.setattr(qr_symbols, "MASK", mask)
+        ours.append(modules(text))
+    assert by_zxing(text) in ours
 
 
 @pytest.mark.slow
-def test_symbol_of_a_payload_is_not_larger_than_that_of_another_writer() -> None:
-    for payload in sample_payloads(40):
-        assert len(modules(payload)) <= len(by_qrcode(payload))
+def test_symbol_of_a_payload_is_seldom_larger_than_that_of_another_writer() -> None:
+    sizes = [(len(modules(payload)), len(by_zxing(payload))) for payload in sample_payloads(100)]
+    assert {ours - theirs for ours, theirs in sizes} <= {0, 4}  # one version of the standard
+    assert sum(ours > theirs for ours, theirs in sizes) <= 10
 
 
 def test_error_correction_level_is_m_at_both_places() -> None:
