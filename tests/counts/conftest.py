@@ -6,7 +6,11 @@ import pytest
 
 from merchants.models import Merchant
 from tests.counts.builders import BUILDERS, ListBuilder
+from tests.examples import some
 from tests.factories import MerchantFactory
+
+# For tests of what all lists share: some of them, or all with EXAMPLES_FACTOR=1.
+some_lists = pytest.mark.parametrize("listed", some(BUILDERS), ids=str)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from merchants.models import Merchant
 from tests.concurrency import run_concurrently
 from tests.counts import builders
 from tests.counts.builders import Given, ListBuilder, TransactionBuilder, times
+from tests.counts.conftest import some_lists
 from tests.examples import examples
 from tests.factories import MerchantFactory
 from transactions.models import TransactionStatus, TransactionType
@@ -44,6 +45,7 @@ def read(listed: ListBuilder, merchant: Merchant, chance: Random) -> None:
     check(listed, merchant, given, period, offset)
 
 
+@some_lists
 def test_page_and_total_are_one_snapshot(listed: ListBuilder, merchant: Merchant) -> None:
     listed.write(merchant, Random(0), listing.MAX_PLAIN_OFFSET + 200)
     run_concurrently(
@@ -75,6 +77,7 @@ def test_transaction_page_and_total_agree_without_a_database_transaction(merchan
     )
 
 
+@some_lists
 def test_concurrent_roll_ups_count_each_delta_once(listed: ListBuilder, merchant: Merchant) -> None:
     others: list[Merchant] = [merchant, *(MerchantFactory() for _ in range(4))]
     for seed in range(5):

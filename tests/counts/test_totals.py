@@ -18,6 +18,7 @@ from tests.conftest import Shop
 from tests.console.query_plans import unbounded
 from tests.counts import builders
 from tests.counts.builders import Given, ListBuilder, PaymentBuilder, TransactionBuilder
+from tests.counts.conftest import some_lists
 from tests.examples import examples
 from tests.factories import MerchantFactory, PaymentFactory, TransactionFactory
 from transactions.models import Transaction, TransactionStatus, TransactionType
@@ -87,6 +88,7 @@ def test_totals_equal_a_plain_count_for_all_filters(
     check_all(listed, merchant, chance)
 
 
+@some_lists
 @pytest.mark.parametrize("is_rolled_up", [False, True], ids=["deltas", "counts"])
 @pytest.mark.slow
 def test_pages_at_large_offsets_equal_a_plain_offset(
@@ -101,6 +103,7 @@ def test_pages_at_large_offsets_equal_a_plain_offset(
         check(listed, merchant, {}, period, chance, pages=examples(60))
 
 
+@some_lists
 @pytest.mark.slow
 def test_position_is_found_for_every_offset(listed: ListBuilder, merchant: Merchant) -> None:
     # By way of the position alone, which pages take beyond MAX_PLAIN_OFFSET, for every row of a short list.
@@ -132,6 +135,7 @@ def positions(listed: ListBuilder, merchant: Merchant, given: Given, offset: int
         return list(cursor.fetchall())
 
 
+@some_lists
 @pytest.mark.slow
 def test_pages_of_the_api_list_every_row_once(listed: ListBuilder, shop: Shop) -> None:
     listed.write(shop.merchant, Random(5), ROWS)
