@@ -119,6 +119,7 @@ def test_every_path_lists_allowed_methods(shop: Shop, prefix: str, row: Any) -> 
     assert (response.status_code, set(response["Allow"].split(", "))) == (405, known)
 
 
+@pytest.mark.slow
 def test_head_is_get_without_a_body(shop: Shop) -> None:
     for path in [*LISTS, f"{CODES}/{shop.qr_code()['qr_code_id']}"]:
         response = shop.http.head(path, headers={"Authorization": f"Bearer {shop.secret_key}"})
@@ -149,6 +150,7 @@ def test_page_shows_applied_limit_and_offset(shop: Shop, path: str) -> None:
 # --- the two forms of a path --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_both_path_forms_return_the_same(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code(reference="order 17")
     bank.notify(code)

@@ -111,6 +111,7 @@ def test_json_number_without_a_fraction_is_an_integer(shop: Shop) -> None:
         assert refused(refusal, "invalid_expiry_minutes", "expiry_minutes"), raw
 
 
+@pytest.mark.slow
 def test_amount_with_a_decimal_point_or_an_exponent_is_refused_everywhere(shop: Shop) -> None:
     """Whoever writes 1500.00 means baht: it made a code of 15.00 THB."""
     account = '"bank_code": "014", "bank_account": "1234567890", "account_name": "Somchai"'
@@ -213,6 +214,7 @@ def test_invalid_field_is_named_in_error(shop: Shop, field: str, value: Any) -> 
     assert refused(make(shop, **{field: value}), f"invalid_{field}", field)
 
 
+@pytest.mark.slow
 def test_null_for_an_optional_field_means_omitted(shop: Shop, bank: SandboxBankClient) -> None:
     optional = ("client_name", "client_bank_name", "client_bank_account", "reference", "expiry_minutes")
     made = make(shop, **dict.fromkeys((*optional, "metadata"))).json()

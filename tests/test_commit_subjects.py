@@ -8,6 +8,8 @@ import pytest
 
 from tests.stack import ROOT
 
+pytestmark = pytest.mark.slow
+
 CHECK = ROOT / ".ci" / "commit_subjects.py"
 
 
@@ -27,7 +29,6 @@ CHECK = ROOT / ".ci" / "commit_subjects.py"
         ("core: Adds a check", "begins with Adds"),
     ],
 )
-@pytest.mark.slow
 def test_commit_subject_is_an_imperative_under_sixty_characters(
     tmp_path: Path, subject: str, error_output: str
 ) -> None:

@@ -22,6 +22,8 @@ from redis.connection import Connection
 from core import ids
 from tests.conftest import SandboxBankClient, Shop, open_shop
 
+pytestmark = pytest.mark.slow
+
 MOST_ROUND_TRIPS = 3
 RATE_LIMIT = "EVALSHA"
 CREATE = [
@@ -160,7 +162,6 @@ def round_trips(trace: str) -> int:
     return len(re.findall(r"^.*\tF\t\d+\t(?:Sync|Query)\b", trace, re.MULTILINE))
 
 
-@pytest.mark.slow
 def test_qr_code_creation_takes_only_the_listed_statements(caller: Caller, statements: list[str]) -> None:
     statements.clear()
     caller.create()

@@ -157,6 +157,7 @@ def test_tenant_test_covers_every_path_parameter() -> None:
 
 
 @pytest.mark.parametrize("route", OF_ONE, ids=str)
+@pytest.mark.slow
 def test_object_of_another_merchant_is_404_like_an_unknown_object(
     route: Route, shop: Shop, other_shop: Shop
 ) -> None:

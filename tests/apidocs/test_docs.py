@@ -49,6 +49,7 @@ def test_swagger_validator_badge_is_off(client: Client) -> None:
 
 
 @pytest.mark.parametrize("name", CONTENT_TYPES)
+@pytest.mark.slow
 def test_documents_are_served_as_committed(client: Client, name: str) -> None:
     served = client.get(f"/{name}")
     assert served["Content-Type"] == CONTENT_TYPES[name]

@@ -41,6 +41,7 @@ def test_page_has_no_inline_script_or_style_and_nothing_of_other_sites(client: C
 
 
 @pages
+@pytest.mark.slow
 def test_links_of_a_page_lead_to_a_page_and_a_heading(client: Client, page: Page) -> None:
     for href in map(unescape, re.findall(r'href="([^"]+)"', client.get(page.url).content.decode())):
         path, _, anchor = href.partition("#")

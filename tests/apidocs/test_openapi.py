@@ -122,6 +122,7 @@ def test_committed_openapi_document_is_up_to_date() -> None:
         assert path.read_text() == text, "run `make schema`"
 
 
+@pytest.mark.slow
 def test_every_api_route_is_in_the_openapi_document() -> None:
     described = {f"{form}{path}" for path in document()["paths"] for form in ("", "/Thai")}
     for pattern in get_resolver().url_patterns:

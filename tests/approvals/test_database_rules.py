@@ -16,7 +16,7 @@ from tests.refunds.builders import PAYEE, RefundShop
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, run, sqlstate
 from tests.withdrawals.builders import fund, withdrawn
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 UPDATE = "UPDATE approvals_approval SET"
 APPROVE = f"{UPDATE} status = 'approved', decided_at = now(), decided_by = "
 COLUMNS = (

@@ -29,7 +29,7 @@ from transfers.models import Transfer, TransferState
 from transfers.schedule import OVERDUE_AFTER
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LISTED, AMOUNT = "/admin/transfers/transfer/", 100_000
 SOMSAK = "staff:somsak"
 
@@ -76,7 +76,6 @@ def never_arrived(order_id: str, actor: str = "staff:malee") -> bool:
 
 
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
-@pytest.mark.slow
 def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_approves(
     seller: Seller, settings: Settings, make: Callable[[Seller], str]
 ) -> None:
@@ -104,7 +103,6 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_orders_below_the_item_limit_that_never_arrived_count_against_the_daily_limit(
     seller: Seller, settings: Settings
 ) -> None:
@@ -117,7 +115,6 @@ def test_orders_below_the_item_limit_that_never_arrived_count_against_the_daily_
     assert approval_of(second).reason == "daily_limit"
 
 
-@pytest.mark.slow
 def test_rejected_never_arrived_request_may_be_repeated(seller: Seller, settings: Settings) -> None:
     order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
@@ -127,7 +124,6 @@ def test_rejected_never_arrived_request_may_be_repeated(seller: Seller, settings
         assert state_of(order_id) == state
 
 
-@pytest.mark.slow
 def test_requester_cannot_approve_an_own_never_arrived_request(seller: Seller, settings: Settings) -> None:
     order_id = overdue(withdrawal(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
@@ -139,7 +135,6 @@ def test_requester_cannot_approve_an_own_never_arrived_request(seller: Seller, s
 
 @pytest.mark.parametrize("make", [withdrawal, refund, sent_back])
 @pytest.mark.parametrize("final_status", ["succeeded", "failed"])
-@pytest.mark.slow
 def test_answer_of_the_bank_cancels_the_never_arrived_request(
     seller: Seller, settings: Settings, make: Callable[[Seller], str], final_status: str
 ) -> None:
@@ -153,7 +148,6 @@ def test_answer_of_the_bank_cancels_the_never_arrived_request(
         decide_approval(order_id, "approve", actor=SOMSAK)
 
 
-@pytest.mark.slow
 def test_arrival_reported_by_staff_cancels_the_never_arrived_request(
     seller: Seller, settings: Settings
 ) -> None:
@@ -176,7 +170,6 @@ def test_order_sent_again_after_the_request_does_not_end_as_never_arrived(
     assert (state_of(order_id), waiting()) == ("submitted", [order_id])
 
 
-@pytest.mark.slow
 def test_timeline_shows_an_approved_never_arrived_refund(seller: Seller, settings: Settings) -> None:
     order_id = overdue(refund(seller))
     settings.APPROVAL_ITEM_LIMIT = AMOUNT - 1
@@ -205,7 +198,6 @@ def test_database_refuses_to_end_an_order_as_never_arrived_without_approval(
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_concurrent_approval_and_bank_answer_have_one_outcome(
     seller: Seller, settings: Settings, malee: Client
 ) -> None:

@@ -19,7 +19,7 @@ from tests.context import acting_as
 from tests.reconciliation.builders import Seller, decide
 from tests.withdrawals.builders import fund, withdrawn
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,6 @@ def test_page_names_the_key_and_who_issued_it(shop: Shop, bank: SandboxBankClien
     assert 'name="approve"' in text
 
 
-@pytest.mark.slow
 def test_own_request_says_so_and_has_no_buttons(seller: Seller, malee: Client) -> None:
     reversal = seller.reverse(seller.sale(), 150_001)
     decide("write_off", reversal)
@@ -112,7 +111,6 @@ def test_request_of_an_own_key_says_so(shop: Shop, bank: SandboxBankClient, male
     assert 'name="approve"' not in text
 
 
-@pytest.mark.slow
 def test_age_of_a_request_is_shown_and_marked_after_a_day(
     shop: Shop, bank: SandboxBankClient, malee: Client
 ) -> None:

@@ -33,7 +33,7 @@ from tests.transfers.builders import Bank
 from tests.withdrawals.builders import ACCOUNT, PATH, fund, withdrawal_request, withdrawn
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LIST = "/admin/approvals/payoutaccount/"
 
 
@@ -114,7 +114,6 @@ def test_payout_account_removed_during_the_waiting_period_is_refused(
     decide_approval(asked, "reject")
 
 
-@pytest.mark.slow
 def test_waiting_refund_to_a_removed_payout_account_is_not_approved(
     restricted: Shop, bank: SandboxBankClient, settings: Settings
 ) -> None:
@@ -138,7 +137,6 @@ def test_payout_accounts_are_listed_per_merchant(
     assert withdrawn(other_shop, bank_account="4059999999")["status"] == "pending"
 
 
-@pytest.mark.slow
 def test_refund_to_an_account_that_is_not_on_the_list_is_refused(
     restricted: Shop, bank: SandboxBankClient
 ) -> None:
@@ -157,7 +155,6 @@ def test_refund_to_the_payers_account_needs_no_list(restricted: Shop, bank: Sand
     assert refund_shop.refund(refund_shop.paid())["pending_reason"] == "processing"
 
 
-@pytest.mark.slow
 def test_refund_waits_if_the_qr_codes_account_is_not_on_the_list(
     restricted: Shop, bank: SandboxBankClient
 ) -> None:
@@ -217,7 +214,6 @@ def test_removed_payout_account_is_kept_as_a_record(shop: Shop, sql: str) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_concurrently_added_payout_account_is_listed_once(shop: Shop) -> None:
     def ask() -> bool:
         try:
@@ -248,7 +244,6 @@ def do(client: Client, shop: Shop, slug: str, **values: str) -> str:
     return run_act(client, Merchant, shop.merchant.pk, slug, **values)
 
 
-@pytest.mark.slow
 def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, anong: Client) -> None:
     assert "Add a payout account: done." in do(anong, shop, "add-payout-account", **form())
     assert "only to accounts on the list" in do(anong, shop, "switch-payout-list-on")
@@ -281,7 +276,6 @@ def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, an
         ({"reason": ""}, "required"),
     ],
 )
-@pytest.mark.slow
 def test_invalid_payout_account_is_not_added(
     shop: Shop, anong: Client, changes: dict[str, str], expected_text: str
 ) -> None:
@@ -299,7 +293,6 @@ def test_payout_account_cannot_be_added_twice(shop: Shop, anong: Client) -> None
     assert "on this merchant" in do(anong, shop, "add-payout-account", **form())
 
 
-@pytest.mark.slow
 def test_second_click_adds_no_payout_account_and_switches_nothing(shop: Shop, anong: Client) -> None:
     added, switched = (str(uuid4()) for _ in range(2))
     do(anong, shop, "add-payout-account", **form(token=added))

@@ -22,7 +22,7 @@ from transfers.models import Transfer
 from webhooks.models import Event
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LIMIT, DAY = 100_000, 250_000
 PAYERS = {"bank_code": "SCB", "bank_account": "1234567890", "account_name": "Somchai Jaidee"}
 
@@ -49,7 +49,6 @@ def refund_to_another_account(refund_shop: RefundShop, amount: int = 150_000) ->
     return refund_shop.refund(refund_shop.paid(amount), destination=PAYEE)
 
 
-@pytest.mark.slow
 def test_refund_above_the_limit_to_another_account_waits(
     refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
@@ -96,7 +95,6 @@ def test_refund_to_the_qr_codes_client_account_waits(refund_shop: RefundShop) ->
     assert refund_shop.refund(unknown_payer(refund_shop, **client))["awaiting_approval"]
 
 
-@pytest.mark.slow
 def test_refund_waits_for_approval_when_the_destination_is_given_later(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
@@ -121,7 +119,6 @@ def test_later_payer_details_do_not_redirect_a_waiting_refund(refund_shop: Refun
     assert error_code(refund_shop.act(refund, "destination", PAYERS)) == "refund_not_addressable"
 
 
-@pytest.mark.slow
 def test_refunds_and_withdrawals_share_the_daily_limit(refund_shop: RefundShop) -> None:
     for _ in range(2):
         assert not refund_to_another_account(refund_shop, 90_000)["awaiting_approval"]
@@ -131,7 +128,6 @@ def test_refunds_and_withdrawals_share_the_daily_limit(refund_shop: RefundShop) 
     assert refund_shop.shop.post("/v1/withdrawals", asked).json()["awaiting_approval"]
 
 
-@pytest.mark.slow
 def test_approved_refund_is_sent_once(refund_shop: RefundShop, served_by: Serving, malee: Client) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     refund = refund_to_another_account(refund_shop)
@@ -143,7 +139,6 @@ def test_approved_refund_is_sent_once(refund_shop: RefundShop, served_by: Servin
     assert bank.sent == [refund["refund_id"]]
 
 
-@pytest.mark.slow
 def test_rejected_refund_fails_and_releases_the_money(
     refund_shop: RefundShop, served_by: Serving, malee: Client
 ) -> None:
@@ -159,7 +154,6 @@ def test_rejected_refund_fails_and_releases_the_money(
     assert refund_shop.refund(refund["payment_id"])["status"] == "pending"
 
 
-@pytest.mark.slow
 def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Client) -> None:
     refund = refund_to_another_account(refund_shop)
     canceled = refund_shop.act(refund, "cancel").json()
@@ -168,7 +162,6 @@ def test_merchant_cancels_a_waiting_refund(refund_shop: RefundShop, malee: Clien
     assert (approval_of(refund["refund_id"]).status, refund_shop.balance()) == ("canceled", (150_000, 0))
 
 
-@pytest.mark.slow
 def test_timeline_shows_requester_and_staff_decision(refund_shop: RefundShop) -> None:
     refund = refund_to_another_account(refund_shop)
     decide_approval(refund["refund_id"], "reject", note="a relative of the cashier")
@@ -181,7 +174,6 @@ def test_timeline_shows_requester_and_staff_decision(refund_shop: RefundShop) ->
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_concurrent_decisions_about_a_refund_have_one_outcome(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:

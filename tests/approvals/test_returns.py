@@ -33,7 +33,7 @@ from tests.transfers.builders import Bank
 from transfers.models import Transfer
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 DONE = TransferResult("succeeded", "b-1")
 ELSEWHERE = ReturnDestination("004", "4051234567", "Somying")
 SOMSAK = "staff:somsak"
@@ -55,7 +55,6 @@ def return_to_entered_account(seller: Seller) -> tuple[BankTransaction, Return]:
     return movement, made
 
 
-@pytest.mark.slow
 def test_return_to_an_account_that_staff_entered_waits_above_the_limit(
     seller: Seller, served_by: Serving, malee: Client
 ) -> None:
@@ -82,7 +81,6 @@ def test_return_to_the_account_that_paid_needs_no_approval(
     assert not Approval.objects.exists()
 
 
-@pytest.mark.slow
 def test_staff_who_entered_the_return_account_cannot_approve_the_return(
     seller: Seller, malee: Client
 ) -> None:
@@ -94,7 +92,6 @@ def test_staff_who_entered_the_return_account_cannot_approve_the_return(
     assert waiting() == [made.id]
 
 
-@pytest.mark.slow
 def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -103,7 +100,6 @@ def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> Non
     assert (bank.sent, state_of(movement), suspense()) == ([made.id], ("unmatched", "sent_back"), 0)
 
 
-@pytest.mark.slow
 def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -117,7 +113,6 @@ def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, s
     assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
 
 
-@pytest.mark.slow
 def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -130,7 +125,6 @@ def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served
     assert (bank.sent, suspense()) == ([], 0)
 
 
-@pytest.mark.slow
 def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -145,7 +139,6 @@ def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served
     assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
 
 
-@pytest.mark.slow
 def test_approved_return_is_held_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
     movement, made = return_to_entered_account(seller)
@@ -193,7 +186,6 @@ def test_reversal_during_a_waiting_manual_return_is_left_to_staff(seller: Seller
     assert (state_of(movement), state_of(reversal)) == (("unmatched", "taken_back"), ("reversed", ""))
 
 
-@pytest.mark.slow
 def test_returns_without_merchant_have_a_separate_daily_limit(seller: Seller, settings: Settings) -> None:
     settings.APPROVAL_ITEM_LIMIT = 0
     for _ in range(2):
@@ -209,7 +201,6 @@ def too_much_taken(seller: Seller) -> BankTransaction:
     return seller.reverse(seller.sale(), 150_001)
 
 
-@pytest.mark.slow
 def test_write_off_above_the_limit_is_booked_after_approval(seller: Seller, malee: Client) -> None:
     reversal = too_much_taken(seller)
     decide("write_off", reversal)
@@ -226,7 +217,6 @@ def test_write_off_above_the_limit_is_booked_after_approval(seller: Seller, male
     )
 
 
-@pytest.mark.slow
 def test_rejected_write_off_books_nothing_and_may_be_repeated(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     for _ in range(2):
@@ -247,7 +237,6 @@ def test_dismissal_cancels_a_waiting_write_off(seller: Seller) -> None:
     assert (state_of(reversal), postings_of(reversal.id)) == (("unmatched", "dismissed"), [])
 
 
-@pytest.mark.slow
 def test_credit_of_a_reversal_cancels_its_waiting_write_off(seller: Seller) -> None:
     notification = seller.bank.notification(seller.shop.qr_code())
     seller.bank.post(notification | {"type": "reversal"})
@@ -260,7 +249,6 @@ def test_credit_of_a_reversal_cancels_its_waiting_write_off(seller: Seller) -> N
     assert "written_off" not in dict(postings_of(reversal.id))
 
 
-@pytest.mark.slow
 def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     for _ in range(2):
@@ -271,7 +259,6 @@ def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
     assert Approval.objects.filter(kind="write_off", status="approved").count() == 2
 
 
-@pytest.mark.slow
 def test_exception_page_shows_that_a_second_person_must_approve(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     person = staff_client("somsri", *RESOLVES)
@@ -286,7 +273,6 @@ def test_exception_page_shows_that_a_second_person_must_approve(seller: Seller) 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["return", "by_hand", "write_off"])
-@pytest.mark.slow
 def test_concurrent_approval_and_rejection_have_one_outcome(
     seller: Seller, served_by: Serving, kind: str
 ) -> None:

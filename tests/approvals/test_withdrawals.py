@@ -49,7 +49,7 @@ from withdrawals.errors import WithdrawalNotCancelable
 from withdrawals.models import Withdrawal
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 LIMIT, DAY = 100_000, 250_000
 
 
@@ -65,7 +65,6 @@ def shop(shop: Shop, bank: SandboxBankClient) -> Shop:
     return shop
 
 
-@pytest.mark.slow
 def test_withdrawal_of_exactly_the_item_limit_needs_no_approval(shop: Shop, served_by: Serving) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=LIMIT)
@@ -80,7 +79,6 @@ def test_approval_limit_of_zero_is_disabled(shop: Shop, settings: Settings) -> N
     assert (made["awaiting_approval"], Transfer.objects.get().state) == (False, "queued")
 
 
-@pytest.mark.slow
 def test_withdrawal_above_the_item_limit_waits_with_reserved_money(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
@@ -98,7 +96,6 @@ def test_withdrawal_above_the_item_limit_waits_with_reserved_money(
         assert part in text, part
 
 
-@pytest.mark.slow
 def test_withdrawals_below_the_item_limit_wait_above_the_daily_limit(shop: Shop) -> None:
     made = [withdrawn(shop, amount=90_000) for _ in range(4)]
     assert [each["awaiting_approval"] for each in made] == [False, False, True, True]
@@ -127,7 +124,6 @@ def test_daily_approval_limit_is_separate_for_each_merchant(
     assert not withdrawn(other_shop, amount=90_000)["awaiting_approval"]
 
 
-@pytest.mark.slow
 def test_rejected_and_canceled_requests_do_not_count_against_the_daily_limit(shop: Shop) -> None:
     for how in ("reject", "cancel"):
         made = withdrawn(shop, amount=DAY)
@@ -143,7 +139,6 @@ def test_waiting_request_counts_against_the_daily_limit(shop: Shop) -> None:
     assert withdrawn(shop, amount=100)["awaiting_approval"]
 
 
-@pytest.mark.slow
 def test_approved_withdrawal_is_sent_and_stores_the_approver(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
@@ -162,7 +157,6 @@ def test_approved_withdrawal_is_sent_and_stores_the_approver(
     assert "<td>malee</td>" in page(malee, made["withdrawal_id"])
 
 
-@pytest.mark.slow
 def test_second_approval_of_a_withdrawal_sends_nothing(shop: Shop, served_by: Serving, malee: Client) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
@@ -176,7 +170,6 @@ def test_second_approval_of_a_withdrawal_sends_nothing(shop: Shop, served_by: Se
     assert (approval_of(made).decided_by, acts_of_staff().count()) == ("staff:malee", 1)
 
 
-@pytest.mark.slow
 def test_rejected_withdrawal_fails_and_releases_the_money(
     shop: Shop, served_by: Serving, malee: Client
 ) -> None:
@@ -193,7 +186,6 @@ def test_rejected_withdrawal_fails_and_releases_the_money(
     assert event_data_of(made)[-1]["data"] == ended
 
 
-@pytest.mark.slow
 def test_merchant_cancels_a_waiting_withdrawal(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     assert shop.post(f"{PATH}/{made}/cancel").json()["status"] == "canceled"
@@ -202,7 +194,6 @@ def test_merchant_cancels_a_waiting_withdrawal(shop: Shop, malee: Client) -> Non
     assert approval_of(made).status == "canceled"
 
 
-@pytest.mark.slow
 def test_merchant_cancels_an_approved_withdrawal_that_is_not_sent(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     click(malee, "approve", made)
@@ -211,7 +202,6 @@ def test_merchant_cancels_an_approved_withdrawal_that_is_not_sent(shop: Shop, ma
     assert approval_of(made).status == "approved"
 
 
-@pytest.mark.slow
 def test_staff_without_permission_cannot_approve_or_reject_withdrawals(shop: Shop) -> None:
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
     intern = staff("intern", "change_approval", "cancel_withdrawal")
@@ -230,7 +220,6 @@ def test_requester_cannot_decide_an_own_withdrawal_request(shop: Shop, malee: Cl
     assert waiting() == [made]
 
 
-@pytest.mark.slow
 def test_issuer_of_an_api_key_cannot_decide_withdrawals_requested_with_the_key(
     shop: Shop, malee: Client
 ) -> None:
@@ -248,7 +237,6 @@ def test_issuer_of_an_api_key_cannot_decide_withdrawals_requested_with_the_key(
     assert waiting() == []
 
 
-@pytest.mark.slow
 def test_withdrawal_within_the_limits_cannot_be_decided(shop: Shop, malee: Client) -> None:
     made = withdrawn(shop, amount=100)
     assert "Nothing changed" in click(malee, "reject", made["withdrawal_id"])
@@ -263,7 +251,6 @@ def test_changed_approval_limits_do_not_affect_earlier_withdrawals(shop: Shop, s
     assert waiting() == []
 
 
-@pytest.mark.slow
 def test_approval_page_shows_balance_and_debt(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     seller = Seller(shop, bank)
     credit = seller.sale(50_000)
@@ -275,7 +262,6 @@ def test_approval_page_shows_balance_and_debt(shop: Shop, bank: SandboxBankClien
         assert '<strong class="state bad">500.00 THB' in text
 
 
-@pytest.mark.slow
 def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
     somsri = User.objects.create_user("somsri", is_staff=True)
     granted = ["view_withdrawal", "cancel_withdrawal"]
@@ -289,7 +275,6 @@ def test_staff_cancel_a_withdrawal_for_the_merchant(shop: Shop) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_concurrent_decisions_about_a_withdrawal_have_one_outcome(shop: Shop, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     made = withdrawn(shop, amount=150_000)["withdrawal_id"]
@@ -318,7 +303,6 @@ def test_concurrent_decisions_about_a_withdrawal_have_one_outcome(shop: Shop, se
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_concurrent_withdrawals_do_not_exceed_the_daily_limit(shop: Shop) -> None:
     def ask() -> bool:
         client = Shop(shop.merchant, shop.secret_key, new_client())
@@ -337,7 +321,6 @@ def test_concurrent_withdrawals_do_not_exceed_the_daily_limit(shop: Shop) -> Non
 @pytest.mark.parametrize(
     ("button", "event"), [("approve", "outgoing_money_approved"), ("reject", "outgoing_money_rejected")]
 )
-@pytest.mark.slow
 def test_approval_decision_is_in_the_security_log(
     shop: Shop,
     malee: Client,

@@ -188,6 +188,7 @@ def test_chain_is_complete_with_concurrent_writers_and_tasks(shop: Shop) -> None
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_writers_do_not_wait_for_the_task_or_for_a_slow_page(shop: Shop) -> None:
     """The transactions of a slow page and of a task are open while others write and chain."""
     with transaction.atomic():

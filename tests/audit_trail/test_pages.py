@@ -22,6 +22,8 @@ from tests.context import acting_as
 from tests.reconciliation.builders import staff_client
 from tests.staff_acts import acts_of_staff
 
+pytestmark = pytest.mark.slow
+
 LIST = "/admin/audit_trail/auditrecord/"
 
 
@@ -64,7 +66,6 @@ def test_record_of_a_new_row_does_not_repeat_its_ids(shop: Shop) -> None:
     assert "Scopes" in labels
 
 
-@pytest.mark.slow
 def test_audit_page_is_searched_and_filtered(payment: Payment, shop: Shop, admin_client: Client) -> None:
     first = act(payment)
     second = act(shop.merchant, actor="staff:malee")
@@ -91,7 +92,6 @@ def test_audit_page_shows_labels_and_links(payment: Payment, admin_client: Clien
         assert shown in text
 
 
-@pytest.mark.slow
 def test_audit_page_names_people_and_roles(admin_client: Client) -> None:
     clerk, role = User.objects.create_user("somsri"), Group.objects.create(name="Cashiers")
     gone = Group.objects.create(name="Night shift")
@@ -121,7 +121,6 @@ def test_audit_page_needs_its_permission(payment: Payment) -> None:
     assert staff_client("malee", "view_auditrecord").get(LIST).status_code == 200
 
 
-@pytest.mark.slow
 def test_page_of_an_object_shows_what_staff_did_newest_first(payment: Payment, admin_client: Client) -> None:
     for number in range(presentation.MAX_SHOWN + 1):
         act(payment, reason=f"call {number:03}")
@@ -136,7 +135,6 @@ def test_page_of_an_object_shows_what_staff_did_newest_first(payment: Payment, a
     assert ("call 020" in clerk, LIST in clerk) == (True, False)
 
 
-@pytest.mark.slow
 def test_objects_with_the_same_number_have_acts_of_their_own(admin_client: Client, admin_user: Any) -> None:
     page = f"/admin/auth/user/{admin_user.pk}/change/"
     act(admin_user, reason="of the user")

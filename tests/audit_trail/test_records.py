@@ -141,6 +141,7 @@ def user_form(user: User, **changes: Any) -> dict[str, Any]:
     return given | {"date_joined_1": f"{joined:%H:%M:%S}"} | changes
 
 
+@pytest.mark.slow
 def test_forms_of_staff_and_groups_are_recorded_with_changes(admin_client: Client) -> None:
     new = {"username": "somsri", "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
     admin_client.post("/admin/auth/user/add/", new)
@@ -158,6 +159,7 @@ def test_forms_of_staff_and_groups_are_recorded_with_changes(admin_client: Clien
     assert PASSWORD not in str([added.after, password.after])
 
 
+@pytest.mark.slow
 def test_change_of_the_own_password_is_recorded(db: None) -> None:
     clerk, client = User.objects.create_user("somsri", password=PASSWORD, is_staff=True), Client()
     client.force_login(clerk)

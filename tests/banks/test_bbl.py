@@ -252,6 +252,7 @@ def test_arbitrary_jwt_parts_raise_only_invalid_signature(one: bytes, two: bytes
         check(".".join(parts))
 
 
+@pytest.mark.slow
 def test_inquiry_of_unpaid_code_finds_no_transactions(bank: FakeBbl) -> None:
     assert ask(bank).transactions == ()
     (request,) = bank.to(INQUIRY)

@@ -96,6 +96,7 @@ def test_unsigned_notification_is_stored_and_acknowledged_in_bank_format(scb: Co
     assert (scb.status(code), BankNotification.objects.get().result) == ("pending", "unsigned")
 
 
+@pytest.mark.slow
 def test_signed_notification_completes_payment_and_is_acknowledged(bbl: ConnectedShop) -> None:
     code = bbl.shop.qr_code()
     response = bbl.push(pushed(code))
@@ -112,6 +113,7 @@ def test_repeated_notification_gets_same_response_and_changes_nothing(scb: Conne
     assert (ConfirmationInquiry.objects.count(), BankNotification.objects.count()) == (1, 3)
 
 
+@pytest.mark.slow
 def test_repeated_notification_is_recognised_by_notification_id(bbl: ConnectedShop) -> None:
     code = bbl.shop.qr_code()
     with time_machine.travel(clock.now(), tick=False):
@@ -161,6 +163,7 @@ def test_unreadable_message_of_verified_sender_is_stored_for_staff(scb: Connecte
     assert not BankTransaction.objects.exists()
 
 
+@pytest.mark.slow
 def test_unreadable_signed_message_is_stored_for_staff(bbl: ConnectedShop) -> None:
     response = bbl.push(push(txnType="X"))
     assert (response.status_code, response.json()["responseCode"]) == (200, "000")
@@ -169,6 +172,7 @@ def test_unreadable_signed_message_is_stored_for_staff(bbl: ConnectedShop) -> No
 
 @pytest.mark.parametrize("body", [b"", b"{}", push(amount="0.01"), b"\xff"])
 @pytest.mark.parametrize("token", [None, "", "x.y.z", signed(push(), now=datetime(2020, 1, 1)), "stranger"])
+@pytest.mark.slow
 def test_notification_with_invalid_signature_is_refused_and_not_stored(
     bbl: ConnectedShop, body: bytes, token: str | None
 ) -> None:
@@ -180,6 +184,7 @@ def test_notification_with_invalid_signature_is_refused_and_not_stored(
     assert not BankNotification.objects.exists()
 
 
+@pytest.mark.slow
 def test_signature_of_another_message_is_refused(bbl: ConnectedShop) -> None:
     code = bbl.shop.qr_code()
     token = signed(pushed(code, amount="1.00"), now=clock.now())
@@ -309,6 +314,7 @@ def test_notification_url_secret_is_not_logged_by_web_server(scb: ConnectedShop,
     assert scb.secret[5:] not in written.getvalue() + body.decode()
 
 
+@pytest.mark.slow
 def test_two_merchants_of_one_bank_have_own_notification_urls(scb: ConnectedShop) -> None:
     other = connect_shop(SCB_CONFIG)
     for connected, biller in ((scb, fake_scb.BILLER), (other, BILLER_ID)):
@@ -319,6 +325,7 @@ def test_two_merchants_of_one_bank_have_own_notification_urls(scb: ConnectedShop
         assert (inquiry.merchant, inquiry.bank_transaction_id) == (connected.shop.merchant, f"of-{biller}")
 
 
+@pytest.mark.slow
 def test_equal_biller_ids_at_two_banks_belong_to_two_merchants(bbl: ConnectedShop) -> None:
     other = connect_shop(SCB_CONFIG, biller_id=fake_bbl.BILLER)
     code = other.shop.qr_code()

@@ -153,6 +153,7 @@ def test_refused_connection_is_a_failed_inquiry() -> None:
         SandboxBank("the-secret", "http://127.0.0.1:1").inquire(INQUIRY)
 
 
+@pytest.mark.slow
 def test_timeout_is_a_failed_inquiry(adapter: Bank, bank: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "READ_SECONDS", 0.05)
     bank.on(URL, Reply(hangs=True))

@@ -79,6 +79,7 @@ def test_token_fetch_is_retried_after_a_failure() -> None:
     assert get(tokens, Fetching()) == "token-1"
 
 
+@pytest.mark.slow
 def test_wait_for_hanging_token_fetch_times_out() -> None:
     tokens, has_begun, may_end = TokenCache(), threading.Event(), threading.Event()
 

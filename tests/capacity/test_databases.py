@@ -74,6 +74,7 @@ def test_leftover_of_a_killed_measurement_is_replaced(name: str) -> None:
     assert not exists(f"{name}_capacity")
 
 
+@pytest.mark.slow
 def test_database_of_somebody_else_is_never_dropped(name: str) -> None:
     execute(f"CREATE DATABASE {name}_capacity")
     with pytest.raises(Refused, match="belongs to somebody else"):
@@ -88,6 +89,7 @@ def test_second_measurement_at_once_is_refused(name: str) -> None:
         database.temporary(addresses).__enter__()
 
 
+@pytest.mark.slow
 def test_role_that_may_not_create_databases_gets_the_command(name: str) -> None:
     role = f"owner_{secrets.token_hex(4)}"
     execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")

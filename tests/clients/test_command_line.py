@@ -71,6 +71,7 @@ def test_every_command_has_help_json_and_profile(thaiqr: CommandLine, command: l
         (["balance", "--profile", "other"], 2, "'other'"),
     ],
 )
+@pytest.mark.slow
 def test_mistakes_end_with_their_exit_code_and_say_what_to_do(
     thaiqr: CommandLine, arguments: list[str], code: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,7 @@ def test_missing_key_is_not_authenticated(thaiqr: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("command", [["trigger", "paid"], ["listen", "--forward-to", "http://127.0.0.1:9/"]])
+@pytest.mark.slow
 def test_live_keys_never_make_test_payments(tmp_path: Path, command: list[str]) -> None:
     done = CommandLine("tq_live_abcdefgh_secret", NOWHERE, tmp_path)(*command)
     assert done.code == 2

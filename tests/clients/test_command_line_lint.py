@@ -80,6 +80,7 @@ def test_every_code_on_a_picture_is_read(thaiqr: CommandLine, tmp_path: Path) ->
     )
 
 
+@pytest.mark.slow
 def test_text_file_and_standard_input_are_read(thaiqr: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "code.txt").write_text(f"{GOOD}\n")
     assert thaiqr("lint", str(tmp_path / "code.txt")).code == 0

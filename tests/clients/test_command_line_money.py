@@ -13,6 +13,8 @@ import pytest
 from tests.clients.command_line import CommandLine
 from tests.webhook_receiver import Receiver, Reply
 
+pytestmark = pytest.mark.slow
+
 KEY = "tq_test_abcdefgh_secret"
 HOLDER = "สมหญิง ใจดี é 😀"
 SENT = {
@@ -69,7 +71,6 @@ def run(thaiqr: CommandLine, *arguments: str, encoding: str) -> tuple[int, str, 
     return process.returncode, shown, told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp874", "utf-8"])
 def test_withdrawal_is_shown_in_every_encoding(thaiqr: CommandLine, service: Receiver, encoding: str) -> None:
     code, shown, told = run(thaiqr, *WITHDRAW, encoding=encoding)
@@ -81,7 +82,6 @@ def test_withdrawal_is_shown_in_every_encoding(thaiqr: CommandLine, service: Rec
     assert json.loads(told) == {"idempotency_key": service.requests[1].headers["idempotency-key"]}
 
 
-@pytest.mark.slow
 def test_withdrawal_whose_reader_has_gone_is_no_error(thaiqr: CommandLine, service: Receiver) -> None:
     """As in `thaiqr withdraw ... | true`: exit code 1 would say that the service refused it."""
     reader, writer = os.pipe()
@@ -136,7 +136,6 @@ def test_request_that_is_still_running_is_not_refused(
     assert thaiqr(*WITHDRAW, "--idempotency-key", "payout-17").code == 4
 
 
-@pytest.mark.slow
 def test_full_disk_after_the_request_is_never_wrong_usage(thaiqr: CommandLine, service: Receiver) -> None:
     with Path("/dev/full").open("w") as full, thaiqr.running(*WITHDRAW, stdout=full) as process:
         _, told = process.communicate(timeout=60)
@@ -152,7 +151,6 @@ def test_empty_idempotency_key_sends_nothing(thaiqr: CommandLine, service: Recei
     assert not service.requests
 
 
-@pytest.mark.slow
 def test_closed_output_is_no_error(thaiqr: CommandLine, service: Receiver) -> None:
     for options in ((), ("--json",)):
         command = [sys.executable, "-m", "thaiqr", *WITHDRAW, *options]

@@ -25,6 +25,7 @@ OUTPUTS = ["ascii", "cp1252", "tis-620"]
 
 
 @pytest.mark.parametrize("path", ["", "/", "/Thai/v1", "/Thai/v1/", "/v1", "/Thai", "/thai/v1//"])
+@pytest.mark.slow
 def test_base_url_with_or_without_the_path_of_the_api(path: str) -> None:
     with webhook_receiver.running_receiver() as service:
         service.on("/shop/v1/banks", Reply(body=b'{"banks": []}'))
@@ -66,6 +67,7 @@ def test_idempotency_key_in_thai_is_sent_as_utf_8() -> None:
         assert sent.headers["idempotency-key"].encode("latin-1").decode() == "โต๊ะ 4"
 
 
+@pytest.mark.slow
 def test_answer_that_cannot_be_decoded_is_a_network_error() -> None:
     broken = Reply(headers={"Content-Encoding": "gzip"}, body=b"no gzip")
     with webhook_receiver.running_receiver() as service:

@@ -10,8 +10,9 @@ import pytest
 
 from tests.stack import ROOT
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_wheel_has_all_modules_and_types(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT / "clients" / "python", check=True, capture_output=True)
@@ -28,7 +29,6 @@ def test_wheel_has_all_modules_and_types(tmp_path: Path) -> None:
     assert "thaiqr = thaiqr.__main__:main" in scripts
 
 
-@pytest.mark.slow
 def test_command_line_without_its_packages_says_how_to_install_them() -> None:
     program = "import sys; sys.modules['typer'] = None; from thaiqr.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

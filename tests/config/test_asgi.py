@@ -191,6 +191,7 @@ def test_session_lookups_run_one_at_a_time_with_short_queue(monkeypatch: pytest.
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_slow_session_lookup_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("config.concurrency.WAIT_SECONDS", 0.05)
     may_end = threading.Event()

@@ -107,6 +107,7 @@ def test_key_that_reads_slow_lists_leaves_half_of_the_threads_to_others() -> Non
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_full_console_queue_is_503_with_retry_after() -> None:
     async def run() -> None:
         application = Slow()

@@ -72,6 +72,7 @@ def run(test: Awaitable[None]) -> None:
 
 
 @pytest.mark.parametrize("connections_of_the_other", [1000, 0])
+@pytest.mark.slow
 def test_every_connection_is_accepted(
     listener: socket.socket, counts: Counts, connections_of_the_other: int
 ) -> None:

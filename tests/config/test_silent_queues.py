@@ -21,6 +21,7 @@ def test_queue_without_a_heartbeat_for_half_a_minute_is_silent() -> None:
     assert SilentQueues(app)._silent() == {"transfers"}
 
 
+@pytest.mark.slow
 def test_every_scheduled_task_of_a_queue_exists_and_the_heartbeat_is_known() -> None:
     app.loader.import_default_modules()
     tasks = [entry["task"] for entry in app.conf.beat_schedule.values()]

@@ -138,6 +138,7 @@ def claim(shop: Shop, bank: SandboxBankClient) -> Claim:
     return claim_of(shop, bank)
 
 
+@pytest.mark.slow
 def test_form_of_an_open_claim_link_may_have_a_picture(claim: Claim) -> None:
     sent = claim_environ(claim.path)
     assert uploads.kind_of(sent) is uploads.UploadKind.CLAIM
@@ -146,6 +147,7 @@ def test_form_of_an_open_claim_link_may_have_a_picture(claim: Claim) -> None:
 
 
 @pytest.mark.parametrize("ended", ["unknown", "revoked", "used", "blocked"])
+@pytest.mark.slow
 def test_claim_link_that_takes_no_account_may_not_have_a_picture(claim: Claim, ended: str) -> None:
     if ended == "revoked":
         claims.revoke(refund_id=claim.refund["refund_id"], now=clock.now())

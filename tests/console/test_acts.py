@@ -21,6 +21,8 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.webhooks.builders import make_endpoint
 from webhooks.models import Delivery, DeliveryState
 
+pytestmark = pytest.mark.slow
+
 REASON = "The customer called: the soup was cold."
 
 
@@ -70,7 +72,6 @@ def paid(shop: Shop, bank: SandboxBankClient) -> str:
     return str(code["payment_id"])
 
 
-@pytest.mark.slow
 def test_staff_refund_half_of_a_payment(shop: Shop, malee: Client, paid: str) -> None:
     response = refund(malee, paid, "999")
     assert response.headers["Location"] == f"/admin/payments/payment/{quote(paid)}/change/"
@@ -84,7 +85,6 @@ def test_staff_refund_half_of_a_payment(shop: Shop, malee: Client, paid: str) ->
     assert shop.get(f"/v1/refunds/{made.id}").json()["amount"] == 99_900
 
 
-@pytest.mark.slow
 def test_page_of_a_refund_explains_it_and_offers_all_that_is_left(malee: Client, paid: str) -> None:
     refund(malee, paid, "998")
     page = text_of(malee.get(act_url(paid, "refund")))
@@ -117,7 +117,6 @@ def test_wrong_values_are_explained_and_change_nothing(
     assert not AuditRecord.objects.filter(act="refund_created").exists()
 
 
-@pytest.mark.slow
 def test_same_form_twice_refunds_once(malee: Client, paid: str) -> None:
     token = token_of(malee, act_url(paid, "refund"))
     first, second = (refund(malee, paid, "10", token=token) for _ in range(2))
@@ -127,7 +126,6 @@ def test_same_form_twice_refunds_once(malee: Client, paid: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_double_click_refunds_once(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code(amount=199_800)
     bank.notify(code)
@@ -149,7 +147,6 @@ def test_double_click_refunds_once(shop: Shop, bank: SandboxBankClient) -> None:
     assert AuditRecord.objects.filter(act="refund_created").count() == 1
 
 
-@pytest.mark.slow
 def test_staff_expire_a_code(shop: Shop, malee: Client, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False):
         code = shop.qr_code()
@@ -178,7 +175,6 @@ def test_refusal_of_the_service_is_shown(
     assert not AuditRecord.objects.filter(act="code_expired").exists()
 
 
-@pytest.mark.slow
 def test_page_offers_only_possible_acts_with_permission(
     shop: Shop, bank: SandboxBankClient, malee: Client
 ) -> None:
@@ -221,7 +217,6 @@ def test_unknown_object_or_act_is_not_found(malee: Client, paid: str, path: str)
     assert malee.get(act_url(paid, "nothing") if path == "unknown act" else path).status_code == 404
 
 
-@pytest.mark.slow
 def test_staff_send_an_event_again(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
     make_endpoint(shop)
     code = shop.qr_code()

@@ -65,6 +65,7 @@ def test_every_admin_list_and_page_opens(shop: Shop, bank: SandboxBankClient, ad
             assert 'name="_save"' not in text, model
 
 
+@pytest.mark.slow
 def test_staff_issue_and_revoke_keys_with_log_entries(shop: Shop, admin_client: Client) -> None:
     response = send_act(admin_client, Merchant, shop.merchant.pk, "issue-key", scopes=Scope.values)
     shown = set(re.findall(r"tq_test_[0-9A-Za-z]{46}", response.content.decode()))

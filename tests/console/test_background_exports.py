@@ -25,6 +25,8 @@ from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, staff_client
 
+pytestmark = pytest.mark.slow
+
 PAGE = "/admin/exports/"
 ASKED = {"list": "payments.payment", "query": "status=pending", "file_type": "csv"}
 
@@ -62,7 +64,6 @@ def claimed() -> Export:
     return export
 
 
-@pytest.mark.slow
 def test_list_that_is_too_long_offers_a_background_export(
     admin_client: Client, pending: list[str], settings: Any
 ) -> None:
@@ -183,7 +184,6 @@ def test_person_who_lost_the_permission_gets_no_file(pending: list[str], lost: s
     assert client.get(f"{PAGE}{export.pk}/").status_code == (403 if lost == "export_lists" else 404)
 
 
-@pytest.mark.slow
 def test_file_with_personal_data_needs_the_permission_at_the_download(
     shop: Shop, bank: SandboxBankClient, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -203,7 +203,6 @@ def test_file_with_personal_data_needs_the_permission_at_the_download(
 
 
 @pytest.mark.parametrize("role", roles.Role)
-@pytest.mark.slow
 def test_link_is_shown_to_whoever_may_fetch_the_file(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, declared_roles: None, role: roles.Role
 ) -> None:
@@ -287,7 +286,6 @@ def test_old_files_are_deleted(admin_client: Client, pending: list[str]) -> None
     assert Payment.objects.count() == 5
 
 
-@pytest.mark.slow
 def test_headers_are_in_the_language_of_the_person_who_asked(
     admin_client: Client, pending: list[str]
 ) -> None:

@@ -38,7 +38,7 @@ from transfers.schedule import OVERDUE_AFTER
 
 QUESTION = "Is it you?"
 PASSWORD = "three-elephants-crossing"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 # Acts before which nobody is asked, because they move neither money nor rights. A new act belongs here or in
 # CONFIRMED_ACTS.
@@ -118,7 +118,6 @@ def test_each_act_is_confirmed_or_listed_here() -> None:
     assert set(ResolutionType) - resolution_records.CONFIRMED_TYPES == UNCONFIRMED_TYPES
 
 
-@pytest.mark.slow
 def test_permissions_that_need_a_confirmation(world: World, admin_client: Client) -> None:  # noqa: F811
     """Each act of the console is tried with an old confirmation."""
     found = set()
@@ -132,7 +131,6 @@ def test_permissions_that_need_a_confirmation(world: World, admin_client: Client
     assert found == CONFIRMED_PERMISSIONS
 
 
-@pytest.mark.slow
 def test_login_is_a_confirmation_for_ten_minutes(clock: Any, client: Client, paid: str) -> None:
     assert refund(client, paid, "1").status_code == 302
     clock.shift(confirmations.PERIOD - timedelta(seconds=1))
@@ -143,7 +141,6 @@ def test_login_is_a_confirmation_for_ten_minutes(clock: Any, client: Client, pai
     assert Refund.objects.count() == 2
 
 
-@pytest.mark.slow
 def test_answer_repeats_the_form_with_all_its_fields(client: Client, paid: str) -> None:
     url = act_url(paid, "refund")
     form = {
@@ -164,7 +161,6 @@ def test_answer_repeats_the_form_with_all_its_fields(client: Client, paid: str) 
     assert token_of(client, url), "nobody is asked again"
 
 
-@pytest.mark.slow
 def test_question_before_a_page_leads_to_the_page(client: Client, paid: str) -> None:
     url = act_url(paid, "refund")
     question = make_stale(client).get(url)
@@ -174,7 +170,6 @@ def test_question_before_a_page_leads_to_the_page(client: Client, paid: str) -> 
     assert refund(client, paid, "1").status_code == 302
 
 
-@pytest.mark.slow
 def test_wrong_password_asks_again_and_locks_out(client: Client, paid: str) -> None:
     url = act_url(paid, "refund")
     question = make_stale(client).get(url)
@@ -190,7 +185,6 @@ def test_wrong_password_asks_again_and_locks_out(client: Client, paid: str) -> N
     assert not Refund.objects.exists()
 
 
-@pytest.mark.slow
 def test_person_with_an_app_confirms_by_a_code(client: Client, malee: User, paid: str) -> None:
     url, (app, _) = act_url(paid, "refund"), set_up(client)
     question = make_stale(client).get(url)
@@ -225,7 +219,6 @@ def test_answer_needs_the_token_of_the_form(malee: User, paid: str) -> None:
     assert client.post(act_url(paid, "refund"), {"confirmation": PASSWORD}).status_code == 403
 
 
-@pytest.mark.slow
 def test_passwords_do_not_come_back_in_the_question(client: Client) -> None:
     form = {"username": "somsri", "password1": "four-geckos-asleep", "password2": "four-geckos-asleep"}
     question = make_stale(client).post("/admin/auth/user/add/", form)
@@ -248,7 +241,6 @@ def test_change_of_rights_needs_a_confirmation(client: Client) -> None:
     assert clerk.is_active
 
 
-@pytest.mark.slow
 def test_new_app_and_new_recovery_codes_need_a_confirmation(client: Client) -> None:
     set_up(client)
     make_stale(client)
@@ -257,7 +249,6 @@ def test_new_app_and_new_recovery_codes_need_a_confirmation(client: Client) -> N
     assert asked(client.post("/admin/account/remove-app/"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("slug", ["arrived", "never-arrived"])
 def test_transfer_is_completed_only_after_a_confirmation(
     client: Client,
@@ -283,7 +274,6 @@ def test_transfer_is_completed_only_after_a_confirmation(
     assert Transfer.objects.get().state == ("succeeded" if slug == "arrived" else "failed")
 
 
-@pytest.mark.slow
 def test_money_is_written_off_only_after_a_confirmation(shop: Shop, bank: SandboxBankClient) -> None:
     seller = Seller(shop, bank)
     reversal = seller.reverse(seller.sale(), 150_001)

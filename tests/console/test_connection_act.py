@@ -23,7 +23,7 @@ from tests.staff_acts import acts_of_staff, run_act, send_act
 from tests.webhook_receiver import Reply
 from tests.webhooks.misbehaving_receivers import listening, then_closes, then_stalls, unused_port
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture
@@ -52,7 +52,6 @@ def on_inquiry(bank: FakeScb, noon: datetime, reply: Reply) -> None:
     bank.on_inquiry(f"{noon + timedelta(hours=7):%Y-%m-%d}", reply, reference=connection_tests.REFERENCE)
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("audit_is_clean")
 def test_sandbox_bank_answers_over_http(shop: Shop, malee: Client, live_server: Any, settings: Any) -> None:
@@ -63,7 +62,6 @@ def test_sandbox_bank_answers_over_http(shop: Shop, malee: Client, live_server: 
     assert not BankTransaction.objects.exists()
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_sandbox_bank_refuses_another_secret(
     shop: Shop, malee: Client, live_server: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
@@ -76,7 +74,6 @@ def test_sandbox_bank_refuses_another_secret(
     assert "refused the credentials" in tried(malee, shop)
 
 
-@pytest.mark.slow
 def test_silent_bank_times_out(
     shop: Shop, malee: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +92,6 @@ def test_bank_without_a_server_cannot_be_reached(shop: Shop, malee: Client, sett
         assert "The sandbox bank cannot be reached" in tried(malee, shop)
 
 
-@pytest.mark.slow
 def test_broken_answers_are_told_apart(shop: Shop, malee: Client, settings: Any) -> None:
     with listening(then_closes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<htm>")) as bank:
         settings.BASE_URL = bank.base_url
@@ -136,7 +132,6 @@ def test_busy_bank_is_not_asked(live: Shop, bank: FakeScb, malee: Client) -> Non
     assert bank.requests == []
 
 
-@pytest.mark.slow
 def test_second_click_does_not_ask_again(live: Shop, bank: FakeScb, malee: Client) -> None:
     token = str(uuid4())
     tried(malee, live, token=token)
@@ -145,7 +140,6 @@ def test_second_click_does_not_ask_again(live: Shop, bank: FakeScb, malee: Clien
     assert (len(bank.requests), acts_of_staff().count()) == (asked, 1)
 
 
-@pytest.mark.slow
 def test_tests_of_one_person_are_limited(live: Shop, bank: FakeScb, malee: Client) -> None:
     bank.on(TOKENS, error_response())
     for _ in range(connection_acts.TESTS.burst):
@@ -156,7 +150,6 @@ def test_tests_of_one_person_are_limited(live: Shop, bank: FakeScb, malee: Clien
     assert "refused the credentials" in tried(colleague, live)
 
 
-@pytest.mark.slow
 def test_test_needs_its_permission_and_a_reason(live: Shop, bank: FakeScb, malee: Client) -> None:
     onlooker = staff_client("prasit", "view_merchant")
     assert send_act(onlooker, Merchant, live.merchant.pk, "test-connection").status_code == 403

@@ -63,6 +63,7 @@ def test_export_has_exactly_the_rows_of_the_filtered_list(admin_client: Client, 
         assert [row["Id"] for row in exported(admin_client, query=query)] == shown
 
 
+@pytest.mark.slow
 def test_list_links_to_the_export_of_its_rows(admin_client: Client, shop: Shop) -> None:
     shop.qr_code(amount=100)
     page = admin_client.get(f"{PAYMENTS}?status=pending&p=1").content.decode()
@@ -128,6 +129,7 @@ def test_thai_text_stays_readable(admin_client: Client, shop: Shop) -> None:
     assert "โต๊ะ 5" in sheet_of(admin_client)
 
 
+@pytest.mark.slow
 def test_personal_data_is_masked_without_the_permission(shop: Shop, bank: SandboxBankClient) -> None:
     Seller(shop, bank).paid()
     hidden = staff_client("viewer", "view_payment", "export_lists")

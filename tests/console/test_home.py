@@ -76,11 +76,13 @@ def test_wrong_period_is_explained(query: dict[str, str], message: str) -> None:
         parse(query, TODAY)
 
 
+@pytest.mark.slow
 def test_page_shows_today_if_the_period_is_wrong(admin_client: Client) -> None:
     page = shown(admin_client, "from=2026-11-22&to=2026-11-21")
     assert "The last day is before the first day." in page
 
 
+@pytest.mark.slow
 def test_period_begins_and_ends_at_midnight_in_bangkok(
     shop: Shop, bank: SandboxBankClient, noon: datetime
 ) -> None:
@@ -123,6 +125,7 @@ def test_merchants_of_a_period_have_the_sum_of_its_hours(
     assert found.received.count > 0
 
 
+@pytest.mark.slow
 def test_home_shows_volume_success_rate_refunds_and_pending(
     shop: Shop, bank: SandboxBankClient, admin_client: Client, noon: datetime
 ) -> None:
@@ -199,6 +202,7 @@ def test_home_of_live_money_has_no_answers_of_the_sandbox_bank(shop: Shop, admin
     assert [(each.bank, each.answers) for each in attention.banks(Mode.TEST, now)] == [("sandbox", 1)]
 
 
+@pytest.mark.slow
 def test_endpoint_that_fails_is_not_green_on_home(shop: Shop, admin_client: Client) -> None:
     make_endpoint(shop)
     assert notice(shown(admin_client), "Webhook endpoints")[0] == "good"

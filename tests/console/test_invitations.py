@@ -22,7 +22,7 @@ from tests.security_lines import security_lines
 
 INVITE, LINK = "/admin/auth/user/invite/", "/admin/invitation/"
 PASSWORD = {"new_password1": "three-elephants-crossing", "new_password2": "three-elephants-crossing"}
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture
@@ -57,7 +57,6 @@ def accept(token: str, client: Client | None = None, **fields: str) -> Any:
     return (client or Client()).post(LINK, {"token": token, **PASSWORD, **fields})
 
 
-@pytest.mark.slow
 def test_invited_person_chooses_a_password_and_is_logged_in(admin: Client) -> None:
     token = invite(admin, "somsri", Role.VIEWER, Role.SUPPORT)
     person, client = User.objects.get(username="somsri"), Client()
@@ -72,7 +71,6 @@ def test_invited_person_chooses_a_password_and_is_logged_in(admin: Client) -> No
     assert {group.name for group in person.groups.all()} == {Role.VIEWER, Role.SUPPORT}
 
 
-@pytest.mark.slow
 def test_invited_person_sets_up_the_second_step_where_it_is_required(
     admin: Client, settings: Settings
 ) -> None:
@@ -85,7 +83,6 @@ def test_invited_person_sets_up_the_second_step_where_it_is_required(
     assert client.get("/admin/").status_code == 200
 
 
-@pytest.mark.slow
 def test_link_works_once(admin: Client) -> None:
     token = invite(admin)
     accept(token)
@@ -95,7 +92,6 @@ def test_link_works_once(admin: Client) -> None:
     assert User.objects.get(username="somsri").check_password(PASSWORD["new_password1"])
 
 
-@pytest.mark.slow
 def test_link_works_for_72_hours(clock: Any, admin: Client) -> None:
     first, second = invite(admin), invite(admin, "malee")
     clock.shift(timedelta(hours=72, seconds=-1))
@@ -120,7 +116,6 @@ def test_poor_password_is_refused_and_the_link_stays(admin: Client, password: st
     assert accept(token).status_code == 302
 
 
-@pytest.mark.slow
 def test_only_the_digest_of_the_link_is_stored(admin: Client, caplog: pytest.LogCaptureFixture) -> None:
     token = invite(admin)
     accept(token)
@@ -129,7 +124,6 @@ def test_only_the_digest_of_the_link_is_stored(admin: Client, caplog: pytest.Log
     assert token not in stored + caplog.text
 
 
-@pytest.mark.slow
 def test_invitation_and_acceptance_are_recorded(
     admin: Client, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Any
 ) -> None:
@@ -149,7 +143,6 @@ def test_invitation_and_acceptance_are_recorded(
 # --- who may invite ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_nobody_invites_to_a_role_that_they_do_not_hold(admin: Client) -> None:
     assert "finance" not in admin.get(INVITE).content.decode()
     form = {"username": "somsri", "groups": [role(Role.FINANCE)]}
@@ -182,7 +175,6 @@ def again(client: Client, person: User) -> Any:
     return client.post(f"/admin/auth/user/{person.pk}/invite/")
 
 
-@pytest.mark.slow
 def test_new_link_replaces_the_old_one(admin: Client) -> None:
     old = invite(admin)
     person = User.objects.get(username="somsri")
@@ -207,7 +199,6 @@ def test_link_of_a_deactivated_person_is_useless(admin: Client) -> None:
     assert accept(token).status_code == 410
 
 
-@pytest.mark.slow
 def test_password_by_an_admin_makes_the_link_useless(admin: Client) -> None:
     token = invite(admin)
     person = User.objects.get(username="somsri")
@@ -216,7 +207,6 @@ def test_password_by_an_admin_makes_the_link_useless(admin: Client) -> None:
     assert accept(token).status_code == 410
 
 
-@pytest.mark.slow
 def test_invited_person_cannot_log_in_without_the_link(admin: Client) -> None:
     invite(admin)
     for password in ("", "!", User.objects.get(username="somsri").password):
@@ -227,7 +217,6 @@ def test_invited_person_cannot_log_in_without_the_link(admin: Client) -> None:
 # --- races and the database --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_one_of_many_requests_with_the_same_link_passes() -> None:
     person = User.objects.create_user("somsri", is_staff=True)

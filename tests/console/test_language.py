@@ -39,6 +39,7 @@ def test_console_follows_the_browser(admin_client: Client) -> None:
     assert language_of(admin_client.get(HOME).text) == "en"
 
 
+@pytest.mark.slow
 def test_staff_choose_a_language(admin_client: Client) -> None:
     answer = admin_client.post("/admin/language/", {"language": "th", "next": "/admin/payments/payment/"})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/payments/payment/")
@@ -54,6 +55,7 @@ def test_language_leads_to_no_other_site(admin_client: Client, target: str) -> N
     assert "alert" not in answer.headers["Location"]
 
 
+@pytest.mark.slow
 def test_request_of_the_api_after_one_of_staff_is_in_english(shop: Shop, admin_client: Client) -> None:
     """Both run in the same thread."""
     admin_client.get(HOME, **THAI)  # type: ignore[arg-type]

@@ -21,6 +21,8 @@ from core.admin_lists import NewestValuesFilter
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded
 
+pytestmark = pytest.mark.slow
+
 # These grow with merchants, staff, banks, days or exceptions, not with payments.
 SMALL = frozenset({
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
@@ -89,7 +91,6 @@ def many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("model", LISTS, ids=lambda model: model._meta.label_lower)
-@pytest.mark.slow
 def test_admin_filters_searches_and_orders_use_an_index(
     admin_user: User, many_rows: None, model: type[Model]
 ) -> None:
@@ -129,7 +130,6 @@ def shown(client: Client, query: str) -> str:
     return str(response.content.decode())
 
 
-@pytest.mark.slow
 def test_admin_list_filter_searches_the_newest_rows_and_shows_a_note(
     admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
 ) -> None:
@@ -149,7 +149,6 @@ def test_admin_list_filter_searches_the_newest_rows_and_shows_a_note(
             assert "newest 2 rows" not in page
 
 
-@pytest.mark.slow
 def test_list_of_a_day_is_narrowed_before_other_filters(
     admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
 ) -> None:
@@ -175,7 +174,6 @@ def test_list_of_a_day_is_narrowed_before_other_filters(
             assert [number for number, code in enumerate(codes) if code in page] == expected, query
 
 
-@pytest.mark.slow
 def test_unsupported_admin_sort_order_is_ignored(admin_client: Client, shop: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as clock:
         older = shop.qr_code(amount=300)["payment_id"]
@@ -186,7 +184,6 @@ def test_unsupported_admin_sort_order_is_ignored(admin_client: Client, shop: Sho
             assert page.index(newer) < page.index(older), query
 
 
-@pytest.mark.slow
 def test_admin_search_matches_whole_values(admin_client: Client, shop: Shop) -> None:
     one = shop.qr_code(reference="order 17")["payment_id"]
     other = shop.qr_code(reference="order 18")["payment_id"]

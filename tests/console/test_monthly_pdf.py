@@ -20,6 +20,8 @@ from tests.factories import MerchantFactory
 from tests.ledger.builders import MerchantLedger
 from tests.reconciliation.builders import staff_client
 
+pytestmark = pytest.mark.slow
+
 PAGE = "/admin/reports/monthly/"
 NOVEMBER = datetime(2026, 11, 10, 12, tzinfo=clock.BANGKOK)
 DECEMBER = datetime(2026, 12, 2, 12, tzinfo=clock.BANGKOK)
@@ -66,7 +68,6 @@ def text_of(content: bytes) -> str:
     return "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(content)).pages)
 
 
-@pytest.mark.slow
 def test_print_has_the_numbers_of_the_file(staff: Client, books: MerchantLedger) -> None:
     other = MerchantLedger()
     at(NOVEMBER, lambda: other.credit(500))
@@ -81,7 +82,6 @@ def test_print_has_the_numbers_of_the_file(staff: Client, books: MerchantLedger)
     assert "2026-11-01 00:00:00 – 2026-11-30 23:59:59" in text
 
 
-@pytest.mark.slow
 def test_print_is_in_the_language_of_the_reader(staff: Client, books: MerchantLedger) -> None:
     text = text_of(printed(language="th"))
     assert "ยอดยกมา" in text
@@ -89,7 +89,6 @@ def test_print_is_in_the_language_of_the_reader(staff: Client, books: MerchantLe
     assert "1,234,267.89" in text
 
 
-@pytest.mark.slow
 def test_print_of_a_month_that_has_ended_is_always_the_same(staff: Client, books: MerchantLedger) -> None:
     later = DECEMBER + timedelta(days=9, seconds=7)
     assert printed() == printed(at=later)
@@ -118,7 +117,6 @@ def test_report_that_is_too_long_to_print_is_a_clear_page(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", ["pdf", "csv"])
-@pytest.mark.slow
 def test_person_has_one_export_at_a_time(staff: Client, books: MerchantLedger, name: str) -> None:
     other = connections["default"].copy("other")
     try:

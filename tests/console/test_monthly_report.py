@@ -142,6 +142,7 @@ def test_bad_input_is_a_clear_page(admin_client: Client, query: str, status: int
     assert status == 404 or "Choose a month that has begun." in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_report_needs_the_permission_to_export(books: MerchantLedger) -> None:
     assert Merchant.objects.filter(pk=books.merchant_id).exists()
     assert staff_client("reader", "view_entry", "view_merchant").get(PAGE).status_code == 403
@@ -182,6 +183,7 @@ def test_large_report_is_written_in_the_background(
     assert (record.object_type, record.after["filter"]) == ("ledger.entry", query)
 
 
+@pytest.mark.slow
 def test_report_of_all_merchants_in_the_background_is_that_of_the_page(
     admin_client: Client, books: MerchantLedger
 ) -> None:

@@ -41,6 +41,7 @@ def test_menu_names_each_list_once() -> None:
     assert set(named) <= registered
 
 
+@pytest.mark.slow
 def test_menu_leads_to_tasks_and_the_current_section_is_open(admin_client: Client) -> None:
     links = menu_of(admin_client, "/admin/")
     assert list(links) == [
@@ -65,6 +66,7 @@ def test_internals_are_in_the_last_section(admin_client: Client) -> None:
     assert {"Count deltas", "Heartbeats", "Pending entries"} <= set(system)
 
 
+@pytest.mark.slow
 def test_menu_shows_only_what_a_user_may_view(db: None) -> None:
     client = client_with("view_payment", "view_delivery")
     assert list(menu_of(client, "/admin/")) == ["Home", "Payments", "Webhooks"]
@@ -88,6 +90,7 @@ def test_ids_are_short(value: str, shown: str) -> None:
     assert admin_columns.short_id(value) == shown
 
 
+@pytest.mark.slow
 def test_list_of_payments_has_short_ids_coloured_states_and_bangkok_times(
     admin_client: Client, shop: Shop, noon: datetime
 ) -> None:
@@ -102,6 +105,7 @@ def test_list_of_payments_has_short_ids_coloured_states_and_bangkok_times(
     assert f'<a href="/admin/merchants/merchant/{shop.merchant.id.replace("_", "_5F")}/change/">' in page
 
 
+@pytest.mark.slow
 def test_page_of_a_refund_shows_baht_states_and_dashes(
     shop: Shop, bank: SandboxBankClient, admin_client: Client
 ) -> None:
@@ -114,6 +118,7 @@ def test_page_of_a_refund_shows_baht_states_and_dashes(
         assert hidden not in page, hidden
 
 
+@pytest.mark.slow
 def test_list_names_the_chosen_filter_and_clears_it(admin_client: Client, shop: Shop) -> None:
     shop.qr_code()
     page = admin_client.get(f"{PAYMENTS}?status=failed").content.decode()

@@ -10,7 +10,7 @@ from django.test import Client
 from console import page_limits
 from core.postgres.sessions import limit_statements
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def shown(name: str) -> str:
@@ -24,7 +24,6 @@ def sleep(seconds: float) -> None:
         cursor.execute("SELECT pg_sleep(%s)", [seconds])
 
 
-@pytest.mark.slow
 def test_statement_timeout_applies_to_one_statement() -> None:
     before = shown("statement_timeout")
     with limit_statements(connection, 1):
@@ -34,7 +33,6 @@ def test_statement_timeout_applies_to_one_statement() -> None:
     assert shown("statement_timeout") == before != "1s"
 
 
-@pytest.mark.slow
 def test_statement_timeout_applies_within_a_transaction() -> None:
     with limit_statements(connection, 1), transaction.atomic():
         with pytest.raises(OperationalError, match="statement timeout"), transaction.atomic():
@@ -42,7 +40,6 @@ def test_statement_timeout_applies_within_a_transaction() -> None:
         assert shown("statement_timeout") == "1s"
 
 
-@pytest.mark.slow
 def test_slow_console_page_is_503_with_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_limits, "STATEMENT_SECONDS", 1)
     client = Client(raise_request_exception=False)

@@ -12,6 +12,8 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.console.query_plans import unbounded
 from tests.reconciliation.builders import staff_client
 
+pytestmark = pytest.mark.slow
+
 MAY_SEE = ("view_banktransaction", "view_payment", "view_personal_data")
 
 
@@ -88,7 +90,6 @@ def test_search_that_finds_names_is_recorded(shop: Shop, bank: SandboxBankClient
     assert "somchai" not in str(AuditRecord.objects.values_list("after", "before", "reason"))
 
 
-@pytest.mark.slow
 def test_search_that_finds_no_name_is_not_recorded(
     shop: Shop, bank: SandboxBankClient, clerk: Client
 ) -> None:

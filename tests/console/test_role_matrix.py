@@ -337,6 +337,7 @@ def test_matrix_tries_every_action_of_every_list(admin_client: Client, rf: Any) 
     assert found == set(ACTION_PERMISSIONS), "add them to console/roles.py and to the matrix"
 
 
+@pytest.mark.slow
 def test_matrix_tries_every_page() -> None:
     found = set(names(admin.site.get_urls()))
     of_models = {f"{label.replace('.', '_')}_{page}" for label in registered() for page in DJANGO_PAGES}
@@ -397,6 +398,7 @@ def test_groups_have_the_declared_permissions(declared_roles: None) -> None:
         assert names_in(Group.objects.get(name=role)) == roles.permissions_of(role)
 
 
+@pytest.mark.slow
 def test_declaration_is_applied_again_and_keeps_other_groups(declared_roles: None) -> None:
     """As a later version does, whose permission is new, while an old one was taken from a role by hand."""
     from django.apps import apps

@@ -14,6 +14,8 @@ from tests.concurrency import run_concurrently
 from tests.conftest import Shop
 from tests.reconciliation.builders import staff_client
 
+pytestmark = pytest.mark.slow
+
 PAYMENTS = "/admin/payments/payment/"
 QUERY = "status=succeeded&amount_from=1000"
 
@@ -29,7 +31,6 @@ def shown(client: Client, path: str = PAYMENTS) -> str:
     return unescape(answer.content.decode())
 
 
-@pytest.mark.slow
 def test_saved_filter_is_a_chip_above_its_list(admin_client: Client, shop: Shop) -> None:
     paid = shop.qr_code(amount=200_000)["payment_id"]
     answer = save(admin_client)
@@ -42,7 +43,6 @@ def test_saved_filter_is_a_chip_above_its_list(admin_client: Client, shop: Shop)
     assert "Large" not in shown(admin_client, "/admin/refunds/refund/")
 
 
-@pytest.mark.slow
 def test_filter_in_use_is_marked_and_can_be_saved(admin_client: Client, db: None) -> None:
     assert "Save this filter" not in shown(admin_client)
     assert "Save this filter" in shown(admin_client, f"{PAYMENTS}?{QUERY}")
@@ -50,7 +50,6 @@ def test_filter_in_use_is_marked_and_can_be_saved(admin_client: Client, db: None
     assert 'aria-current="true">Large</a>' in shown(admin_client, f"{PAYMENTS}?{QUERY}")
 
 
-@pytest.mark.slow
 def test_filters_are_of_their_owner_only(admin_client: Client, admin_user: User) -> None:
     save(admin_client)
     other = staff_client("somsri", "view_payment")
@@ -95,7 +94,6 @@ def test_name_is_required_and_short(admin_client: Client, name: str) -> None:
     assert not SavedFilter.objects.exists()
 
 
-@pytest.mark.slow
 def test_list_must_exist_and_be_visible(db: None) -> None:
     client = staff_client("somsri", "view_payment")
     assert save(client, label="refunds.refund").status_code == 403
@@ -105,7 +103,6 @@ def test_list_must_exist_and_be_visible(db: None) -> None:
     assert not SavedFilter.objects.exists()
 
 
-@pytest.mark.slow
 def test_number_of_filters_is_limited(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_filters, "MAX_SAVED", 2)
     for name in ("one", "two", "three"):
@@ -115,7 +112,6 @@ def test_number_of_filters_is_limited(admin_client: Client, monkeypatch: pytest.
     assert set(SavedFilter.objects.values_list("name", "query")) == {("one", "status=failed"), ("two", QUERY)}
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_limit_holds_for_requests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_filters, "MAX_SAVED", 3)

@@ -19,6 +19,8 @@ from refunds.models import Refund
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.query_plans import unbounded
 
+pytestmark = pytest.mark.slow
+
 
 def search(client: Client, query: str) -> Any:
     return client.get("/admin/search/?" + urlencode({"q": query}))
@@ -33,7 +35,6 @@ def text_of(response: Any) -> str:
     return re.sub(r"\s+", " ", response.content.decode())
 
 
-@pytest.mark.slow
 def test_id_leads_to_its_page(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
     code = shop.qr_code()
     bank.notify(code)
@@ -132,7 +133,6 @@ def test_search_finds_only_what_the_user_may_view(shop: Shop) -> None:
     assert Client().get("/admin/search/?q=x").status_code == 302
 
 
-@pytest.mark.slow
 def test_search_reads_a_bounded_number_of_rows(admin_client: Client) -> None:
     for query in ("pay_0oK6g2e1hUFoYaGSFYfTawPygcv", "order 17", "1998.00"):
         with CaptureQueriesContext(connection) as captured:

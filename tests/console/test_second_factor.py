@@ -68,6 +68,7 @@ def test_codes_are_those_of_the_rfc(somsri: User, at: int, code: str) -> None:
     assert second_factors.is_enrolled(somsri)
 
 
+@pytest.mark.slow
 def test_code_of_the_app_completes_the_login(somsri: User, app: App) -> None:
     client = after_password(somsri)
     key = client.session.session_key
@@ -77,6 +78,7 @@ def test_code_of_the_app_completes_the_login(somsri: User, app: App) -> None:
     assert client.session.session_key != key
 
 
+@pytest.mark.slow
 def test_password_leads_to_the_page_of_the_code(somsri: User, app: App) -> None:
     somsri.set_password(PASSWORD)
     somsri.save()
@@ -115,6 +117,7 @@ def test_second_step_leads_to_no_other_site(somsri: User, app: App, next_page: s
     assert enter(after_password(somsri), app.code(), next=next_page).headers["Location"] == HOME
 
 
+@pytest.mark.slow
 def test_code_is_accepted_once(somsri: User, app: App) -> None:
     assert enter(after_password(somsri), app.code()).status_code == 302
     other = after_password(somsri)
@@ -123,6 +126,7 @@ def test_code_is_accepted_once(somsri: User, app: App) -> None:
     assert not is_inside(other)
 
 
+@pytest.mark.slow
 def test_code_before_the_last_accepted_one_is_refused(somsri: User, app: App) -> None:
     earlier = app.code(our_clock.now() - timedelta(seconds=30))
     assert enter(after_password(somsri), app.code()).status_code == 302
@@ -138,6 +142,7 @@ def test_clock_of_the_phone_may_differ_by_one_step(somsri: User, app: App, secon
 @pytest.mark.parametrize(
     "code", ["", "12345", "1234567", "abcdef", "\0", "๑๒๓๔๕๖", "1" * 1000, "１２３４５６"]
 )
+@pytest.mark.slow
 def test_malformed_code_is_refused(somsri: User, app: App, code: str) -> None:
     client = after_password(somsri)
     assert enter(client, code).status_code == 200
@@ -158,6 +163,7 @@ def test_recovery_code_works_once_and_warns(somsri: User, app: App) -> None:
     assert enter(after_password(somsri), app.recovery_codes[1].replace("-", "")).status_code == 302
 
 
+@pytest.mark.slow
 def test_recovery_code_of_somebody_else_is_refused(somsri: User, app: App) -> None:
     malee = User.objects.create_user("malee", is_staff=True)
     enrolled(malee)
@@ -201,6 +207,7 @@ def test_accepted_code_forgets_earlier_failures(somsri: User, app: App) -> None:
         assert enter(after_password(somsri), "000000").status_code == 200
 
 
+@pytest.mark.slow
 def test_second_steps_are_in_the_security_log(
     somsri: User, app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -236,6 +243,7 @@ def test_required_second_step_is_set_up_at_the_first_login(somsri: User, setting
     assert enter(after_password(somsri), app.next_code()).status_code == 302
 
 
+@pytest.mark.slow
 def test_required_second_step_cannot_be_removed(somsri: User, settings: Settings) -> None:
     settings.REQUIRE_TWO_FACTOR = True
     client = after_password(somsri)
@@ -245,6 +253,7 @@ def test_required_second_step_cannot_be_removed(somsri: User, settings: Settings
     assert second_factors.is_enrolled(somsri)
 
 
+@pytest.mark.slow
 def test_second_factor_can_be_removed_where_it_is_optional(somsri: User) -> None:
     client = after_password(somsri)
     set_up(client)
@@ -267,6 +276,7 @@ def test_qr_code_has_the_secret(somsri: User) -> None:
     )
 
 
+@pytest.mark.slow
 def test_app_with_a_wrong_code_is_not_stored_and_keeps_the_secret(somsri: User) -> None:
     client = after_password(somsri)
     page = client.get(APP).content.decode()
@@ -315,6 +325,7 @@ def test_new_recovery_codes_replace_the_old_ones(somsri: User) -> None:
     assert enter(after_password(somsri), new[0]).status_code == 302
 
 
+@pytest.mark.slow
 def test_secrets_are_stored_sealed_and_codes_as_digests(somsri: User) -> None:
     app, _ = set_up(after_password(somsri))
     stored = str(list(SecondFactor.objects.values())) + str(list(RecoveryCode.objects.values()))
@@ -324,6 +335,7 @@ def test_secrets_are_stored_sealed_and_codes_as_digests(somsri: User) -> None:
         assert secret not in stored
 
 
+@pytest.mark.slow
 def test_changes_of_the_own_second_factor_are_recorded(somsri: User) -> None:
     client = after_password(somsri)
     set_up(client)
@@ -426,6 +438,7 @@ def reset(client: Client, person: User, slug: str = "reset-second-step") -> Any:
     return client.post(path, {"reason": "Lost the phone; we met in person.", "token": token})
 
 
+@pytest.mark.slow
 def test_admin_resets_the_second_factor_of_a_colleague(somsri: User, app: App) -> None:
     client, theirs = admin_of_staff("prasit", "view_payment"), after_password(somsri)
     enter(theirs, app.code())

@@ -90,6 +90,7 @@ def user_form(user: User, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
+@pytest.mark.slow
 def test_role_change_is_in_the_security_log(lines: Lines, admin_client: Client, committed: Any) -> None:
     clerk = User.objects.create_user("somsri", is_staff=True)
     may_decide = Permission.objects.get(codename="cancel_withdrawal")
@@ -126,6 +127,7 @@ def test_form_without_role_change_is_not_in_the_security_log(
     assert lines("role_changed") == []
 
 
+@pytest.mark.slow
 def test_new_users_and_groups_are_recorded(lines: Lines, admin_client: Client, committed: Any) -> None:
     new = {"username": "somsri", "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
     view = Permission.objects.get(codename="view_payment")
@@ -141,6 +143,7 @@ def test_new_users_and_groups_are_recorded(lines: Lines, admin_client: Client, c
     assert deleted["changes"] == ["-group"]
 
 
+@pytest.mark.slow
 def test_keys_issued_and_revoked_in_the_console_are_recorded(
     shop: Shop, lines: Lines, admin_client: Client, committed: Any
 ) -> None:

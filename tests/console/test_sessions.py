@@ -22,7 +22,7 @@ FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Fi
 CHROME = (
     "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0 Mobile Safari/537.36"
 )
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture
@@ -52,7 +52,6 @@ def shown_ids(page: str) -> list[str]:
     return re.findall(r'name="session" value="([0-9a-f]+)"', page)
 
 
-@pytest.mark.slow
 def test_session_without_requests_ends(somsri: User, clock: Any, idle_minutes: int) -> None:
     client = session_of(somsri)
     clock.shift(timedelta(minutes=idle_minutes, seconds=-1))
@@ -61,7 +60,6 @@ def test_session_without_requests_ends(somsri: User, clock: Any, idle_minutes: i
     assert not is_alive(client)
 
 
-@pytest.mark.slow
 def test_session_with_requests_ends_only_after_eight_hours(
     somsri: User, clock: Any, idle_minutes: int
 ) -> None:
@@ -73,7 +71,6 @@ def test_session_with_requests_ends_only_after_eight_hours(
     assert not is_alive(client)
 
 
-@pytest.mark.slow
 def test_requests_of_one_minute_write_once(somsri: User, clock: Any) -> None:
     client = session_of(somsri)
     first = StaffSession.objects.get().last_used_at
@@ -85,7 +82,6 @@ def test_requests_of_one_minute_write_once(somsri: User, clock: Any) -> None:
     assert StaffSession.objects.get().last_used_at == our_clock.now()
 
 
-@pytest.mark.slow
 def test_login_removes_sessions_that_have_ended(somsri: User, clock: Any, idle_minutes: int) -> None:
     session_of(somsri)
     clock.shift(timedelta(minutes=idle_minutes))
@@ -93,7 +89,6 @@ def test_login_removes_sessions_that_have_ended(somsri: User, clock: Any, idle_m
     assert StaffSession.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_account_lists_the_own_sessions(somsri: User, clock: Any) -> None:
     client = session_of(somsri)
     session_of(somsri, CHROME, "198.51.100.9")
@@ -107,7 +102,6 @@ def test_account_lists_the_own_sessions(somsri: User, clock: Any) -> None:
     assert not [key for key in keys if key in page]
 
 
-@pytest.mark.slow
 def test_one_other_session_is_ended(somsri: User) -> None:
     client, other = session_of(somsri), session_of(somsri, CHROME)
     [shown] = shown_ids(client.get(ACCOUNT).content.decode())
@@ -117,7 +111,6 @@ def test_one_other_session_is_ended(somsri: User) -> None:
     assert (record.act, record.after) == ("sessions_ended", {"sessions": 1})
 
 
-@pytest.mark.slow
 def test_all_other_sessions_are_ended(somsri: User, caplog: pytest.LogCaptureFixture) -> None:
     client, others = session_of(somsri), [session_of(somsri) for _ in range(2)]
     assert "2 sessions ended" in client.post(END, follow=True).content.decode()
@@ -126,7 +119,6 @@ def test_all_other_sessions_are_ended(somsri: User, caplog: pytest.LogCaptureFix
     assert line["subject"] == "staff:somsri"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shown", ["", "x", "\0", "0" * 16])
 def test_unknown_session_ends_nothing(somsri: User, shown: str) -> None:
     client, other = session_of(somsri), session_of(somsri)
@@ -134,7 +126,6 @@ def test_unknown_session_ends_nothing(somsri: User, shown: str) -> None:
     assert is_alive(other)
 
 
-@pytest.mark.slow
 def test_nobody_ends_the_session_of_somebody_else_by_its_id(somsri: User) -> None:
     malee = User.objects.create_user("malee", password=PASSWORD, is_staff=True)
     theirs = session_of(malee)
@@ -144,7 +135,6 @@ def test_nobody_ends_the_session_of_somebody_else_by_its_id(somsri: User) -> Non
     assert StaffSession.objects.filter(user=malee).count() == 2
 
 
-@pytest.mark.slow
 def test_current_session_is_not_ended_by_its_id(somsri: User) -> None:
     client = session_of(somsri)
     [session] = staff_sessions.shown(somsri, None, now=our_clock.now())
@@ -152,7 +142,6 @@ def test_current_session_is_not_ended_by_its_id(somsri: User) -> None:
     assert is_alive(client)
 
 
-@pytest.mark.slow
 def test_new_password_ends_the_other_sessions(somsri: User) -> None:
     client, other = session_of(somsri), session_of(somsri)
     form = {
@@ -165,7 +154,6 @@ def test_new_password_ends_the_other_sessions(somsri: User) -> None:
     assert StaffSession.objects.filter(user=somsri).count() == 1
 
 
-@pytest.mark.slow
 def test_new_password_by_an_admin_ends_all_sessions(somsri: User) -> None:
     client = session_of(somsri)
     form = {"password1": "four-geckos-asleep", "password2": "four-geckos-asleep", "usable_password": "true"}
@@ -175,7 +163,6 @@ def test_new_password_by_an_admin_ends_all_sessions(somsri: User) -> None:
     assert not StaffSession.objects.filter(user=somsri).exists()
 
 
-@pytest.mark.slow
 def test_admin_ends_the_sessions_of_a_colleague(somsri: User) -> None:
     client = session_of(somsri)
     assert reset(admin_of_staff("prasit"), somsri, "end-sessions").status_code == 302

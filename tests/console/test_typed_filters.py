@@ -157,6 +157,7 @@ def test_merchant_filter_finds_old_rows_that_other_filters_do_not_read(
         assert listed(admin_client, codes, amount_from="1") == []
 
 
+@pytest.mark.slow
 def test_newest_payments_of_a_merchant_come_first(admin_client: Client, rival: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as traveller:
         older = rival.qr_code()["payment_id"]
@@ -172,6 +173,7 @@ def test_form_of_a_filter_keeps_the_others(admin_client: Client, shop: Shop) -> 
     assert '<input type="hidden" name="p"' not in text
 
 
+@pytest.mark.slow
 def test_suggestions_name_one_merchant_each(admin_client: Client, shop: Shop, rival: Shop) -> None:
     Merchant.objects.filter(pk=shop.merchant.id).update(name="Malee Flowers 2")
     answer = admin_client.get("/admin/merchants/merchant/suggest/", {"q": "lee fl"})

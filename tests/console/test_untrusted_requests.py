@@ -88,6 +88,7 @@ def test_monitoring_pages_need_the_token_if_one_is_set(
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_monitoring_pages_are_open_without_a_token_and_healthz_always() -> None:
     assert new_client().get("/metrics").status_code == 200
     assert new_client().get("/readyz").status_code in (200, 503)

@@ -122,6 +122,7 @@ def test_access_line_has_the_client_address(log: AccessLog, written: io.StringIO
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_access_line_names_the_member_of_staff_and_the_key(
     log: AccessLog, written: io.StringIO, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def test_ids_made_together_are_unique_and_keep_their_times() -> None:
                for each, at in zip(made, times, strict=True))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_fork_makes_other_ids_than_its_parent() -> None:
     ids.new("pay_", NOON)  # reads random bytes ahead
     reader, writer = os.pipe()

@@ -25,7 +25,7 @@ from tests.sqlstates import FOREIGN_KEY_VIOLATION, NOT_ALLOWED, sqlstate
 from tests.stack import wait_until
 from tests.tables import LOCKS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 TABLE = RequestRecord._meta.db_table
 SECONDS = 60
 
@@ -150,7 +150,6 @@ def test_reports_may_neither_make_nor_drop() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_locked_table_is_tried_again() -> None:
     month = instant(month_in(20))
 
@@ -249,7 +248,6 @@ def partition() -> None:
 
 
 @pytest.mark.parametrize("broken_off", [False, True])
-@pytest.mark.slow
 def test_table_with_rows_becomes_partitioned_and_keeps_all_promises(
     scratch: Shop, *, broken_off: bool
 ) -> None:
@@ -273,7 +271,6 @@ def test_table_with_rows_becomes_partitioned_and_keeps_all_promises(
     )
 
 
-@pytest.mark.slow
 def test_step_to_partitions_gives_way_to_the_service(scratch: Shop) -> None:
     """A service that writes a row and then one that refers to it, and a reader with an old snapshot."""
     with psycopg.connect(**connection.get_connection_params()) as service:
@@ -300,7 +297,6 @@ def is_step_waiting() -> bool:
     return bool(sql(f"SELECT 1 FROM {LOCKS} WHERE NOT granted AND mode = 'AccessExclusiveLock'"))
 
 
-@pytest.mark.slow
 def test_oldest_partition_uses_the_indexes_that_the_table_had(scratch: Shop) -> None:
     """None is built while the table is locked."""
     files = "SELECT pg_relation_filenode(indexrelid) FROM pg_index WHERE indrelid = %s::regclass ORDER BY 1"

@@ -43,6 +43,7 @@ def ink(text: str) -> tuple[int, int, int, int] | None:
     return box
 
 
+@pytest.mark.slow
 def test_same_input_gives_the_same_bytes() -> None:
     assert with_rows(60).content() == with_rows(60).content()
 
@@ -53,6 +54,7 @@ def test_date_of_a_document_is_the_one_that_it_is_given() -> None:
     assert metadata.creation_date == AT
 
 
+@pytest.mark.slow
 def test_each_page_has_its_number_and_the_head_of_the_table() -> None:
     pages = texts(with_rows(100).content())
     assert len(pages) == 3
@@ -61,6 +63,7 @@ def test_each_page_has_its_number_and_the_head_of_the_table() -> None:
         assert "Name Amount" in page
 
 
+@pytest.mark.slow
 def test_no_row_is_lost_between_pages() -> None:
     found = "\n".join(texts(with_rows(100).content())).splitlines()
     assert [line for line in found if line.startswith("row ")] == [f"row {n} {n}.00" for n in range(100)]

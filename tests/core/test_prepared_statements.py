@@ -125,6 +125,7 @@ def test_statement_in_a_transaction_is_rolled_back_with_it(table: str) -> None:
     assert rows.run(f"SELECT count(*) FROM {table}", []).fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_ended_session_is_an_operational_error_and_the_next_session_works() -> None:
     with pytest.raises(OperationalError):
         rows.run("SELECT pg_terminate_backend(pg_backend_pid())", [])

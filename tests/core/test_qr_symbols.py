@@ -48,6 +48,7 @@ def test_symbol_of_a_payload_is_seldom_larger_than_that_of_another_writer() -> N
     assert sum(ours > theirs for ours, theirs in sizes) <= 10
 
 
+@pytest.mark.slow
 def test_error_correction_level_is_m_at_both_places() -> None:
     """ISO/IEC 18004, 7.9.1: the two bits are 00 for M, and stored as 10. A copy is at the bottom left."""
     for payload in sample_payloads(40):

@@ -190,6 +190,7 @@ parts = st.dictionaries(st.integers(0, 99).map("{:02d}".format), printable, min_
 
 
 @given(extra=extra, vat=parts)
+@pytest.mark.slow
 def test_unknown_payload_fields_keep_the_order(extra: dict[str, str], vat: dict[str, str]) -> None:
     tags = (*thaiqr.parse(OURS).tags, *extra.items(), ("80", tuple(vat.items())))
     assert thaiqr.parse(thaiqr.build(tags)).tags == tags
@@ -298,6 +299,7 @@ def assert_only_bad_payload(text: str) -> None:
 @given(st.text())
 @example("\ud8006304")
 @example("6304")
+@pytest.mark.slow
 def test_arbitrary_text_is_parsed_or_raises_only_bad_payload(text: str) -> None:
     assert_only_bad_payload(text)
 

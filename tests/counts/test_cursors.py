@@ -39,6 +39,7 @@ def test_after_and_before_list_every_row_once(listed: ListBuilder, shop: Shop, l
     assert listed.page(shop, f"limit={limit}&after={oldest}")[0] == []
 
 
+@pytest.mark.slow
 def test_page_next_to_a_row_has_total_and_no_offset(listed: ListBuilder, shop: Shop) -> None:
     listed.write(shop.merchant, Random(3), 9)
     everything = ids_of(listed, shop)

@@ -193,6 +193,7 @@ def test_update_that_changes_nothing_writes_no_count_delta(merchant: Merchant) -
     check_all(TRANSACTIONS, merchant, Random(1))
 
 
+@pytest.mark.slow
 def test_bulk_update_writes_one_count_delta_per_minute_and_kind(merchant: Merchant, noon: datetime) -> None:
     rows = [TransactionFactory.build(merchant=merchant, created_at=noon) for _ in range(500)]
     Transaction.objects.bulk_create(rows)

@@ -56,6 +56,7 @@ def test_webhook_tutorial_library_code_verifies_signatures(monkeypatch: pytest.M
     assert not is_genuine(signed(secret=OLD), BODY)
 
 
+@pytest.mark.slow
 def test_webhook_tutorial_node_library_code_verifies_signatures(tmp_path: Path) -> None:
     (tmp_path / "node_modules").symlink_to(ROOT / ".venv" / "node" / "node_modules")
     cases = [[signed(), BODY.decode()], [signed(), BODY.decode() + " "], [signed(secret=OLD), BODY.decode()]]

@@ -76,6 +76,7 @@ def test_request_fingerprint_does_not_reveal_the_request() -> None:
 
 
 @pytest.mark.parametrize(("fallbacks", "status"), [([OLD], 200), ([], 302)])
+@pytest.mark.slow
 def test_staff_stay_logged_in_while_the_old_secret_key_is_a_fallback(
     settings: Settings, fallbacks: list[str], status: int
 ) -> None:

@@ -79,6 +79,7 @@ def test_refused_request_runs_again_and_another_request_is_409(
     assert IdempotencyKey.objects.get().status == REFUSED
 
 
+@pytest.mark.slow
 def test_refused_request_succeeds_later_and_is_then_replayed(shop: Shop, bank: SandboxBankClient) -> None:
     assert code_of(shop.post(WITHDRAWALS, withdrawal_request(), key=KEY)) == (402, "insufficient_funds")
     fund(shop, bank)

@@ -73,6 +73,7 @@ def test_amount_over_the_balance_is_refused_with_pending_entries(merchant_ledger
     assert pending_credits(merchant_ledger) == PENDING
 
 
+@pytest.mark.slow
 def test_reversal_is_netted_with_pending_entries(merchant_ledger: MerchantLedger) -> None:
     assert merchant_ledger.reverse(IN_REACH + 500) == 500
     assert merchant_ledger.balance() == (PENDING * EACH - IN_REACH - 500, 0, 0)

@@ -19,7 +19,7 @@ from ledger.models import Account, BalanceTransaction, Entry, Journal, PendingEn
 from tests.concurrency import run_concurrently
 from tests.ledger.builders import MerchantLedger, check_ledger
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
@@ -49,7 +49,6 @@ def repeat(count: int, function: Callable[[], int | None]) -> Callable[[], int]:
     return lambda: sum(function() or 0 for _ in range(count))
 
 
-@pytest.mark.slow
 def test_concurrent_reserves_never_exceed_the_balance(merchant_ledger: MerchantLedger) -> None:
     for _ in range(50):
         merchant_ledger.credit(100)
@@ -59,7 +58,6 @@ def test_concurrent_reserves_never_exceed_the_balance(merchant_ledger: MerchantL
     check_ledger()
 
 
-@pytest.mark.slow
 def test_credits_during_withdrawals_are_neither_lost_nor_spent_twice(merchant_ledger: MerchantLedger) -> None:
     credits = [repeat(20, partial(merchant_ledger.credit, 100)) for _ in range(8)]
     withdrawals = [repeat(20, partial(withdraw, merchant_ledger, 70)) for _ in range(8)]
@@ -74,7 +72,6 @@ def test_credits_during_withdrawals_are_neither_lost_nor_spent_twice(merchant_le
     assert not PendingEntry.objects.exists()
 
 
-@pytest.mark.slow
 def test_concurrent_roll_ups_handle_each_entry_once(merchant_ledger: MerchantLedger) -> None:
     for each in [merchant_ledger, *(MerchantLedger() for _ in range(9))] * 10:
         each.credit(100)
@@ -86,7 +83,6 @@ def test_concurrent_roll_ups_handle_each_entry_once(merchant_ledger: MerchantLed
     check_ledger()
 
 
-@pytest.mark.slow
 def test_merchant_debt_is_repaid_before_new_withdrawals(merchant_ledger: MerchantLedger) -> None:
     assert merchant_ledger.reverse(500) == 500
     results = run_concurrently(
@@ -102,7 +98,6 @@ def test_merchant_debt_is_repaid_before_new_withdrawals(merchant_ledger: Merchan
     check_ledger()
 
 
-@pytest.mark.slow
 def test_concurrent_reversals_and_withdrawals_spend_no_money_twice(merchant_ledger: MerchantLedger) -> None:
     for _ in range(10):
         merchant_ledger.credit(100)
@@ -118,7 +113,6 @@ def test_concurrent_reversals_and_withdrawals_spend_no_money_twice(merchant_ledg
     check_ledger()
 
 
-@pytest.mark.slow
 def test_credits_do_not_wait_for_other_credits_or_withdrawals(merchant_ledger: MerchantLedger) -> None:
     merchant_ledger.credit(100)
     is_locked, may_commit = Event(), Event()
@@ -147,7 +141,6 @@ def test_credits_do_not_wait_for_other_credits_or_withdrawals(merchant_ledger: M
     check_ledger()
 
 
-@pytest.mark.slow
 def test_concurrent_first_reversals_create_the_ledger_accounts_once(merchant_ledger: MerchantLedger) -> None:
     results = run_concurrently(*[partial(merchant_ledger.reverse, 10)] * 8)
     assert results == [10] * 8
@@ -155,7 +148,6 @@ def test_concurrent_first_reversals_create_the_ledger_accounts_once(merchant_led
     check_ledger()
 
 
-@pytest.mark.slow
 def test_concurrent_first_credits_create_the_ledger_accounts_once() -> None:
     for _ in range(10):
         first = MerchantLedger()
@@ -188,7 +180,6 @@ def test_withdrawal_that_read_the_clock_before_a_credit_is_posted_after_it(
         assert (held.available, held.debt) == (0, 0)
 
 
-@pytest.mark.slow
 def test_no_balance_was_ever_negative_after_a_race(merchant_ledger: MerchantLedger) -> None:
     """Threads credit, reserve what is there, and pay out or release it. Each reads the clock first."""
 

@@ -130,6 +130,7 @@ def test_renewed_notification_url_replaces_the_old_url(live: Shop) -> None:
         bank_connections.find_by_secret("scb", old)
 
 
+@pytest.mark.slow
 def test_change_of_bank_replaces_the_notification_url(live: Shop) -> None:
     old = address_secret(live)
     new = address_secret(live, BBL_CONFIG)
@@ -293,6 +294,7 @@ def test_connecting_an_unknown_merchant_is_refused(db: None) -> None:
         bank_connections.connect(merchant_id="mch_none", config=SCB_CONFIG, now=clock.now())
 
 
+@pytest.mark.slow
 def test_biller_id_is_unique_per_bank(live: Shop) -> None:
     connect(live)
     other = open_shop("Copy", mode="live")
@@ -412,6 +414,7 @@ def staff(*permissions: str) -> Client:
 @pytest.mark.parametrize(
     ("action", "kept"), [("accept-late-money", "accept"), ("review-late-money", "review")]
 )
+@pytest.mark.slow
 def test_staff_set_late_money_policy(live: Shop, action: str, kept: str) -> None:
     other = LateMoneyPolicy.REVIEW if kept == "accept" else LateMoneyPolicy.ACCEPT
     Merchant.objects.update(late_money=other)

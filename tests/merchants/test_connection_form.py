@@ -21,6 +21,8 @@ from tests.merchants.connection_configs import BBL_FORM, BILLER_ID, SCB_FORM, SE
 from tests.merchants.test_key_form import member
 from tests.staff_acts import REASON, acts_of_staff, run_act, send_act
 
+pytestmark = pytest.mark.slow
+
 PERMISSIONS = ("view_merchant", "view_bankconnection", "connect_bank")
 ADDRESS = re.compile(r"/banks/(\w+)/notices/(door_[0-9A-Za-z]{43})")
 
@@ -107,7 +109,6 @@ def test_connection_is_recorded_without_secrets(live: Shop, malee: Client) -> No
     assert SECRET not in written and secret not in written
 
 
-@pytest.mark.slow
 def test_staff_connect_a_bank_with_keys_of_several_lines(live: Shop, malee: Client) -> None:
     page = act(malee, live, "connect-bbl", BBL_FORM)
     assert ADDRESS.search(page)
@@ -193,7 +194,6 @@ def test_renewal_makes_a_new_address_if_asked(live: Shop, malee: Client) -> None
         bank_connections.find_by_secret(bank, old)
 
 
-@pytest.mark.slow
 def test_stored_secret_is_not_sent_to_another_address_of_the_api(live: Shop, malee: Client) -> None:
     connect(malee, live)
     page = renew(malee, live, credential_api_url="https://old.partners.scb")
@@ -217,7 +217,6 @@ def test_service_keeps_no_secret_for_another_address_or_bank(live: Shop, malee: 
         assert bank_connections.kept_secrets(connection, config) == {}
 
 
-@pytest.mark.slow
 def test_secret_typed_before_an_error_must_be_typed_again(live: Shop, malee: Client) -> None:
     """An empty field would keep the old secret, although a new one was typed."""
     connect(malee, live)
@@ -250,7 +249,6 @@ def test_question_does_not_repeat_secrets_and_keeps_no_old_one(live: Shop, malee
     assert credentials(live)["application_secret"] == SECRET
 
 
-@pytest.mark.slow
 def test_connection_that_cannot_be_read_is_renewed_with_all_secrets(live: Shop, malee: Client) -> None:
     connect(malee, live)
     rows.run("UPDATE merchants_bankconnection SET credentials_sealed = 'sealed:x'", [])
@@ -285,7 +283,6 @@ def test_connection_needs_a_confirmation(live: Shop, malee: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_double_click_connects_once_and_one_answer_has_the_address() -> None:
     live = open_shop("Khao Soi", mode="live")
     cookies, token = member("malee", *PERMISSIONS).cookies, str(uuid4())

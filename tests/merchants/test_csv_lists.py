@@ -92,6 +92,7 @@ def test_long_list_continues_in_the_next_file(
     assert len(found) == 150 and set(found) == made
 
 
+@pytest.mark.slow
 def test_whole_list_is_one_file(shop: Shop) -> None:
     for _ in range(120):
         PaymentFactory(merchant=shop.merchant)

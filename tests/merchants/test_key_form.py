@@ -96,6 +96,7 @@ def test_staff_without_permission_cannot_issue_api_keys(shop: Shop) -> None:
     assert ApiKey.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_api_key_page_shows_scopes_and_issued_by(shop: Shop, admin_client: Client) -> None:
     issue(admin_client, shop, scopes=["refunds:write"])
     page = admin_client.get(
@@ -115,6 +116,7 @@ def test_issued_key_has_one_record_with_reason_and_key(shop: Shop, clerk: Client
     assert record.merchant_id == shop.merchant.id
 
 
+@pytest.mark.slow
 def test_secret_is_on_one_page_that_no_cache_keeps(shop: Shop, clerk: Client) -> None:
     token = str(uuid4())
     first = send_act(clerk, Merchant, shop.merchant.pk, "issue-key", scopes=SAFE, token=token)

@@ -106,6 +106,7 @@ def test_processes_of_a_machine_hold_at_most_one_percent_of_a_burst(
     assert (size - 1) * processes <= burst / 100
 
 
+@pytest.mark.slow
 def test_process_asks_redis_once_for_each_lease(settings: Settings, redis_commands: list[str]) -> None:
     settings.RATE_LIMIT, settings.RATE_LIMIT_BURST, settings.WEB_WORKERS = 1 / INTERVAL, 800, 2
     rooms = [key_rate_limit.take("leased") for _ in range(800)]

@@ -40,6 +40,7 @@ def page_of(client: Client, merchant: Merchant) -> str:
     return re.sub(r"\s+", " ", client.get(path).content.decode())
 
 
+@pytest.mark.slow
 def test_list_leads_to_the_form_of_a_new_merchant(malee: Client) -> None:
     assert CREATE in malee.get("/admin/merchants/merchant/").content.decode()
     assert "It can do nothing before it has a key." in malee.get(CREATE).content.decode()
@@ -87,6 +88,7 @@ def test_wrong_values_create_no_merchant(malee: Client, changes: dict[str, str],
     assert not acts_of_staff().exists()
 
 
+@pytest.mark.slow
 def test_same_form_twice_creates_one_merchant_and_leads_to_it(malee: Client) -> None:
     token = str(uuid4())
     first, second = (create(malee, token=token) for _ in range(2))
@@ -132,6 +134,7 @@ def test_command_creates_a_merchant_with_the_policy_for_late_money(db: None) -> 
 # --- the name -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_staff_rename_a_merchant(shop: Shop, malee: Client) -> None:
     run_act(malee, Merchant, shop.merchant.pk, "rename", name=" Somtam House 2 ")
     assert Merchant.objects.get().name == "Somtam House 2"
@@ -161,6 +164,7 @@ def test_service_refuses_a_name_that_cannot_be_printed(shop: Shop) -> None:
 # --- the page -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_page_of_a_new_live_merchant_says_what_to_do_next(admin_client: Client) -> None:
     create(admin_client)
     made = Merchant.objects.get()
@@ -173,6 +177,7 @@ def test_page_of_a_new_live_merchant_says_what_to_do_next(admin_client: Client) 
     assert "POST /v1/webhooks" in page
 
 
+@pytest.mark.slow
 def test_page_of_a_merchant_that_is_set_up_asks_for_nothing(shop: Shop, admin_client: Client) -> None:
     make_endpoint(shop)
     page = page_of(admin_client, shop.merchant)
@@ -181,6 +186,7 @@ def test_page_of_a_merchant_that_is_set_up_asks_for_nothing(shop: Shop, admin_cl
     assert "0.00 THB" in page
 
 
+@pytest.mark.slow
 def test_page_shows_keys_with_their_state_and_acts(shop: Shop, admin_client: Client) -> None:
     revoked = ApiKey.objects.get()
     services.revoke_key(key_id=revoked.pk, now=clock.now())
@@ -229,6 +235,7 @@ def test_page_shows_only_what_its_reader_may_see(shop: Shop) -> None:
     assert "/do/" not in page
 
 
+@pytest.mark.slow
 def test_merchants_of_equal_names_are_allowed(malee: Client, shop: Shop) -> None:
     create(malee, name="Somtam House")
     assert Merchant.objects.filter(name="Somtam House").count() == 2

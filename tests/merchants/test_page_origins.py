@@ -113,6 +113,7 @@ def test_language_links_keep_the_way_back(shop: Shop) -> None:
     assert "?lang=th&amp;return_url=https%3A%2F%2Fshop.example%2F7" in page
 
 
+@pytest.mark.slow
 def test_staff_set_the_sites(shop: Shop) -> None:
     malee = member("malee", "view_merchant", "set_page_origins")
     page = run_act(malee, Merchant, shop.merchant.pk, "page-origins", origins="shop.example")

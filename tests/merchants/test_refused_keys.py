@@ -107,6 +107,7 @@ def test_refused_keys_are_not_limited_without_redis(settings: Settings) -> None:
     assert {guess() for _ in range(MOST * 3)} == {401}
 
 
+@pytest.mark.slow
 def test_refused_key_limit_remembers_a_limited_number_of_addresses_and_keys(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:

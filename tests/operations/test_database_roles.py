@@ -19,7 +19,7 @@ from tests.factories import TransactionFactory
 from tests.ledger.builders import MerchantLedger
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, sqlstate, within_a_trigger
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 # Rows are only added. If a table leaves this list, its history can be changed.
 ADDED_ONLY = {
     "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
@@ -207,7 +207,6 @@ def test_missing_right_to_write_is_a_warning_and_processes_start() -> None:
     assert rights.found == f"{APPLICATION} lacks rights to tables (1), such as ledger_entry: INSERT"
 
 
-@pytest.mark.slow
 def test_tables_of_another_release_keep_their_rights() -> None:
     execute("CREATE TABLE of_the_old_release (id int)")
     execute("CREATE TABLE of_nobody (id int)")
@@ -221,7 +220,6 @@ def test_tables_of_another_release_keep_their_rights() -> None:
     assert not may("TRUNCATE", "of_the_old_release")
 
 
-@pytest.mark.slow
 def test_printed_sql_is_what_the_command_runs() -> None:
     printed = call_command("database_roles", "--print", stdout=StringIO())
     assert f'GRANT SELECT, INSERT ON "ledger_entry" TO {APPLICATION}' in printed

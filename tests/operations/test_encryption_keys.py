@@ -53,6 +53,7 @@ def reseal() -> str:
     return shown.getvalue()
 
 
+@pytest.mark.slow
 def test_first_start_writes_encryption_key_check(settings: Settings) -> None:
     assert refusals() == []
     resealing.write_key_check()
@@ -71,6 +72,7 @@ def test_wrong_encryption_key_is_refused_with_hint(settings: Settings) -> None:
     assert WRONG not in f"{error.msg} {error.hint}"
 
 
+@pytest.mark.slow
 def test_encryption_keys_are_checked_against_sealed_rows_without_key_check(
     sealed_rows: None, settings: Settings
 ) -> None:
@@ -119,6 +121,7 @@ def test_encryption_key_check_is_sealed_with_the_oldest_key(sealed_rows: None, s
     assert refusals() == ["qr.E082"]
 
 
+@pytest.mark.slow
 def test_reseal_keeps_key_check_while_tokens_cannot_be_opened(sealed_rows: None, settings: Settings) -> None:
     resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [WRONG]

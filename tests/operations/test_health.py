@@ -45,6 +45,7 @@ def test_readyz_names_silent_worker(heartbeats_recorded: None, name: str) -> Non
 
 
 @pytest.mark.parametrize("ahead", [timedelta(seconds=-30), timedelta(seconds=30)])
+@pytest.mark.slow
 def test_readyz_warns_of_clock_difference(
     heartbeats_recorded: None, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
 ) -> None:

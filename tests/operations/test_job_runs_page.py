@@ -10,7 +10,7 @@ from django.test import Client
 
 from operations.models import JobRun, NightlyJob
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 PAGE = "/admin/operations/jobrun/"
 
 
@@ -58,7 +58,6 @@ def test_page_shows_the_newest_run_of_each_job(support: Client) -> None:
     assert "A command" in page
 
 
-@pytest.mark.slow
 def test_all_runs_are_found_by_job_and_result(support: Client) -> None:
     assert len(shown(support, "?runs=all")) == 5
     assert shown(support, "?runs=all&job__exact=audit&result=differences") == [
@@ -75,7 +74,6 @@ def test_page_is_in_thai_too(support: Client) -> None:
     assert ("ตรวจสอบบัญชี", "เสร็จสิ้น") in shown(support)
 
 
-@pytest.mark.slow
 def test_nobody_changes_a_run(admin_client: Client) -> None:
     run = JobRun.objects.latest("pk")
     assert admin_client.get(f"{PAGE}{run.pk}/change/").status_code == 200

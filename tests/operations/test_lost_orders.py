@@ -45,6 +45,7 @@ def paused() -> None:
 
 
 @pytest.mark.usefixtures("paused")
+@pytest.mark.slow
 def test_lost_withdrawal_is_recorded_and_ends_as_at_its_bank(
     shop: Shop, bank: SandboxBankClient, served_by: Serving
 ) -> None:
@@ -60,6 +61,7 @@ def test_lost_withdrawal_is_recorded_and_ends_as_at_its_bank(
 
 
 @pytest.mark.usefixtures("paused")
+@pytest.mark.slow
 def test_lost_refund_is_recorded_and_ends_as_at_its_bank(
     shop: Shop, bank: SandboxBankClient, served_by: Serving
 ) -> None:
@@ -73,6 +75,7 @@ def test_lost_refund_is_recorded_and_ends_as_at_its_bank(
 
 
 @pytest.mark.usefixtures("paused")
+@pytest.mark.slow
 def test_lost_order_above_the_limit_waits_for_a_second_person(
     shop: Shop, bank: SandboxBankClient, served_by: Serving, settings: Settings
 ) -> None:
@@ -85,6 +88,7 @@ def test_lost_order_above_the_limit_waits_for_a_second_person(
 
 
 @pytest.mark.usefixtures("paused")
+@pytest.mark.slow
 def test_order_that_its_bank_does_not_have_is_not_recorded(
     shop: Shop, bank: SandboxBankClient, served_by: Serving
 ) -> None:
@@ -125,6 +129,7 @@ def test_wrong_lost_order_is_refused(
 
 
 @pytest.mark.usefixtures("paused")
+@pytest.mark.slow
 def test_known_order_is_not_recorded_again(shop: Shop, bank: SandboxBankClient, served_by: Serving) -> None:
     fund(shop, bank)
     served_by(inquiries=[DONE])

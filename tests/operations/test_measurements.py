@@ -25,7 +25,7 @@ from tests.concurrency import without_database
 from tests.conftest import Shop
 from tests.operations.scraping import families, value
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 # Tables that grow with each payment. A scrape that reads one of them row by row takes longer every day.
 LONG_TABLES = {
@@ -45,7 +45,6 @@ def scanned_tables(plan: dict[str, Any]) -> set[str]:
     return own.union(*(scanned_tables(part) for part in plan.get("Plans", [])))
 
 
-@pytest.mark.slow
 def test_scrape_reads_no_long_table_row_by_row(db: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
@@ -59,7 +58,6 @@ def test_scrape_reads_no_long_table_row_by_row(db: None) -> None:
             assert not scanned_tables(explained[0]["Plan"]) & LONG_TABLES, statement
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_scrape_ends_at_its_deadline_if_the_database_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "READ_SECONDS", 0.5)
@@ -76,7 +74,6 @@ def test_scrape_ends_at_its_deadline_if_the_database_hangs(monkeypatch: pytest.M
     assert value("database_up") == value("metrics_complete") == 1
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_scrape_says_that_it_is_incomplete_if_a_statement_waits_for_a_lock(
     monkeypatch: pytest.MonkeyPatch,
@@ -114,7 +111,6 @@ def store_measurements() -> None:
     process_reports.add(measurements.OF_PROCESS.take())
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("measured")
 def test_requests_are_counted_by_route_method_and_status(shop: Shop) -> None:
     code = shop.qr_code()
@@ -134,7 +130,6 @@ def test_requests_are_counted_by_route_method_and_status(shop: Shop) -> None:
 
 
 @pytest.mark.usefixtures("measured")
-@pytest.mark.slow
 def test_numbers_of_several_processes_are_added(db: None) -> None:
     for seconds in (0.004, 0.3, 20.0):
         measurements.OF_PROCESS.add(measurements.BANK_CALL, ("scb", "timeout"), seconds)
@@ -165,7 +160,6 @@ def test_no_measurement_is_lost_between_threads() -> None:
     assert sum(taken) == 6_000
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("measured")
 @pytest.mark.django_db(transaction=True)
 def test_process_reports_itself_until_it_ends() -> None:

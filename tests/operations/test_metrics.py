@@ -75,6 +75,7 @@ def paused(shop: Shop) -> Endpoint:
     return endpoint
 
 
+@pytest.mark.slow
 def test_every_metric_has_help_text_and_type(db: None) -> None:
     shown = families()
     assert {name: family.type for name, family in shown.items()} == {
@@ -158,6 +159,7 @@ def documented_metrics() -> set[str]:
     return {name.removesuffix("_total") for name in names}
 
 
+@pytest.mark.slow
 def test_documented_metrics_are_those_that_exist(db: None) -> None:
     assert documented_metrics() == set(families())
 
@@ -294,6 +296,7 @@ def test_webhook_attempts_are_counted_by_outcome_and_duration(shop: Shop) -> Non
     assert value("webhook_delivery_attempt_seconds_sum") == pytest.approx(75.021)
 
 
+@pytest.mark.slow
 def test_attempt_counters_do_not_drop_after_attempts_are_deleted(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop, 2)
@@ -303,6 +306,7 @@ def test_attempt_counters_do_not_drop_after_attempts_are_deleted(shop: Shop) -> 
     assert value("webhook_delivery_attempts_total", outcome="succeeded") == 2
 
 
+@pytest.mark.slow
 def test_lost_webhook_worker_is_counted_without_duration(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop)
@@ -339,6 +343,7 @@ def test_failed_wakeup_is_counted() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_concurrent_counter_updates_are_all_counted() -> None:
     errors = ["", "timeout", "dns", "reset"]
     attempts = [DeliveryAttempt(error=error, duration_ms=ms) for error in errors for ms in (5, 500)]
@@ -370,6 +375,7 @@ def test_pending_card_charges_are_counted_with_the_age_of_the_oldest(shop: Shop,
     assert (value("card_charges_pending"), value("card_charges_oldest_pending_seconds")) == (1, 60)
 
 
+@pytest.mark.slow
 def test_overdue_transfers_are_counted() -> None:
     queued(at=NOW - OVERDUE_AFTER)
     assert value("transfers_overdue") == 0
@@ -377,6 +383,7 @@ def test_overdue_transfers_are_counted() -> None:
     assert value("transfers_overdue") == 1
 
 
+@pytest.mark.slow
 def test_open_circuit_breakers_are_counted() -> None:
     for route, merchant_id in (("acquirer:omise", ""), ("bank:scb", "mch_1"), ("bank:scb", "mch_2")):
         circuit_breakers.record_calls(
@@ -396,6 +403,7 @@ def test_metrics_of_charges_and_transfers_use_partial_indexes(db: None) -> None:
         assert "transfer_open_oldest" in overdue.explain()
 
 
+@pytest.mark.slow
 def test_payments_are_shown_by_status(shop: Shop) -> None:
     shop.qr_code()
     counting.roll_up()

@@ -28,6 +28,8 @@ from tests.webhook_receiver import Reply
 from transfers import circuit_breakers, safe_mode
 from transfers.models import CircuitBreaker
 
+pytestmark = pytest.mark.slow
+
 CALLS = 4
 
 
@@ -46,7 +48,6 @@ def slots_taken(shop: Shop, calls: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("key", [None, "order-1"])
-@pytest.mark.slow
 def test_card_payment_above_the_merchant_limit_is_503_and_stores_nothing(
     card_shop: Shop, key: str | None
 ) -> None:
@@ -81,14 +82,12 @@ def test_stored_answer_is_replayed_although_no_slot_is_free(card_shop: Shop) -> 
 
 
 @pytest.mark.parametrize("token", ["tok_test_visa", "tok_test_declined", "tok_test_used", "tok_test_nothing"])
-@pytest.mark.slow
 def test_card_payment_slot_is_released_after_every_outcome(card_shop: Shop, token: str) -> None:
     for _ in range(CALLS):
         assert card_shop.post(PATH, request(token)).status_code in (200, 400, 402)
     assert cards._calls.taken == 0
 
 
-@pytest.mark.slow
 def test_concurrent_repeats_of_one_charge_use_one_slot(card_shop: Shop) -> None:
     with slots_taken(card_shop, CALLS // 2 - 1):
         answers = run_concurrently(*[partial(card_shop.post, PATH, request(), key="order-1")] * 6)
@@ -96,7 +95,6 @@ def test_concurrent_repeats_of_one_charge_use_one_slot(card_shop: Shop) -> None:
     assert SandboxCharge.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_acquirer_call_beyond_the_deadline_leaves_the_payment_pending(
     acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +143,6 @@ def later(seconds: float) -> Callable[[], datetime]:
     return lambda: clock.now() + timedelta(seconds=seconds)
 
 
-@pytest.mark.slow
 def test_charges_of_a_silent_acquirer_are_found_after_the_circuit_opens(
     card_shop: Shop, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +170,6 @@ def test_card_payment_with_an_open_circuit_is_a_503_and_stores_nothing(card_shop
     assert card_shop.post(PATH, request(), key="order-1").json()["status"] == "succeeded"
 
 
-@pytest.mark.slow
 def test_timeout_test_token_opens_no_circuit(
     acquirer: AcquirerServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,7 +215,6 @@ def test_charge_answer_that_cannot_be_stored_does_not_stop_other_inquiries(
     assert CardCharge.objects.filter(state="pending").count() == 1
 
 
-@pytest.mark.slow
 def test_card_is_not_charged_in_safe_mode(card_shop: Shop) -> None:
     safe_mode.pause(reason="A restore", now=clock.now())
     before = count_rows()

@@ -16,6 +16,8 @@ from tests.error_messages import check_error
 from tests.payments.card_builders import PATH, error_of, events, inquire, request, rows_of, short_call_timeout
 from tests.tables import count_rows
 
+pytestmark = pytest.mark.slow
+
 FORMS = ["/v1/payments", "/Thai/v1/payments"]
 CARD_KEYS = {
     *("payment_id", "status", "amount", "currency", "description", "created_at", "updated_at", "card"),
@@ -93,7 +95,6 @@ def test_card_request_with_another_body_under_the_idempotency_key_is_refused(car
     assert SandboxCharge.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_card_test_token_can_be_used_again(card_shop: Shop) -> None:
     ids = {card_shop.post(PATH, request()).json()["payment_id"] for _ in range(2)}
     assert len(ids) == SandboxCharge.objects.count() == 2
@@ -114,7 +115,6 @@ def test_card_test_token_can_be_used_again(card_shop: Shop) -> None:
         (None, "invalid_token_id"),
     ],
 )
-@pytest.mark.slow
 def test_invalid_card_token_is_a_400_and_stores_nothing(
     card_shop: Shop, token: Any, code: str, key: str | None
 ) -> None:
@@ -193,7 +193,6 @@ def test_invalid_card_request_is_refused_before_the_acquirer_call(
     assert not Payment.objects.exists() and not SandboxCharge.objects.exists()
 
 
-@pytest.mark.slow
 def test_timeout_of_the_acquirer_leaves_the_payment_pending(card_shop: Shop) -> None:
     with short_call_timeout():
         answer = card_shop.post(PATH, request("tok_test_timeout"), key="order-1")

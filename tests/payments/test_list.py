@@ -59,6 +59,7 @@ def test_payments_are_listed_newest_first_and_paged(shop: Shop, other_shop: Shop
     assert (beyond["payments"], beyond["total"]) == ([], 5)
 
 
+@pytest.mark.slow
 def test_payments_are_filtered_by_status_and_dates(
     shop: Shop, bank: SandboxBankClient, noon: datetime
 ) -> None:

@@ -59,6 +59,7 @@ def test_payments_are_found_by_amount_and_metadata(
     assert count == 0 or "order 2" in query or ids[0] == sold["payment_id"]
 
 
+@pytest.mark.slow
 def test_payment_is_found_by_the_transaction_id_of_the_bank(shop: Shop, bank: SandboxBankClient) -> None:
     paid, other = shop.qr_code(), shop.qr_code()
     bank.notify(other)
@@ -146,6 +147,7 @@ def test_payer_and_refunds_are_shown(shop: Shop, bank: SandboxBankClient) -> Non
     assert shop.get(PATH).json()["payments"] == [shown]
 
 
+@pytest.mark.slow
 def test_qr_codes_are_listed_and_filtered(shop: Shop, other_shop: Shop, bank: SandboxBankClient) -> None:
     other_shop.qr_code()
     codes = [shop.qr_code(reference=f"order {number}") for number in range(3)]

@@ -23,7 +23,7 @@ from tests.conftest import Shop, new_client, open_shop
 from tests.payments.card_builders import PATH, events, inquire, request, rows_of
 from transfers.models import TransferContradiction
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def begun(card_shop: Shop, token: str = "tok_test_3ds") -> dict[str, Any]:
@@ -62,7 +62,6 @@ def decide(browser: Client, uri: str, **form: str) -> str:
     return path_of(sent.headers["Location"])
 
 
-@pytest.mark.slow
 def test_three_d_secure_payment_authorised_at_the_bank_succeeds(card_shop: Shop, browser: Client) -> None:
     made = begun(card_shop)
     assert made["card"] == {"last4": "3220", "brand": "visa"}
@@ -78,7 +77,6 @@ def test_three_d_secure_payment_authorised_at_the_bank_succeeds(card_shop: Shop,
     assert SandboxCharge.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_three_d_secure_payment_refused_at_the_bank_fails(card_shop: Shop, browser: Client) -> None:
     made = begun(card_shop)
     returned = decide(browser, made["authorize_uri"], refuse="1")
@@ -91,7 +89,6 @@ def test_three_d_secure_payment_refused_at_the_bank_fails(card_shop: Shop, brows
     assert events() == ["payment.pending", "payment.failed"]
 
 
-@pytest.mark.slow
 def test_return_from_three_d_secure_without_authorisation_changes_nothing(
     card_shop: Shop, browser: Client
 ) -> None:
@@ -117,7 +114,6 @@ def test_three_d_secure_return_page_inquires_at_most_every_five_seconds(
     assert CardCharge.objects.get().due_at <= clock.now()
 
 
-@pytest.mark.slow
 def test_three_d_secure_charge_not_authorised_in_time_fails(card_shop: Shop, browser: Client) -> None:
     made = begun(card_shop)
     with time_machine.travel(clock.now() + AUTHORIZATION_LIFETIME, tick=False):
@@ -130,7 +126,6 @@ def test_three_d_secure_charge_not_authorised_in_time_fails(card_shop: Shop, bro
     assert Payment.objects.get().status == "failed"
 
 
-@pytest.mark.slow
 def test_pending_three_d_secure_charge_is_inquired_each_minute(card_shop: Shop, browser: Client) -> None:
     begun(card_shop)
     CardCharge.objects.update(inquiries=50)

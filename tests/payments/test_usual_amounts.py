@@ -10,6 +10,8 @@ from merchants.models import Merchant
 from payments import usual_amounts
 from tests.conftest import Shop
 
+pytestmark = pytest.mark.slow
+
 USUAL = 150_000
 
 

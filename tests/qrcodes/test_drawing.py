@@ -102,6 +102,7 @@ def test_small_copy_of_a_card_is_decoded_as_a_telephone_sees_it() -> None:
         assert [found.text for found in zxingcpp.read_barcodes(small)] == [payload]
 
 
+@pytest.mark.slow
 def test_same_content_gives_the_same_bytes() -> None:
     assert png.draw(card(), 300) == png.draw(card(), 300)
     assert svg.draw(card(), 300, "x") == svg.draw(card(), 300, "x")

@@ -51,6 +51,7 @@ def test_second_open_code_of_a_reference_is_refused(strict: Shop) -> None:
     assert Payment.objects.count() == Event.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_other_references_other_merchants_and_codes_without_reference_are_not_refused(
     strict: Shop, other_shop: Shop
 ) -> None:
@@ -60,6 +61,7 @@ def test_other_references_other_merchants_and_codes_without_reference_are_not_re
     assert strict.qr_code() and strict.qr_code()
 
 
+@pytest.mark.slow
 def test_reference_is_free_when_its_code_is_paid_or_expired(strict: Shop, bank: SandboxBankClient) -> None:
     bank.notify(ask(strict).json())
     second = ask(strict).json()
@@ -67,6 +69,7 @@ def test_reference_is_free_when_its_code_is_paid_or_expired(strict: Shop, bank: 
     assert ask(strict).status_code == 200
 
 
+@pytest.mark.slow
 def test_code_past_its_expiry_frees_its_reference_before_the_sweep(strict: Shop, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False) as now:
         first = ask(strict).json()
@@ -79,6 +82,7 @@ def test_code_past_its_expiry_frees_its_reference_before_the_sweep(strict: Shop,
     assert Event.objects.filter(type="payment.failed").count() == 1
 
 
+@pytest.mark.slow
 def test_repeated_request_gets_the_first_answer_and_a_refused_one_runs_again(strict: Shop) -> None:
     first = strict.post(
         "/v1/qr-codes", {"amount": 150_000, "currency": "THB", "reference": REFERENCE}, key="one"
@@ -94,6 +98,7 @@ def test_repeated_request_gets_the_first_answer_and_a_refused_one_runs_again(str
     assert strict.post("/v1/qr-codes", body, key="two").status_code == 200
 
 
+@pytest.mark.slow
 def test_codes_from_before_the_setting_do_not_count(shop: Shop) -> None:
     ask(shop)
     services.refuse_open_references(shop.merchant.id, True)
@@ -130,6 +135,7 @@ def test_database_refuses_a_second_open_payment_of_a_reference(strict: Shop) -> 
 @pytest.mark.parametrize(
     ("slug", "is_on"), [("refuse-open-references", True), ("allow-open-references", False)]
 )
+@pytest.mark.slow
 def test_staff_set_it_with_a_reason(shop: Shop, slug: str, is_on: bool) -> None:
     Merchant.objects.update(refuses_open_reference=not is_on)
     run_act(staff_client("somsri", "view_merchant", "set_open_references"), Merchant, shop.merchant.id, slug)
@@ -138,6 +144,7 @@ def test_staff_set_it_with_a_reason(shop: Shop, slug: str, is_on: bool) -> None:
     assert (record.act, record.after) == ("open_references_changed", {"refuses_open_reference": is_on})
 
 
+@pytest.mark.slow
 def test_view_permission_cannot_set_it(shop: Shop) -> None:
     client = staff_client("malee", "view_merchant")
     assert send_act(client, Merchant, shop.merchant.id, "refuse-open-references").status_code == 403

@@ -91,6 +91,7 @@ def test_page_loads_nothing_from_others_and_cannot_be_framed(shop: Shop) -> None
     assert " style=" not in read(code)
 
 
+@pytest.mark.slow
 def test_paid_failed_and_expired_codes_say_so(shop: Shop, bank: SandboxBankClient) -> None:
     paid, failed, expired = shop.qr_code(), shop.qr_code(), shop.qr_code()
     bank.notify(paid)
@@ -138,6 +139,7 @@ def test_second_payment_of_a_code_is_shown(shop: Shop, bank: SandboxBankClient) 
     assert "1,500.00 THB arrived beside the amount" in read(code)
 
 
+@pytest.mark.slow
 def test_refunded_payment_says_so(shop: Shop, bank: SandboxBankClient) -> None:
     seller = Seller(shop, bank)
     credit = seller.sale()

@@ -41,6 +41,7 @@ def test_png_card_of_each_size_is_decoded(shop: Shop, size: int) -> None:
 
 
 @pytest.mark.parametrize("amount", [100, 200_000_000])
+@pytest.mark.slow
 def test_default_card_is_a_png_of_a_thousand_pixels(shop: Shop, amount: int) -> None:
     code = shop.qr_code(amount=amount)
     answer = shop.get(path_of(code))
@@ -49,6 +50,7 @@ def test_default_card_is_a_png_of_a_thousand_pixels(shop: Shop, amount: int) -> 
 
 
 @pytest.mark.parametrize("size", [200, 1240])
+@pytest.mark.slow
 def test_pdf_card_is_one_page_with_a_bleed_and_is_decoded(shop: Shop, size: int) -> None:
     code = shop.qr_code()
     answer = shop.get(path_of(code, f"format=pdf&size={size}"))
@@ -63,6 +65,7 @@ def test_pdf_card_is_one_page_with_a_bleed_and_is_decoded(shop: Shop, size: int)
     assert [found.text for found in zxingcpp.read_barcodes(image, formats=only)] == [code["qr_data"]]
 
 
+@pytest.mark.slow
 def test_pdf_and_svg_need_no_font(shop: Shop) -> None:
     code = shop.qr_code(reference="บิล ๔๒")
     pdf, svg = (shop.get(path_of(code, f"format={each}")).content for each in ("pdf", "svg"))
@@ -149,6 +152,7 @@ def texts_of(payment: Any, language: str) -> list[str]:
     return [texts.shop, texts.amount, texts.reference, texts.expiry, texts.test_mark]
 
 
+@pytest.mark.slow
 def test_paid_or_ended_code_has_no_card(shop: Shop, bank: SandboxBankClient) -> None:
     paid, ended = shop.qr_code(), shop.qr_code()
     etag = shop.get(path_of(paid, "size=200")).headers["ETag"]
@@ -178,6 +182,7 @@ def test_card_needs_the_key_of_its_merchant(shop: Shop, other_shop: Shop) -> Non
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "qr_code_not_found")
 
 
+@pytest.mark.slow
 def test_payment_page_saves_the_card_without_a_key(shop: Shop) -> None:
     code = shop.qr_code()
     page = Client().get(f"/pay/{code['qr_code_id']}?lang=en").content.decode()
@@ -199,6 +204,7 @@ def test_unknown_code_has_no_card(shop: Shop, qr_code_id: str) -> None:
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "qr_code_not_found")
 
 
+@pytest.mark.slow
 def test_card_with_matching_etag_is_304_and_other_cards_are_not(shop: Shop) -> None:
     code = shop.qr_code()
     etag = shop.get(path_of(code, "size=200")).headers["ETag"]
@@ -208,6 +214,7 @@ def test_card_with_matching_etag_is_304_and_other_cards_are_not(shop: Shop) -> N
         assert shop.get(path_of(code, query), **{"If-None-Match": etag}).status_code == 200
 
 
+@pytest.mark.slow
 def test_merchant_and_visitor_that_ask_too_often_wait(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     few = RateLimit(per_second=0.1, burst=2)
     monkeypatch.setattr(qr_cards, "MERCHANT_RATE", few)

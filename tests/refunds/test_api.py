@@ -15,6 +15,7 @@ from tests.tables import count_rows
 from transfers.models import Transfer
 
 
+@pytest.mark.slow
 def test_refund_without_amount_is_a_full_refund(refund_shop: RefundShop) -> None:
     payment_id = refund_shop.paid()
     refund = refund_shop.refund(payment_id)
@@ -36,6 +37,7 @@ def test_refund_without_amount_is_a_full_refund(refund_shop: RefundShop) -> None
     assert (payment["status"], payment["amount_refunded"]) == ("succeeded", 0)
 
 
+@pytest.mark.slow
 def test_refund_fields_are_returned(refund_shop: RefundShop) -> None:
     given = {"amount": 1, "reason": "duplicate", "note": "หนึ่งจาน", "metadata": {"table": 4, "a": [1.5, None]}}
     refund = refund_shop.refund(refund_shop.paid(), **given)
@@ -43,6 +45,7 @@ def test_refund_fields_are_returned(refund_shop: RefundShop) -> None:
     assert given.items() <= refund_shop.read(refund).items()
 
 
+@pytest.mark.slow
 def test_partial_refunds_add_up_to_the_payment(refund_shop: RefundShop) -> None:
     payment_id = refund_shop.paid()
     refund_shop.refund(payment_id, amount=50_000)
@@ -73,6 +76,7 @@ INVALID: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_invalid_refund_field_is_named(refund_shop: RefundShop, subtests: pytest.Subtests) -> None:
     payment_id = refund_shop.paid()
     for field, value in [(field, value) for field, values in INVALID.items() for value in values]:
@@ -125,6 +129,7 @@ def test_refunded_payment_cannot_be_refunded(refund_shop: RefundShop, served_by:
     assert error_of(refund_shop.ask(payment_id)) == (400, "payment_not_refundable", None)
 
 
+@pytest.mark.slow
 def test_refund_over_the_balance_is_refused_and_writes_nothing(refund_shop: RefundShop) -> None:
     payment_id = refund_shop.paid()
     taken = refund_shop.shop.post("/v1/withdrawals", {"amount": 100_000, "currency": "THB"} | PAYEE)
@@ -145,6 +150,7 @@ def test_refused_refund_writes_nothing(refund_shop: RefundShop) -> None:
     assert count_rows() == before
 
 
+@pytest.mark.slow
 def test_refund_is_limited_by_the_received_amount(refund_shop: RefundShop) -> None:
     movement = Seller(refund_shop.shop, refund_shop.bank).mismatch(150_002)
     decide("accept", movement)
@@ -153,6 +159,7 @@ def test_refund_is_limited_by_the_received_amount(refund_shop: RefundShop) -> No
     assert refund_shop.refund(payment_id)["amount"] == 150_002
 
 
+@pytest.mark.slow
 def test_same_idempotency_key_creates_one_refund(refund_shop: RefundShop) -> None:
     payment_id = refund_shop.paid()
     first, again = (refund_shop.ask(payment_id, amount=100, key="refund 1") for _ in range(2))
@@ -246,6 +253,7 @@ def test_unknown_refund_is_not_found(shop: Shop) -> None:
             assert error_of(answer) == (404, "refund_not_found", None)
 
 
+@pytest.mark.slow
 def test_refund_of_another_merchant_is_not_found(refund_shop: RefundShop, other_shop: Shop) -> None:
     refund = refund_shop.refund(refund_shop.paid())
     assert error_of(other_shop.get(f"{REFUNDS}/{refund['refund_id']}"))[1] == "refund_not_found"

@@ -19,6 +19,8 @@ from transfers import services as transfers
 from transfers.models import Transfer, TransferState
 from webhooks.models import Event
 
+pytestmark = pytest.mark.slow
+
 Serving = Callable[..., Bank]
 DONE, REFUSED = TransferResult("succeeded", "b-1"), TransferResult("failed", "b-1", "invalid_account")
 
@@ -55,7 +57,6 @@ def test_full_refund_completes_and_payment_is_refunded(refund_shop: RefundShop, 
     assert (bank.sent, len(bank.inquired)) == ([refund["refund_id"]], 1)
 
 
-@pytest.mark.slow
 def test_last_partial_refund_makes_the_payment_refunded(refund_shop: RefundShop, served_by: Serving) -> None:
     served_by(sends=[DONE])
     payment_id = refund_shop.paid()
@@ -69,7 +70,6 @@ def test_last_partial_refund_makes_the_payment_refunded(refund_shop: RefundShop,
     assert refund_shop.balance() == (0, 0)
 
 
-@pytest.mark.slow
 def test_payment_is_not_refunded_while_a_partial_refund_is_pending(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
@@ -84,7 +84,6 @@ def test_payment_is_not_refunded_while_a_partial_refund_is_pending(
     assert refund_shop.balance() == (0, 100_000)
 
 
-@pytest.mark.slow
 def test_failed_refund_releases_the_reserved_money(refund_shop: RefundShop, served_by: Serving) -> None:
     served_by(sends=[REFUSED])
     payment_id = refund_shop.paid()
@@ -106,7 +105,6 @@ def test_failed_refund_releases_the_reserved_money(refund_shop: RefundShop, serv
 
 
 @pytest.mark.parametrize("is_addressed", [True, False])
-@pytest.mark.slow
 def test_refund_that_was_not_submitted_can_be_canceled(
     refund_shop: RefundShop, served_by: Serving, is_addressed: bool
 ) -> None:
@@ -138,7 +136,6 @@ def test_refund_that_was_not_submitted_can_be_canceled(
         ({"sends": [REFUSED]}, 1),
     ],
 )
-@pytest.mark.slow
 def test_submitted_refund_cannot_be_canceled(
     refund_shop: RefundShop, served_by: Serving, replies: dict[str, Any], rounds: int
 ) -> None:
@@ -166,7 +163,6 @@ def test_refund_that_did_not_reach_the_bank_can_be_canceled(
     assert refund_shop.act(refund, "cancel").json()["status"] == "canceled"
 
 
-@pytest.mark.slow
 def test_refund_with_unknown_answer_is_inquired_and_never_sent_again(
     refund_shop: RefundShop, served_by: Serving
 ) -> None:
@@ -197,7 +193,6 @@ def test_bank_notification_completes_a_refund_once(refund_shop: RefundShop, serv
 
 
 @pytest.mark.parametrize("was_known", [True, False])
-@pytest.mark.slow
 def test_returned_refund_stays_completed_and_waits_for_staff(
     refund_shop: RefundShop, served_by: Serving, was_known: bool
 ) -> None:

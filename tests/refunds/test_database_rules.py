@@ -30,6 +30,7 @@ def refund(refund_shop: RefundShop) -> dict[str, Any]:
     return refund_shop.refund(refund_shop.paid(), amount=50_000, reason="other", note="n", metadata={"a": 1})
 
 
+@pytest.mark.slow
 def test_invalid_refund_changes_are_refused_by_the_database(
     refund: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
@@ -59,6 +60,7 @@ def test_invalid_refund_changes_are_refused_by_the_database(
             assert update(assignment) == CHECK_VIOLATION
 
 
+@pytest.mark.slow
 def test_final_refund_never_changes(refund: dict[str, Any], subtests: pytest.Subtests) -> None:
     canceled, returned = "status = 'canceled'", f"{COMPLETED}, returned_at = now()"
     other_statuses = [
@@ -110,6 +112,7 @@ def copy(*ids: str, amount: str = "50000", status: str = "'pending'", sql: str =
     return sqlstate(sql.format(amount=amount, status=status), *ids)
 
 
+@pytest.mark.slow
 def test_database_refuses_a_refund_of_a_payment_of_another_merchant(
     refund: dict[str, Any], shop: Shop, other_shop: Shop
 ) -> None:
@@ -131,6 +134,7 @@ def test_database_refuses_a_refund_of_a_payment_of_another_merchant(
     assert copy(new_id, mine.id, payment_id, row.id) == UNIQUE_VIOLATION
 
 
+@pytest.mark.slow
 def test_refunds_never_exceed_the_received_amount(refund: dict[str, Any], subtests: pytest.Subtests) -> None:
     for assignment in [
         "amount_refunding = 150001",
@@ -151,6 +155,7 @@ def test_unpaid_payment_has_no_refunds(shop: Shop) -> None:
         assert sqlstate(f"UPDATE payments_payment SET {counters}") == CHECK_VIOLATION
 
 
+@pytest.mark.slow
 def test_refund_totals_are_those_of_the_refunds(refund: dict[str, Any], subtests: pytest.Subtests) -> None:
     for assignment in [
         "amount_refunding = 0",

@@ -87,6 +87,7 @@ def test_first_known_refund_destination_is_chosen(refund_shop: RefundShop, case:
         assert (order.route, order.purpose, order.amount) == ("bank:sandbox", "refund", 150_000)
 
 
+@pytest.mark.slow
 def test_waiting_refund_gets_a_destination(refund_shop: RefundShop) -> None:
     refund = refund_shop.refund(refund_shop.paid(payer=NOBODY))
     assert refund_shop.balance() == (0, 150_000)
@@ -110,6 +111,7 @@ def test_waiting_refund_gets_a_destination(refund_shop: RefundShop) -> None:
         ("account_name", "one\ntwo"),
     ],
 )
+@pytest.mark.slow
 def test_invalid_refund_destination_is_refused(refund_shop: RefundShop, field: str, value: Any) -> None:
     refund = refund_shop.refund(refund_shop.paid(payer=NOBODY))
     answer = refund_shop.act(refund, "destination", PAYEE | {field: value})
@@ -117,6 +119,7 @@ def test_invalid_refund_destination_is_refused(refund_shop: RefundShop, field: s
     assert refund_shop.read(refund) == refund
 
 
+@pytest.mark.slow
 def test_refund_with_destination_gets_no_other_destination(refund_shop: RefundShop) -> None:
     refund = refund_shop.refund(refund_shop.paid())
     assert error_of(refund_shop.act(refund, "destination", PAYEE)) == (400, "refund_not_addressable", None)

@@ -26,7 +26,7 @@ from tests.refunds.builders import PAYEE, error_of, send_due_refunds
 from tests.timeline.builders import types
 from transfers.models import Transfer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 NAMED = "THEBANKSOWNID0000000"
 TO_PAYER, TO_PAYEE = ("014", "1234567890", "Somchai Jaidee"), ("004", "4051234567", "สมหญิง ใจดี")
 
@@ -64,7 +64,6 @@ def pending_reason(seller: Seller, refund: dict[str, Any]) -> str | None:
     return found
 
 
-@pytest.mark.slow
 def test_waiting_refund_goes_to_the_payer_of_a_later_notification(
     seller: Seller, noon: datetime, served_by: Any
 ) -> None:
@@ -86,7 +85,6 @@ def test_waiting_refund_goes_to_the_payer_of_a_later_notification(
     assert (bank.sent, seller.read(refund)["status"]) == ([refund["refund_id"]], "completed")
 
 
-@pytest.mark.slow
 def test_only_waiting_refunds_go_to_the_payer_of_a_later_notification(
     seller: Seller,
 ) -> None:
@@ -101,7 +99,6 @@ def test_only_waiting_refunds_go_to_the_payer_of_a_later_notification(
     assert error_of(seller.act(first, "destination", PAYEE))[1] == "refund_not_addressable"
 
 
-@pytest.mark.slow
 def test_repeated_notification_queues_one_transfer(seller: Seller) -> None:
     notification = paid_by_statement(seller)
     seller.refund(notification["payment_id"])
@@ -110,7 +107,6 @@ def test_repeated_notification_queues_one_transfer(seller: Seller) -> None:
     assert Transfer.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_refund_waits_if_the_payers_account_is_invalid(seller: Seller) -> None:
     notification = paid_by_statement(seller)
     refund = seller.refund(notification["payment_id"])
@@ -143,7 +139,6 @@ def test_repeated_notification_after_a_crash_sends_the_refund(seller: Seller) ->
     assert destination(refund) == TO_PAYER
 
 
-@pytest.mark.slow
 def test_void_only_bank_voids_full_refunds_and_partial_ones_wait(
     seller: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +151,6 @@ def test_void_only_bank_voids_full_refunds_and_partial_ones_wait(
     assert Transfer.objects.get().charge_id == NAMED
 
 
-@pytest.mark.slow
 def test_waiting_refund_of_a_reversed_payment_is_not_sent(
     seller: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +177,6 @@ def statements_of_late_details(seller: Seller, count: int) -> int:
     return len(sent)
 
 
-@pytest.mark.slow
 def test_late_payer_details_send_any_number_of_refunds_with_the_same_statements(seller: Seller) -> None:
     assert statements_of_late_details(seller, 2) == statements_of_late_details(seller, 20)
 
@@ -204,7 +197,6 @@ def another(busy: Seller, number: int) -> dict[str, Any]:
 
 
 @races
-@pytest.mark.slow
 def test_refund_created_during_the_notification_goes_to_the_payer(busy: Seller) -> None:
     for number in range(ROUNDS):
         notification = another(busy, number)
@@ -215,7 +207,6 @@ def test_refund_created_during_the_notification_goes_to_the_payer(busy: Seller) 
 
 
 @races
-@pytest.mark.slow
 def test_concurrent_destination_and_notification_queue_one_transfer(busy: Seller) -> None:
     for number in range(ROUNDS):
         notification = another(busy, number)
@@ -227,7 +218,6 @@ def test_concurrent_destination_and_notification_queue_one_transfer(busy: Seller
 
 
 @races
-@pytest.mark.slow
 def test_refund_canceled_during_the_notification_is_not_sent(busy: Seller, served_by: Any) -> None:
     bank = served_by()
     for number in range(ROUNDS):

@@ -17,13 +17,14 @@ from tests.staff_acts import acts_of_staff, run_act, send_act
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 
+pytestmark = pytest.mark.slow
+
 
 def cancel(client: Client, refund: dict[str, Any]) -> str:
     """Cancel it and return the page."""
     return run_act(client, Refund, refund["refund_id"], "cancel")
 
 
-@pytest.mark.slow
 def test_refund_page_shows_the_masked_account(refund_shop: RefundShop, admin_client: Client) -> None:
     refund = refund_shop.refund(refund_shop.paid(), destination=PAYEE)
     url = reverse("admin:refunds_refund_change", args=[refund["refund_id"]])
@@ -38,7 +39,6 @@ def test_refund_page_opens_without_a_destination(refund_shop: RefundShop, admin_
     assert "customer&#x27;s account" in shown.content.decode()
 
 
-@pytest.mark.slow
 def test_refund_canceled_by_staff_is_in_the_admin_log(refund_shop: RefundShop, admin_client: Client) -> None:
     refund = refund_shop.refund(refund_shop.paid())
     assert "done." in cancel(admin_client, refund)
@@ -47,7 +47,6 @@ def test_refund_canceled_by_staff_is_in_the_admin_log(refund_shop: RefundShop, a
     assert acts_of_staff().get().object_id == refund["refund_id"]
 
 
-@pytest.mark.slow
 def test_staff_cannot_cancel_a_submitted_refund(
     refund_shop: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:
@@ -69,7 +68,6 @@ def test_staff_without_permission_cannot_cancel_a_refund(refund_shop: RefundShop
     assert refund_shop.read(refund)["status"] == "pending"
 
 
-@pytest.mark.slow
 def test_staff_can_filter_returned_refunds(
     refund_shop: RefundShop, admin_client: Client, served_by: Callable[..., Bank]
 ) -> None:

@@ -11,6 +11,8 @@ from pytest_django import Settings
 
 from request_log.recorder import RECORDER, Recorder
 
+pytestmark = pytest.mark.slow
+
 DEADLINE_SECONDS = 30
 
 

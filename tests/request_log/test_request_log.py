@@ -145,6 +145,7 @@ def test_replayed_request_is_marked(shop: Shop, recorder: Recorder) -> None:
     assert marks == ["None", "first", "replayed"]
 
 
+@pytest.mark.slow
 def test_secrets_and_personal_data_are_not_in_the_log(
     shop: Shop, bank: SandboxBankClient, recorder: Recorder, settings: Settings
 ) -> None:
@@ -176,6 +177,7 @@ def test_secrets_and_personal_data_are_not_in_the_log(
     assert [secret for secret in secrets if secret in text] == []
 
 
+@pytest.mark.slow
 def test_log_has_only_requests_of_the_merchant_with_a_valid_key(
     shop: Shop, other_shop: Shop, recorder: Recorder
 ) -> None:
@@ -299,6 +301,7 @@ def dropped() -> int:
     return sum(DroppedRequests.objects.values_list("count", flat=True))
 
 
+@pytest.mark.slow
 def test_busy_merchant_does_not_push_out_others(
     shop: Shop, other_shop: Shop, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ def test_callback_with_refused_connection_is_retried(callback: SandboxCallback, 
     assert callback.last_error == "ConnectionError"
 
 
+@pytest.mark.slow
 def test_callback_to_a_silent_receiver_times_out(
     callback: SandboxCallback, service_endpoint: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

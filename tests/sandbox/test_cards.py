@@ -18,7 +18,7 @@ from sandbox.acquirer_server import run_acquirer_server
 from sandbox.models import SandboxCardRefund, SandboxCharge
 from tests.concurrency import run_concurrently
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
@@ -54,13 +54,11 @@ def test_charge_is_idempotent_by_order_id(acquirer: SandboxAcquirer) -> None:
     assert SandboxCharge.objects.get().amount == 150_000
 
 
-@pytest.mark.slow
 def test_concurrent_charges_of_one_order_are_charged_once(acquirer: SandboxAcquirer) -> None:
     pay = partial(acquirer.charge, ChargeRequest("pay_1", "tok_test_visa", 150_000))
     assert len({output.charge_id for output in run_concurrently(*[pay] * 10)}) == 1
 
 
-@pytest.mark.slow
 def test_card_refund_is_idempotent_by_order_id(acquirer: SandboxAcquirer) -> None:
     acquirer.charge(ChargeRequest("pay_1", "tok_test_visa", 150_000))
     assert acquirer.inquire(order(100_000)) == TransferResult("unknown")
@@ -70,7 +68,6 @@ def test_card_refund_is_idempotent_by_order_id(acquirer: SandboxAcquirer) -> Non
     assert SandboxCardRefund.objects.get().amount == SandboxCharge.objects.get().refunded == 100_000
 
 
-@pytest.mark.slow
 def test_card_refunds_do_not_exceed_the_charge(acquirer: SandboxAcquirer) -> None:
     acquirer.charge(ChargeRequest("pay_1", "tok_test_visa", 150_000))
     orders = [order(100_000, f"ref_{number}") for number in range(10)]
@@ -100,7 +97,6 @@ def test_malformed_acquirer_request_is_400(url: str, body: Any) -> None:
     assert requests.get(f"{url}/charges", headers=headers, timeout=60).status_code == 400
 
 
-@pytest.mark.slow
 def test_several_sandbox_banks_may_charge_at_one_address(url: str, acquirer: SandboxAcquirer) -> None:
     with run_acquirer_server():
         assert acquirer.charge(ChargeRequest("pay_1", "tok_test_visa", 150_000)).outcome == "succeeded"

@@ -134,6 +134,7 @@ def test_order_reference_reused_is_refused(name: str, value: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_concurrent_orders_with_the_same_reference_are_one_order() -> None:
     responses = run_concurrently(*[lambda: order(account="4051230004")] * 8)
     assert len({response.content for response in responses}) == 1

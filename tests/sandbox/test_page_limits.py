@@ -125,6 +125,7 @@ def test_bank_page_limits_payments_by_client_address(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("rare")
+@pytest.mark.slow
 def test_refused_codes_count_towards_the_limit_of_an_address(client: Client) -> None:
     for _ in range(views.PAGE_RATE.burst):
         assert pay(client, "nonsense") == 400

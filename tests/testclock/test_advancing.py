@@ -25,6 +25,8 @@ from transfers import services as transfers
 from webhooks.delivery import circuit_breaker, dispatcher
 from webhooks.models import Endpoint, EndpointHealth, Event
 
+pytestmark = pytest.mark.slow
+
 PATH = "/sandbox/v1/clock"
 MINUTE = timedelta(minutes=1)
 
@@ -143,7 +145,6 @@ def test_inquiry_is_due_at_once(shop: Shop) -> None:
 
 
 @pytest.mark.usefixtures("loopback")
-@pytest.mark.slow
 def test_failed_delivery_is_sent_again_at_once(shop: Shop, receiver: Receiver) -> None:  # noqa: F811
     receiver.on("/hook", Reply(status=500), Reply(status=500), Reply(status=200))
     make_endpoint(shop, receiver.url(), events=["payment.pending"])
@@ -156,7 +157,6 @@ def test_failed_delivery_is_sent_again_at_once(shop: Shop, receiver: Receiver) -
 
 
 @pytest.mark.usefixtures("loopback")
-@pytest.mark.slow
 def test_pause_of_an_endpoint_passes_and_five_days_of_failures_disable_it(
     shop: Shop,
     receiver: Receiver,  # noqa: F811
@@ -190,7 +190,6 @@ def test_endpoint_of_another_merchant_stays(shop: Shop, other_shop: Shop) -> Non
     assert (only_delivery().due_at, EndpointHealth.objects.get().failing_since) == before
 
 
-@pytest.mark.slow
 def test_refund_completes_at_once(
     shop: Shop,
     bank: SandboxBankClient,
@@ -227,7 +226,6 @@ def test_order_at_the_sandbox_bank_completes_at_once(shop: Shop, bank: SandboxBa
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_card_charge_that_nobody_authorises_fails_at_once(card_shop: Shop) -> None:  # noqa: F811
     body = {"token_id": "tok_test_3ds", "amount": 150_000, "currency": "THB"}
     made = card_shop.post("/v1/payments", body).json()

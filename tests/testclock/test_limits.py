@@ -25,6 +25,7 @@ def error_of(answer: Any) -> tuple[int, str, str | None]:
     return answer.status_code, error["code"], error.get("param")
 
 
+@pytest.mark.slow
 def test_clock_counts_all_advances_until_its_reset(shop: Shop) -> None:
     assert shop.get(PATH).json() == {"advanced_seconds": 0, "advanced_at": None}
     shop.post(PATH, {"advance_seconds": 30})
@@ -55,6 +56,7 @@ def test_wrong_span_is_refused_and_changes_nothing(shop: Shop, body: Any, code: 
     assert Payment.objects.values().get() == before
 
 
+@pytest.mark.slow
 def test_clock_goes_90_days_forward_in_all(shop: Shop) -> None:
     assert shop.post(PATH, {"advance_seconds": DAYS_90 - 10}).status_code == 200
     refused = shop.post(PATH, {"advance_seconds": 11})
@@ -65,12 +67,14 @@ def test_clock_goes_90_days_forward_in_all(shop: Shop) -> None:
     assert shop.post(PATH, {"advance_seconds": 11}).status_code == 200
 
 
+@pytest.mark.slow
 def test_repeated_request_advances_once(shop: Shop) -> None:
     first, again = (shop.post(PATH, {"advance_minutes": 1}, key="one") for _ in range(2))
     assert (first.content, again["Idempotent-Replayed"]) == (again.content, "true")
     assert shop.get(PATH).json()["advanced_seconds"] == 60
 
 
+@pytest.mark.slow
 def test_advance_of_too_many_rows_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "MAX_ROWS", 2)
     for _ in range(3):
@@ -84,6 +88,7 @@ def test_advance_of_too_many_rows_is_refused(shop: Shop, monkeypatch: pytest.Mon
     assert shop.post(PATH, {"advance_minutes": 16}).json()["moved"]["expired"] == 2
 
 
+@pytest.mark.slow
 def test_advances_of_one_merchant_are_limited(
     shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def paid(shop: Shop, bank: SandboxBankClient, amount: int = 150_000) -> str:
     return str(code["payment_id"])
 
 
+@pytest.mark.slow
 def test_payment_refund_and_withdrawal_change_the_balance(shop: Shop, bank: SandboxBankClient) -> None:
     payment_id = paid(shop, bank)
     refund = shop.post(
@@ -68,6 +69,7 @@ def test_payment_refund_and_withdrawal_change_the_balance(shop: Shop, bank: Sand
     assert (balance["available"], balance["reserved"]) == (newest["balance_after"], newest["reserved_after"])
 
 
+@pytest.mark.slow
 def test_reversal_beyond_the_balance_shows_what_is_owed(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code(amount=10_000)
     notification = bank.notification(code)
@@ -80,6 +82,7 @@ def test_reversal_beyond_the_balance_shows_what_is_owed(shop: Shop, bank: Sandbo
     assert shop.get("/v1/balance").json()["owed"] == 4_000
 
 
+@pytest.mark.slow
 def test_filter_by_type_keeps_the_balance_of_all_types(shop: Shop, bank: SandboxBankClient) -> None:
     for amount in (10_000, 20_000):
         paid(shop, bank, amount)
@@ -96,6 +99,7 @@ def test_invalid_parameters_are_refused(shop: Shop, query: str) -> None:
 
 
 @pytest.mark.parametrize("is_rolled_up", [False, True], ids=["deltas", "counts"])
+@pytest.mark.slow
 def test_balance_after_equals_the_sum_of_all_earlier_rows(is_rolled_up: bool) -> None:
     builder, merchant, chance = BalanceTransactionBuilder(), MerchantFactory(), Random(3)
     for _ in range(3):
@@ -114,6 +118,7 @@ def test_balance_after_equals_the_sum_of_all_earlier_rows(is_rolled_up: bool) ->
         }
 
 
+@pytest.mark.slow
 def test_only_rows_of_the_minutes_of_a_page_are_read_for_its_balances() -> None:
     """PostgreSQL once expected a ninth of a merchant's rows in a minute, and read all of them."""
     merchant, *others = MerchantFactory.create_batch(10)

@@ -31,6 +31,7 @@ def ids_of(shop: Shop, query: str) -> set[str]:
     return {row["transaction_id"] for row in answer.json()["transactions"]}
 
 
+@pytest.mark.slow
 def test_paid_and_declined_qr_codes_have_a_transaction_and_pending_have_none(
     shop: Shop, bank: SandboxBankClient
 ) -> None:

@@ -77,6 +77,7 @@ def test_only_a_slow_unknown_answer_counts_as_circuit_failure(
 
 
 @pytest.mark.usefixtures("every_unknown_answer_is_a_failure")
+@pytest.mark.slow
 def test_orders_wait_while_the_circuit_of_a_bank_is_open(handler: FakeHandler, served_by: Serving) -> None:
     bank = served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("succeeded", "b-1")])
     orders = [queued() for _ in range(FAILURES_TO_OPEN)]

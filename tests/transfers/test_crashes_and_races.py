@@ -22,6 +22,7 @@ def run_rounds(handler: FakeHandler, rounds: int = 4) -> None:
 
 
 @pytest.mark.parametrize("point", ["lock", "submit"])
+@pytest.mark.slow
 def test_crash_before_submission_leaves_the_transfer_queued(
     handler: FakeHandler, served_by: Serving, point: str
 ) -> None:
@@ -36,6 +37,7 @@ def test_crash_before_submission_leaves_the_transfer_queued(
     assert (bank.sent, handler.statuses) == ([transfer.id], ["succeeded"])
 
 
+@pytest.mark.slow
 def test_crash_between_commit_and_call_leads_to_an_inquiry(
     handler: FakeHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +60,7 @@ def test_crash_during_the_call_leads_to_an_inquiry(handler: FakeHandler, served_
     assert (handler.submitted, handler.statuses) == ([transfer.id], ["succeeded"])
 
 
+@pytest.mark.slow
 def test_crash_during_an_inquiry_leads_to_another_inquiry(handler: FakeHandler, served_by: Serving) -> None:
     bank, transfer = served_by(inquiries=[Killed(), TransferResult("failed")]), queued()
     send_due(handler)
@@ -69,6 +72,7 @@ def test_crash_during_an_inquiry_leads_to_another_inquiry(handler: FakeHandler, 
 
 
 @pytest.mark.parametrize("status", ["succeeded", "failed"])
+@pytest.mark.slow
 def test_crash_before_the_final_answer_is_recorded_leads_to_an_inquiry(
     handler: FakeHandler, served_by: Serving, status: str
 ) -> None:
@@ -159,6 +163,7 @@ def test_transfer_with_unreadable_account_does_not_delay_other_transfers(
     assert Transfer.objects.get(pk=broken.id).state == TransferState.QUEUED
 
 
+@pytest.mark.slow
 def test_error_in_an_adapter_leaves_the_transfer_submitted(handler: FakeHandler, served_by: Serving) -> None:
     bank, transfer = served_by(sends=[ValueError("what the bank result")]), queued()
     send_due(handler)

@@ -26,7 +26,7 @@ from transfers.models import Transfer, TransferState
 from webhooks.models import Event
 from withdrawals.services import TRANSFER_HANDLER as WITHDRAWALS
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 FOREIGN = "9999999999"
 
 
@@ -66,7 +66,6 @@ def set_locally(setting: str, value: str = "on") -> None:
 
 
 @pytest.mark.parametrize("purpose", ["withdrawal", "refund"])
-@pytest.mark.slow
 def test_removed_payout_account_is_not_paid_by_waiting_order(
     purpose: str, payer: Payer, served_by: Serving
 ) -> None:
@@ -119,7 +118,6 @@ CHANGES = [
 ]
 
 
-@pytest.mark.slow
 def test_settings_of_erasing_and_resealing_open_no_other_value(payer: Payer) -> None:
     add_payout_account(payer.shop)
     order = payer.order("withdrawal")
@@ -159,7 +157,6 @@ def test_order_with_another_digest_than_its_withdrawal_is_not_sent(
     assert bank.sent == []
 
 
-@pytest.mark.slow
 def test_refund_goes_to_the_payer_of_the_bank_transaction_and_not_of_the_copy(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
@@ -233,7 +230,6 @@ def test_resealing_keeps_the_digest() -> None:
     assert digests.seal("4051234567", "014", "Somchai", context="wd_1").digest != sealed.digest
 
 
-@pytest.mark.slow
 def test_changed_event_bodies_are_found_and_codes_do_not_change(payer: Payer) -> None:
     payer.order("refund")
     assert not list(contents.findings())

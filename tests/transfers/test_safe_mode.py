@@ -120,6 +120,7 @@ def test_standby_does_not_take_over_if_redis_lost_its_data(
     assert cause() == SafeModeCause.NEW_TIMELINE
 
 
+@pytest.mark.slow
 def test_standby_does_not_take_over_if_nobody_compared_the_orders_for_minutes(
     handler: FakeHandler, served_by: Serving, settings: Settings
 ) -> None:
@@ -135,6 +136,7 @@ def test_standby_does_not_take_over_if_nobody_compared_the_orders_for_minutes(
     assert cause() == SafeModeCause.NEW_TIMELINE
 
 
+@pytest.mark.slow
 def test_standby_waits_a_minute_for_redis(
     handler: FakeHandler, served_by: Serving, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +167,7 @@ def test_orders_count_as_complete_for_minutes() -> None:
     assert 0 < left <= sent_orders.COMPLETE_SECONDS
 
 
+@pytest.mark.slow
 def test_order_that_waited_for_approval_is_among_the_newest(
     handler: FakeHandler, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -430,6 +433,7 @@ def test_staff_pause_and_resume(admin_client: Client, handler: FakeHandler, serv
     assert acts == [Act.TRANSFERS_PAUSED, Act.TRANSFERS_RESUMED]
 
 
+@pytest.mark.slow
 def test_commands_pause_report_and_resume(handler: FakeHandler, served_by: Serving) -> None:
     served_by(inquiries=[MISSING])
     assert call_command("resume_transfers", stdout=StringIO()) == "Safe mode is off: money is sent as usual."
@@ -457,6 +461,7 @@ def test_resume_without_inquiries_must_be_asked_for(served_by: Serving) -> None:
     assert not safe_mode.is_on()
 
 
+@pytest.mark.slow
 def test_order_that_was_lost_before_staff_resumed_is_no_new_restore(
     handler: FakeHandler, served_by: Serving
 ) -> None:

@@ -108,6 +108,7 @@ def test_transfer_run_claims_at_most_the_limit(handler: FakeHandler, served_by: 
 
 
 @pytest.mark.parametrize("status", ["unknown", "not_sent"])
+@pytest.mark.slow
 def test_staff_filter_overdue_transfers(
     handler: FakeHandler, served_by: Serving, client: Client, admin_user: User, status: ResultStatus
 ) -> None:

@@ -13,6 +13,7 @@ from transfers.models import TransferState
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stopped_clock")]
 
 
+@pytest.mark.slow
 def test_order_is_sent_once_and_inquired_until_final(handler: FakeHandler, served_by: Serving) -> None:
     answers = [TransferResult("processing"), TransferResult("unknown"), TransferResult("succeeded", "b-1")]
     bank = served_by(inquiries=answers)
@@ -46,6 +47,7 @@ def test_final_answer_to_a_submission_completes_the_transfer(
     assert handler.completed == [(transfer.id, TransferResult(result.status, result.reference, code))]
 
 
+@pytest.mark.slow
 def test_order_that_never_reached_the_bank_is_sent_again(handler: FakeHandler, served_by: Serving) -> None:
     not_sent = TransferResult("not_sent")
     bank = served_by(sends=[not_sent, not_sent, TransferResult("succeeded")])
@@ -59,6 +61,7 @@ def test_order_that_never_reached_the_bank_is_sent_again(handler: FakeHandler, s
     assert (len(handler.submitted), handler.statuses) == (3, ["succeeded"])
 
 
+@pytest.mark.slow
 def test_inquiry_that_was_not_sent_causes_no_second_submission(
     handler: FakeHandler, served_by: Serving
 ) -> None:

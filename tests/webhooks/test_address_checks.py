@@ -66,6 +66,7 @@ def test_each_webhook_post_resolves_dns_once_and_dials_the_checked_address(
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_name_that_resolves_to_an_internal_address_after_registration_is_not_dialled(
     shop: Shop,
     names: NameServer,
@@ -118,6 +119,7 @@ def test_internal_address_blocks_the_host_name_and_aliases(
     assert dialled == []
 
 
+@pytest.mark.slow
 def test_number_of_dialled_addresses_of_a_name_is_limited(names: NameServer, dialled: list[str]) -> None:
     names.on("huge.test", THOUSANDS)
     answer = post("https://huge.test/", policy=UrlPolicy(), resolver=names.getaddrinfo)

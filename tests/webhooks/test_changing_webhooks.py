@@ -18,6 +18,7 @@ from webhooks.models import Delivery
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
 
+@pytest.mark.slow
 def test_patch_keeps_omitted_webhook_fields(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     before = shop.get(webhook_path(endpoint)).json()
@@ -52,6 +53,7 @@ def test_unchanged_webhook_url_is_not_probed(shop: Shop, receiver: Receiver) -> 
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_no_database_lock_is_held_during_a_probe(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint, seen = make_endpoint(shop), []
     probe = probes.probe
@@ -113,6 +115,7 @@ def test_disabled_webhook_gets_nothing_and_events_are_held(shop: Shop, receiver:
     assert set(Delivery.objects.values_list("state", flat=True)) == {"held"}
 
 
+@pytest.mark.slow
 def test_enabled_webhook_gets_only_new_events(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), status="disabled", disabled_reason="gone")
     publish(shop)

@@ -149,6 +149,7 @@ def test_endpoint_gets_one_delivery_at_a_time_after_a_pause(paused: Endpoint) ->
     assert len(claim(100, now=NOW + 90 * SECOND)) > 1
 
 
+@pytest.mark.slow
 def test_paused_endpoint_gets_manual_test(shop: Shop, paused: Endpoint) -> None:
     redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
     redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
@@ -180,6 +181,7 @@ def test_changed_or_enabled_endpoint_gets_deliveries_at_once(
 
 
 @pytest.mark.parametrize("result", [replace(FAILED, status=410, error="http_4xx"), FAILED])
+@pytest.mark.slow
 def test_result_from_before_a_webhook_change_does_not_count(
     shop: Shop, result: PostResult, settings: Settings, db: None
 ) -> None:

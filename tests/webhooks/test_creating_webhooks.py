@@ -255,6 +255,7 @@ def test_repeated_creation_under_an_idempotency_key_does_not_probe(shop: Shop, r
 
 
 @pytest.mark.usefixtures("no_probe")
+@pytest.mark.slow
 def test_webhooks_of_the_merchant_are_listed_newest_first(shop: Shop, other_shop: Shop) -> None:
     register(other_shop, "https://rival.example/hook")
     made = [register(shop, f"https://shop.example/{number}").json() for number in range(3)]

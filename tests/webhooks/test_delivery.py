@@ -22,6 +22,7 @@ def drain(now: datetime = NOW) -> int:
     return dispatcher.drain(now=lambda: now)
 
 
+@pytest.mark.slow
 def test_standard_webhooks_library_verifies_a_delivery(shop: Shop, receiver: Receiver) -> None:
     make_endpoint(shop, receiver.url())
     publish(shop, at=clock.now())
@@ -33,6 +34,7 @@ def test_standard_webhooks_library_verifies_a_delivery(shop: Shop, receiver: Rec
     assert (only_delivery().state, only_delivery().attempt_count) == ("succeeded", 1)
 
 
+@pytest.mark.slow
 def test_both_webhook_secrets_sign_during_rotation(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), secret="the new one")
     endpoint.previous_secret_sealed = vault.seal(SECRET, context=endpoint.id)
@@ -46,6 +48,7 @@ def test_both_webhook_secrets_sign_during_rotation(shop: Shop, receiver: Receive
     assert [len(each) for each in signatures] == [2, 1]
 
 
+@pytest.mark.slow
 def test_attempt_stores_status_error_and_excerpt(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=503, body=b"down\x00"))
     make_endpoint(shop, receiver.url())
@@ -79,6 +82,7 @@ def test_failed_delivery_is_retried_ten_times_by_schedule(shop: Shop, receiver: 
     assert list(DeliveryAttempt.objects.order_by("id").values_list("number", flat=True)) == list(range(1, 11))
 
 
+@pytest.mark.slow
 def test_every_delivery_attempt_sends_the_same_body_and_message_id(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=500), Reply(status=204, body=b""))
     make_endpoint(shop, receiver.url())
@@ -129,6 +133,7 @@ def test_redirect_answer_fails_the_delivery_and_is_not_followed(shop: Shop, rece
     assert only_delivery().state == "pending"
 
 
+@pytest.mark.slow
 def test_answer_410_disables_endpoint_and_holds_events(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=410))
     endpoint = make_endpoint(shop, receiver.url(), latency_ms=QUICK_MS + 1)

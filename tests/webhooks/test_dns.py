@@ -39,6 +39,7 @@ def dead_resolver(calls: list[str]) -> Iterator[Any]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_hanging_dns_lookup_costs_timeout_and_one_thread() -> None:
     calls: list[str] = []
     target = url_check.parse_target("https://slow.test/hook", STRICT)

@@ -86,6 +86,7 @@ def test_changes_by_merchant_are_recorded_as_endpoint_actions(shop: Shop, receiv
     assert set(EndpointAction.objects.values_list("endpoint", "created_at")) == {(made["webhook_id"], NOW)}
 
 
+@pytest.mark.slow
 def test_request_without_change_records_no_endpoint_action(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url())
     for change in (
@@ -141,6 +142,7 @@ def test_pause_by_failure_rate_records_the_rate(shop: Shop) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_answer_410_disables_webhook_and_records_worker_as_actor(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=410))
     make_endpoint(shop, receiver.url())
@@ -160,6 +162,7 @@ def test_webhook_failing_for_days_is_disabled_by_worker(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("change", [{"status": "active"}, {"url": "http://127.0.0.1:1/mended"}])
+@pytest.mark.slow
 def test_change_by_merchant_ends_pause(shop: Shop, receiver: Receiver, change: dict[str, str]) -> None:
     endpoint = make_endpoint(shop)
     pause(endpoint)
@@ -168,6 +171,7 @@ def test_change_by_merchant_ends_pause(shop: Shop, receiver: Receiver, change: d
     assert recorded_actions()[-1] == ("resumed", key_of(shop), "")
 
 
+@pytest.mark.slow
 def test_repeated_staff_action_is_recorded_once(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, 2)

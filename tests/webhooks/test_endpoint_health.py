@@ -12,7 +12,7 @@ from webhooks import endpoints
 from webhooks.delivery import circuit_breaker, dispatcher
 from webhooks.models import DisabledReason, Endpoint
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
 HEALTHY = {
     "state": "healthy",

@@ -64,6 +64,7 @@ def by_test(shop: Shop, endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("send", [by_event, by_test])
+@pytest.mark.slow
 def test_first_2xx_to_a_delivery_verifies_the_webhook(
     shop: Shop, receiver: Receiver, send: Callable[[Shop, Endpoint], None]
 ) -> None:
@@ -147,6 +148,7 @@ def test_attempt_started_before_a_url_change_counts_towards_the_verification_lim
     assert [drain(), drain(), drain(2)] == [1, 0, 0]
 
 
+@pytest.mark.slow
 def test_test_request_of_an_unverified_webhook_waits_for_the_next_allowed_attempt(
     shop: Shop, receiver: Receiver
 ) -> None:
@@ -170,6 +172,7 @@ def test_changed_url_must_be_verified_again(
     assert changed["verification"] == expected == verification(shop, endpoint.id)
 
 
+@pytest.mark.slow
 def test_answer_to_the_old_url_does_not_verify_the_new_url(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), is_verified=False)
     publish(shop)

@@ -11,6 +11,7 @@ from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, claim, make_endpoint
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
 
+@pytest.mark.slow
 def test_event_is_returned_as_sent_with_its_sequence(
     shop: Shop, other_shop: Shop, receiver: Receiver
 ) -> None:
@@ -37,6 +38,7 @@ def test_events_are_listed_newest_first_by_type_and_time(shop: Shop) -> None:
     assert error_code(shop.get("/v1/events?event=payment.paid")) == (400, "invalid_parameters")
 
 
+@pytest.mark.slow
 def test_delivery_lists_all_attempts(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=503, body=b"x" * 600), Reply(status=204, body=b""))
     endpoint = make_endpoint(shop, receiver.url())
@@ -54,6 +56,7 @@ def test_delivery_lists_all_attempts(shop: Shop, receiver: Receiver) -> None:
     assert (second["number"], second["http_status"], second["error"]) == (2, 204, None)
 
 
+@pytest.mark.slow
 def test_deliveries_are_found_by_state_and_event(shop: Shop) -> None:
     endpoint = make_endpoint(shop, events=[PAYMENT_SUCCEEDED, "payment.failed"])
     publish(shop)

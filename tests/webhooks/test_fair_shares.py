@@ -33,6 +33,7 @@ STRICT = UrlPolicy()
 # --- claims
 
 
+@pytest.mark.slow
 def test_merchant_with_many_slow_endpoints_gets_one_share_of_the_slow_quota(
     shop: Shop, other_shop: Shop
 ) -> None:
@@ -68,6 +69,7 @@ def test_merchant_with_fewest_posts_under_way_comes_first(shop: Shop, other_shop
     }
 
 
+@pytest.mark.slow
 def test_merchant_share_goes_to_endpoints_with_due_deliveries(shop: Shop) -> None:
     """Endpoints that wait for a retry must not use up the share of their merchant."""
     for _ in range(20):

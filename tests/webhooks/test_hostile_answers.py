@@ -30,6 +30,8 @@ from tests.webhooks.post_calls import (
 )
 from webhooks.http.client import PostResult
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = b"HTTP/1.1 200 OK\r\n\r\n"
 
 
@@ -71,7 +73,6 @@ def endless() -> EndlessResults:
 
 
 @pytest.mark.parametrize("name", ENDLESS_HEADS)
-@pytest.mark.slow
 def test_endless_response_head_ends_at_deadline_without_success(name: str, endless: EndlessResults) -> None:
     answer, receiver = endless.met[name]
     assert (answer.status, answer.error, len(receiver.heads)) == (None, "timeout", 1)
@@ -132,7 +133,6 @@ BODIES: dict[str, Script] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-@pytest.mark.slow
 def test_response_body_does_not_fill_memory(name: str) -> None:
     with listening(BODIES[name]) as receiver:
         tracemalloc.start()
@@ -147,7 +147,6 @@ def test_response_body_does_not_fill_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENDLESS_BODIES)
-@pytest.mark.slow
 def test_response_body_ends_at_deadline(name: str, endless: EndlessResults) -> None:
     answer, receiver = endless.met[name]
     assert (answer.status, answer.error, len(receiver.heads)) == (200, "", 1)
@@ -155,19 +154,16 @@ def test_response_body_ends_at_deadline(name: str, endless: EndlessResults) -> N
     assert len(answer.excerpt) <= 4096
 
 
-@pytest.mark.slow
 def test_endless_response_does_not_fill_memory(endless: EndlessResults) -> None:
     assert endless.peak < 2_000_000
 
 
-@pytest.mark.slow
 def test_received_part_of_slow_body_is_kept(endless: EndlessResults) -> None:
     answer, _ = endless.met[BECAUSE]
     assert answer.error == "http_5xx"
     assert answer.excerpt.startswith("because.")
 
 
-@pytest.mark.slow
 def test_post_to_a_receiver_that_never_reads_ends_at_the_deadline() -> None:
     with listening(lambda line: line.wait(), reads=False) as receiver:
         url, big = receiver.url(), bytes(50_000_000)

@@ -28,7 +28,11 @@ from tests.webhooks.post_calls import MARGIN_MS, OK
 from webhooks.delivery import dispatcher, wakeup
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "no_wakeups", "trusted_authority")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("loopback", "no_wakeups", "trusted_authority"),
+]
 
 # Endless responses end after this time. Their beginning must be received before.
 SECONDS = 4.0
@@ -134,7 +138,6 @@ def check(misbehavior: Misbehavior, receiver: Receiver, endpoint: Endpoint) -> N
 @pytest.mark.parametrize(
     "name", [name for name, misbehavior in MISBEHAVIORS.items() if not misbehavior.is_endless]
 )
-@pytest.mark.slow
 def test_attempt_records_error_of_misbehaving_receiver(
     shop: Shop, authority: Authority, dialled: list[str], name: str
 ) -> None:
@@ -146,7 +149,6 @@ def test_attempt_records_error_of_misbehaving_receiver(
     assert dialled == ["127.0.0.1"]
 
 
-@pytest.mark.slow
 def test_misbehaving_receivers_do_not_delay_other_receivers(
     shop: Shop, authority: Authority, dialled: list[str], settings: Settings
 ) -> None:

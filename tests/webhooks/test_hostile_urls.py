@@ -88,6 +88,7 @@ def test_unresolvable_url_cannot_be_registered(shop: Shop, dialled: list[str]) -
 
 
 @pytest.mark.parametrize("case", GOOD, ids=case_name)
+@pytest.mark.slow
 def test_public_url_is_dialled_and_can_be_registered(
     shop: Shop, settings: Settings, dialled: list[str], case: dict[str, Any]
 ) -> None:

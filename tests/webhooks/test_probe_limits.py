@@ -18,7 +18,7 @@ from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint
 from webhooks import probes
 from webhooks.models import Endpoint
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
 PATH = "/Thai/v1/webhooks"
 BURST = 3
@@ -88,7 +88,6 @@ def test_only_urls_that_ask_the_network_count_towards_probe_rate(shop: Shop, rec
 
 
 @pytest.mark.usefixtures("rare")
-@pytest.mark.slow
 def test_only_changed_urls_count_towards_probe_rate(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url("/0"))
     urls = [receiver.url(f"/{number}") for number in (0, 0, 1, 1, 2, 2, 3, 4)]
@@ -139,7 +138,6 @@ def test_second_concurrent_probe_of_a_merchant_is_refused(receiver: Receiver) ->
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_too_many_concurrent_probes_are_refused(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "WAIT_SECONDS", 0.05)
     late, *shops = (open_shop(f"Shop {number}") for number in range(probes.MAX_CONCURRENT_PROBES + 1))

@@ -77,6 +77,7 @@ def test_deleted_endpoint_gets_no_delivery(shop: Shop) -> None:
     assert states() == {}
 
 
+@pytest.mark.slow
 def test_publishing_costs_two_queries(shop: Shop, django_assert_num_queries: DjangoAssertNumQueries) -> None:
     for _ in range(3):
         make_endpoint(shop)

@@ -105,6 +105,7 @@ def test_expired_lease_is_reclaimed_and_recorded_as_worker_lost(shop: Shop) -> N
     assert [lease.attempt for lease in claim()] == [2]
 
 
+@pytest.mark.slow
 def test_delivery_that_kills_workers_fails_after_last_attempt(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop)
@@ -150,6 +151,7 @@ def test_quick_endpoint_gets_larger_share(shop: Shop) -> None:
     assert len(claim(100)) == MAX_IN_FLIGHT_QUICK
 
 
+@pytest.mark.slow
 def test_quick_endpoint_uses_unused_quota_beyond_the_share(shop: Shop, other_shop: Shop) -> None:
     for each in (shop, other_shop):
         make_endpoint(each, latency_ms=QUICK_MS)
@@ -175,6 +177,7 @@ def test_slow_endpoints_use_only_slow_quota(shop: Shop, other_shop: Shop) -> Non
     assert {lease.endpoint.id for lease in taken if lease.quota is Quota.SLOW} == {slow.id}
 
 
+@pytest.mark.slow
 def test_new_endpoint_gets_one_delivery_before_slow_endpoints(shop: Shop, other_shop: Shop) -> None:
     for _ in range(20):
         make_endpoint(other_shop, latency_ms=SLOW_MS + 1)
@@ -187,6 +190,7 @@ def test_new_endpoint_gets_one_delivery_before_slow_endpoints(shop: Shop, other_
     assert new.id not in {lease.endpoint.id for lease in claim(100)}
 
 
+@pytest.mark.slow
 def test_endpoints_are_claimed_in_random_order(shop: Shop) -> None:
     for _ in range(10):
         make_endpoint(shop, latency_ms=ORDINARY_MS)
@@ -205,6 +209,7 @@ def test_repeated_claims_reach_all_endpoints(shop: Shop, monkeypatch: pytest.Mon
     assert set().union(*claimed) == endpoints
 
 
+@pytest.mark.slow
 def test_claim_finds_one_due_delivery_among_many_pending(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "ENDPOINTS_PER_CLAIM", 2)
     for _ in range(7):

@@ -58,6 +58,7 @@ def test_disabled_webhook_refuses_test_redelivery_and_replay(shop: Shop, tail: s
     assert Delivery.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_redelivery_is_one_attempt_and_keeps_schedule(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=500))
     endpoint = make_endpoint(shop, receiver.url())
@@ -76,6 +77,7 @@ def test_redelivery_is_one_attempt_and_keeps_schedule(shop: Shop, receiver: Rece
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
 
 
+@pytest.mark.slow
 def test_redelivery_does_not_change_scheduled_delivery(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url())
     publish(shop, at=NOW + timedelta(hours=1))
@@ -86,6 +88,7 @@ def test_redelivery_does_not_change_scheduled_delivery(shop: Shop, receiver: Rec
     assert list_deliveries(shop, endpoint, "?state=succeeded")[0]["trigger"] == "manual"
 
 
+@pytest.mark.slow
 def test_succeeded_delivery_can_be_redelivered_repeatedly(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url())
     publish(shop)
@@ -110,6 +113,7 @@ def only_delivery_id() -> str:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_concurrent_redeliveries_get_different_numbers(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop)
@@ -119,6 +123,7 @@ def test_concurrent_redeliveries_get_different_numbers(shop: Shop) -> None:
     assert sorted(Delivery.objects.values_list("manual_number", flat=True)) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_delivery_of_another_webhook_is_not_found(shop: Shop, other_shop: Shop) -> None:
     endpoint, other, theirs = make_endpoint(shop), make_endpoint(shop, events=[]), make_endpoint(other_shop)
     publish(shop)
@@ -129,6 +134,7 @@ def test_delivery_of_another_webhook_is_not_found(shop: Shop, other_shop: Shop) 
     assert error_code(redeliver(shop, endpoint, "dlv_x")) == (404, "delivery_not_found")
 
 
+@pytest.mark.slow
 def test_manual_delivery_of_lost_worker_is_not_retried(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, at=LATER + timedelta(days=1))
@@ -175,6 +181,7 @@ def test_redelivery_records_api_key_and_request_id(shop: Shop) -> None:
     assert actor_and_request_id() == ("", "")
 
 
+@pytest.mark.slow
 def test_page_of_a_delivery_shows_staff_the_actor(shop: Shop, admin_client: Client) -> None:
     endpoint = make_endpoint(shop)
     publish(shop)
@@ -184,6 +191,7 @@ def test_page_of_a_delivery_shows_staff_the_actor(shop: Shop, admin_client: Clie
     assert key_of(shop) in page
 
 
+@pytest.mark.slow
 def test_delivery_records_actor_of_last_replay(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     publish(shop)

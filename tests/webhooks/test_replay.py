@@ -16,6 +16,7 @@ from webhooks.models import Delivery, Event
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
 
+@pytest.mark.slow
 def test_held_events_are_sent_only_by_replay(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), status="disabled")
     publish(shop, 3)
@@ -27,6 +28,7 @@ def test_held_events_are_sent_only_by_replay(shop: Shop, receiver: Receiver) -> 
     assert replay(shop, endpoint).json()["replayed"] == 0
 
 
+@pytest.mark.slow
 def test_replay_restarts_schedule_of_failed_delivery(shop: Shop, receiver: Receiver) -> None:
     receiver.on("/hook", Reply(status=500), Reply(status=200))
     endpoint = make_endpoint(shop, receiver.url())
@@ -64,6 +66,7 @@ def test_replay_skips_succeeded_pending_and_older_events(shop: Shop) -> None:
     assert waiting.state == "pending"
 
 
+@pytest.mark.slow
 def test_replay_continues_after_batch_limit(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redelivery, "MAX_REPLAYED", 2)
     endpoint = make_endpoint(shop, status="disabled")

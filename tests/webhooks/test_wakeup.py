@@ -26,6 +26,8 @@ from webhooks.delivery import wakeup
 from webhooks.delivery.wakeup import QUEUE, TASK, WakeupSender
 from webhooks.models import Delivery
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_SECONDS = 60.0
 
 
@@ -101,7 +103,6 @@ def test_many_wakeups_are_merged_and_the_last_is_sent(sender: WakeupSender, brok
     assert broker.llen(QUEUE) <= (time.monotonic() - began) / wakeup.MIN_INTERVAL_SECONDS
 
 
-@pytest.mark.slow
 def test_wakeup_waits_after_redis_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wakeup, "RedisBreaker", partial(RedisBreaker, pause=3600))
     with unused_port() as port:
@@ -151,7 +152,6 @@ def test_event_without_subscriber_wakes_no_worker(shop: Shop, broker: Redis) -> 
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_publishing_does_not_wait_for_hanging_redis(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wakeup, "CALL_TIMEOUT_SECONDS", 3600.0)
     make_endpoint(shop)

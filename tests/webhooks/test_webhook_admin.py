@@ -25,7 +25,7 @@ from webhooks.models import (
     Event,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture
@@ -62,7 +62,6 @@ def test_webhook_admin_lists_open_and_can_be_searched(staff: Client, history: En
     assert staff.get(f"/admin/webhooks/{model}/add/").status_code == 403
 
 
-@pytest.mark.slow
 def test_endpoint_page_shows_no_secret(staff: Client, history: Endpoint) -> None:
     page = staff.get(f"/admin/webhooks/endpoint/{history.id}/change/").content.decode()
     assert history.url in page
@@ -71,7 +70,6 @@ def test_endpoint_page_shows_no_secret(staff: Client, history: Endpoint) -> None
     assert 'name="_save"' not in page
 
 
-@pytest.mark.slow
 def test_admin_pages_of_endpoint_actions_counters_and_health_open(staff: Client, history: Endpoint) -> None:
     set_health(history, **PAUSED)
     run_action(staff, history, "disable")
@@ -122,7 +120,6 @@ def change_page(client: Client, endpoint: Endpoint) -> str:
         ("disabled", {"consecutive_failures": 17}, "bad", "Disabled"),
     ],
 )
-@pytest.mark.slow
 def test_only_an_endpoint_that_answers_is_green(
     staff: Client, shop: Shop, status: str, health: dict[str, Any], tone: str, word: str
 ) -> None:
@@ -162,7 +159,6 @@ def test_endpoint_health_is_described_in_words(health: EndpointHealth | None, wo
 
 
 @pytest.mark.usefixtures("frozen")
-@pytest.mark.slow
 def test_endpoint_page_shows_health_history_and_failures(staff: Client, history: Endpoint) -> None:
     set_health(history, **PAUSED)
     run_action(staff, history, "disable")
@@ -181,7 +177,6 @@ def test_merchant_text_is_escaped_on_the_endpoint_page(staff: Client, shop: Shop
     assert "by key:1: &lt;script&gt;" in page
 
 
-@pytest.mark.slow
 def test_repeated_staff_actions_on_an_endpoint_change_nothing(staff: Client, history: Endpoint) -> None:
     set_health(history, **PAUSED | {"paused_until": NOW + timedelta(days=10_000)})
     for action in ("skip-pause", "disable", "enable", "replay"):
@@ -195,7 +190,6 @@ def test_repeated_staff_actions_on_an_endpoint_change_nothing(staff: Client, his
     assert (only_delivery().state, EndpointHealth.objects.get().paused_at) == ("pending", None)
 
 
-@pytest.mark.slow
 def test_replay_to_a_disabled_endpoint_by_staff_is_refused(staff: Client, shop: Shop) -> None:
     endpoint = make_endpoint(shop, status="disabled", disabled_reason="staff")
     publish(shop)
@@ -204,7 +198,6 @@ def test_replay_to_a_disabled_endpoint_by_staff_is_refused(staff: Client, shop: 
     assert Delivery.objects.get().state == "held"
 
 
-@pytest.mark.slow
 def test_view_permission_allows_no_webhook_actions(history: Endpoint) -> None:
     reader = User.objects.create_user("reader", password=ids.random_text(20), is_staff=True)
     reader.user_permissions.set(Permission.objects.filter(codename="view_endpoint"))

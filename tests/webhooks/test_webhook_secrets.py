@@ -118,6 +118,7 @@ def test_each_replaced_secret_signs_until_its_own_24_hours_are_over(shop: Shop) 
         assert endpoint.signing_secrets(NOW + hours * hour) == signing_then
 
 
+@pytest.mark.slow
 def test_at_most_five_replaced_secrets_sign(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     names = [f"the secret of turn {number}" for number in range(7)]

@@ -72,12 +72,14 @@ def test_both_path_forms_create_the_same_withdrawal(shop: Shop) -> None:
     assert Withdrawal.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_bank_code_may_be_a_number_or_a_short_name(shop: Shop) -> None:
     for given in ("014", "scb", "SCB", "Scb"):
         made = withdrawn(shop, bank_code=given, amount=100)
         assert (made["bank_code"], made["bank_name"]) == ("014", "Siam Commercial Bank")
 
 
+@pytest.mark.slow
 def test_withdrawal_over_the_balance_is_refused(shop: Shop) -> None:
     over = shop.post(PATH, withdrawal_request(amount=150_001), key="more")
     assert error_of(over) == (402, "insufficient_funds", None)
@@ -90,6 +92,7 @@ def test_withdrawal_over_the_balance_is_refused(shop: Shop) -> None:
     assert shop.post(PATH, withdrawal_request(amount=100)).status_code == 402
 
 
+@pytest.mark.slow
 def test_withdrawal_is_stored_without_invisible_characters(shop: Shop) -> None:
     given = {"bank_account": f" {ACCOUNT}\u200b", "account_name": "\ufeffSomchai  Jaidee "}
     made = shop.post(PATH, withdrawal_request(**given, reference=" W\u200b-1\ufeff")).json()
@@ -149,12 +152,14 @@ def test_first_invalid_withdrawal_field_is_reported(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(("code", "account"), [("030", "123456789012"), ("tisco", "12345678901234")])
+@pytest.mark.slow
 def test_withdrawal_account_length_depends_on_the_bank(shop: Shop, code: str, account: str) -> None:
     assert withdrawn(shop, bank_code=code, bank_account=account)["bank_account"] == account[-4:]
     too_long = withdrawal_request(bank_code=code, bank_account=account + "00")
     assert shop.post(PATH, too_long).status_code == 400
 
 
+@pytest.mark.slow
 def test_unknown_withdrawal_fields_are_ignored(shop: Shop) -> None:
     made = withdrawn(
         shop, status="succeeded", awaiting_approval=True, merchant_id="mch_x", completed_at="now"
@@ -175,6 +180,7 @@ def test_withdrawal_without_a_sandbox_bank_is_refused(shop: Shop, settings: Sett
     assert error_of(shop.post(PATH, withdrawal_request()))[1] == "bank_not_configured"
 
 
+@pytest.mark.slow
 def test_withdrawal_account_number_is_sealed(shop: Shop) -> None:
     made = withdrawn(shop)
     row = Withdrawal.objects.values().get()
@@ -182,6 +188,7 @@ def test_withdrawal_account_number_is_sealed(shop: Shop) -> None:
     assert vault.open_sealed(row["account_sealed"], context=made["withdrawal_id"]) == ACCOUNT
 
 
+@pytest.mark.slow
 def test_two_withdrawals_may_have_the_same_reference(shop: Shop) -> None:
     first, second = (withdrawn(shop, amount=100, reference="same") for _ in range(2))
     assert first["withdrawal_id"] != second["withdrawal_id"]
@@ -248,6 +255,7 @@ def test_unknown_withdrawal_is_not_found(shop: Shop) -> None:
             assert error_of(answer) == (404, "withdrawal_not_found", None)
 
 
+@pytest.mark.slow
 def test_banks_are_listed_in_thai_and_english_and_can_be_withdrawn_to(shop: Shop) -> None:
     banks = {bank["bank_code"]: bank for bank in shop.get("/Thai/v1/banks").json()["banks"]}
     assert list(banks) == sorted(banks)

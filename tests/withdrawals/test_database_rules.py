@@ -96,6 +96,7 @@ def update(withdrawal: Withdrawal, **fields: Any) -> None:
     run(f"UPDATE {TABLE} SET {assigned} WHERE id = %s", *fields.values(), withdrawal.id)
 
 
+@pytest.mark.slow
 def test_code_and_database_allow_the_same_withdrawal_transitions(subtests: pytest.Subtests) -> None:
     for start, target in product(WithdrawalStatus, WithdrawalStatus):
         if start == target:
@@ -168,6 +169,7 @@ def test_database_refuses_changes_of_a_withdrawal(
             assert sqlstate(sql, withdrawal.id) == CHECK_VIOLATION
 
 
+@pytest.mark.slow
 def test_database_refuses_invalid_new_withdrawals(subtests: pytest.Subtests) -> None:
     cases: list[dict[str, Any]] = [
         {"amount": 99},

@@ -26,7 +26,7 @@ from withdrawals.services import TRANSFER_HANDLER
 from withdrawals.tasks import run_due
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 PAID_IN = -150_000
 
 
@@ -39,7 +39,6 @@ def cancel(shop: Shop, withdrawal: dict[str, Any], key: str | None = None) -> An
     return shop.post(f"{PATH}/{withdrawal['withdrawal_id']}/cancel", key=key)
 
 
-@pytest.mark.slow
 def test_withdrawal_is_sent_inquired_and_succeeds(shop: Shop, served_by: Serving) -> None:
     bank = served_by()
     made = withdrawn(shop, reference="PAYOUT-1", metadata={"week": 47})
@@ -101,7 +100,6 @@ def test_return_reported_before_success_publishes_both_events(shop: Shop, served
     assert len(events_of(made)) == 4
 
 
-@pytest.mark.slow
 def test_withdrawal_with_unknown_answer_is_inquired_and_never_sent_again(
     shop: Shop, served_by: Serving
 ) -> None:
@@ -120,7 +118,6 @@ def test_withdrawal_with_unknown_answer_is_inquired_and_never_sent_again(
     assert (bank.sent, len(bank.inquired)) == ([made["withdrawal_id"]], 4)
 
 
-@pytest.mark.slow
 def test_withdrawal_is_sent_again_after_the_bank_was_unreachable(shop: Shop, served_by: Serving) -> None:
     bank = served_by(
         sends=[TransferResult("not_sent"), TransferResult("not_sent"), TransferResult("succeeded", "b-1")]
@@ -150,7 +147,6 @@ def test_canceled_withdrawal_is_never_sent(shop: Shop, served_by: Serving) -> No
 @pytest.mark.parametrize(
     "result", [TransferResult("processing"), TransferResult("succeeded"), TransferResult("failed")]
 )
-@pytest.mark.slow
 def test_submitted_withdrawal_cannot_be_canceled(
     shop: Shop, served_by: Serving, result: TransferResult
 ) -> None:
@@ -172,7 +168,6 @@ def test_canceled_withdrawal_cannot_be_canceled_again(shop: Shop) -> None:
     assert balance(shop) == (150_000, 0)
 
 
-@pytest.mark.slow
 def test_money_of_a_failed_withdrawal_can_be_withdrawn_again(shop: Shop, served_by: Serving) -> None:
     served_by(sends=[TransferResult("failed"), TransferResult("succeeded", "b-2")])
     withdrawn(shop, amount=150_000)

@@ -16,6 +16,8 @@ from tests.error_messages import check_error
 from tests.reconciliation.claims.builders import claim_of, waiting_refund
 from tests.refunds.builders import PAYEE, REFUNDS, RefundShop, error_of
 
+pytestmark = pytest.mark.slow
+
 
 def path_of(refund: dict[str, Any]) -> str:
     return f"{REFUNDS}/{refund['refund_id']}/claim-link"
@@ -77,7 +79,6 @@ def test_hours_out_of_range_are_refused(shop: Shop, bank: SandboxBankClient, hou
     assert not ClaimLink.objects.exists()
 
 
-@pytest.mark.slow
 def test_new_link_ends_the_one_before(shop: Shop, bank: SandboxBankClient) -> None:
     first = claim_of(shop, bank)
     shop.post(path_of(first.refund), {})

@@ -23,6 +23,8 @@ from tests.refunds.builders import REFUNDS, send_due_refunds
 from tests.transfers.conftest import served_by
 from transfers.models import Transfer
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["served_by"]
 ACCOUNT = "4051234567"
 UNKNOWN = "0" * 32
@@ -82,7 +84,6 @@ def test_wrong_proof_sends_nothing_and_counts(claim: Claim, proofs: dict[str, st
     assert (orders(), ClaimTry.objects.get().is_proven) == ([], False)
 
 
-@pytest.mark.slow
 def test_five_wrong_proofs_end_the_link_also_for_the_right_one(claim: Claim) -> None:
     for _ in range(5):
         assert claim.send(last_digits="0000").status_code == 422
@@ -92,7 +93,6 @@ def test_five_wrong_proofs_end_the_link_also_for_the_right_one(claim: Claim) -> 
     assert (orders(), ClaimTry.objects.count()) == ([], 5)
 
 
-@pytest.mark.slow
 def test_network_with_many_wrong_proofs_is_refused_at_every_link(
     claim: Claim, shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +175,6 @@ def test_right_proof_with_a_refused_account_counts_as_a_try(
     assert ClaimLink.objects.get().used_at is None
 
 
-@pytest.mark.slow
 def test_wrong_proofs_do_not_block_the_payers_of_other_merchants(
     claim: Claim, other_shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +210,6 @@ def test_page_has_a_strict_policy_and_no_script(claim: Claim) -> None:
     assert re.findall(r'(?:src|href|action)="(?!/|\?|data:,)', text) == []
 
 
-@pytest.mark.slow
 def test_page_shows_when_the_money_was_sent(claim: Claim, served_by: Any) -> None:
     served_by(sends=[TransferResult("succeeded", "b-1")])
     claim.send(last_digits="7890")
@@ -219,7 +217,6 @@ def test_page_shows_when_the_money_was_sent(claim: Claim, served_by: Any) -> Non
     assert claim.heading() == "Your money was sent"
 
 
-@pytest.mark.slow
 def test_page_shows_that_the_bank_refused_the_account(claim: Claim, served_by: Any) -> None:
     served_by(sends=[TransferResult("failed", failure_code="account_closed")])
     claim.send(last_digits="7890")

@@ -16,8 +16,9 @@ from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.reconciliation.claims.builders import claim_of
 from tests.staff_acts import acts_of_staff, run_act
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_staff_see_the_link_and_revoke_it(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
     claim = claim_of(shop, bank)
     refund_id = claim.refund["refund_id"]

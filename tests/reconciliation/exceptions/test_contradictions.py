@@ -40,7 +40,7 @@ from transfers import services as transfers
 from transfers.models import TransferContradiction
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 CHARGED = ChargeResult("succeeded", "chrg_1", None, "visa", "4242")
 SENT, NOT_SENT = TransferResult("succeeded", "b-1"), TransferResult("failed", "b-1")
 
@@ -80,7 +80,6 @@ def run_action(client: Client, waiting: ReconciliationException, slug: str) -> s
     return answer.content.decode()
 
 
-@pytest.mark.slow
 def test_charged_card_of_a_failed_payment_is_listed_once_with_instructions(
     failed_card: Payment, malee: Client
 ) -> None:
@@ -99,7 +98,6 @@ def test_charged_card_of_a_failed_payment_is_listed_once_with_instructions(
     assert "chrg_1" in get_page(malee, exception_url(waiting.pk))
 
 
-@pytest.mark.slow
 def test_dismissed_contradiction_stays_dismissed_and_can_be_reopened(
     failed_card: Payment, malee: Client
 ) -> None:
@@ -121,7 +119,6 @@ def test_contradiction_is_stored_in_the_commit_that_detects_it(failed_card: Paym
     assert not TransferContradiction.objects.exists()
 
 
-@pytest.mark.slow
 def test_card_charged_with_wrong_amount_is_listed_once_until_staff_mark_it_failed(
     other_charge: Payment, malee: Client
 ) -> None:
@@ -149,7 +146,6 @@ def test_card_charged_in_another_currency_shows_the_currency(other_charge: Payme
     assert "charged 150000 of the smallest unit of USD" in explanations.of_contradiction(found)
 
 
-@pytest.mark.slow
 def test_card_charge_with_correct_later_answer_succeeds_and_is_dismissed(
     other_charge: Payment, malee: Client
 ) -> None:
@@ -178,7 +174,6 @@ def test_database_refuses_a_second_resolution_of_a_contradiction(other_charge: P
     assert sqlstate(again.format("booked_failed", 1)) == "23000"
 
 
-@pytest.mark.slow
 def test_failed_withdrawal_that_the_bank_completed_is_an_exception(
     seller: Seller, served_by: Serving, malee: Client
 ) -> None:
@@ -199,7 +194,6 @@ def test_failed_withdrawal_that_the_bank_completed_is_an_exception(
     assert not ReconciliationException.objects.exists()
 
 
-@pytest.mark.slow
 def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
     seller: Seller, served_by: Serving, malee: Client
 ) -> None:
@@ -219,7 +213,6 @@ def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
         decide("mark_returned", waiting.pk, actor="staff:somsak")
 
 
-@pytest.mark.slow
 def test_refund_that_the_bank_never_sent_is_an_exception_as_returned(
     seller: Seller, served_by: Serving, malee: Client
 ) -> None:

@@ -38,7 +38,7 @@ from withdrawals import services as withdrawal_services
 from withdrawals.models import Withdrawal
 
 Serving = Callable[..., Bank]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 NOT_SENT, UNKNOWN = TransferResult("not_sent"), TransferResult("unknown")
 Key = tuple[str, str, str]
 
@@ -192,7 +192,6 @@ def test_every_unfinished_state_has_a_staff_action_to_end_it() -> None:
 
 
 @pytest.mark.parametrize(("key", "reach", "action"), CASES)
-@pytest.mark.slow
 def test_order_ended_in_the_console_is_never_sent(
     stage: Stage, staff_client: Client, key: Key, reach: Callable[[Stage], str], action: tuple[str, str]
 ) -> None:
@@ -212,7 +211,6 @@ def test_order_ended_in_the_console_is_never_sent(
     assert bank.sent == []
 
 
-@pytest.mark.slow
 def test_withdrawal_of_an_unreachable_bank_fails_and_releases_the_money(
     stage: Stage, staff_client: Client
 ) -> None:
@@ -234,7 +232,6 @@ def test_order_submitted_to_the_bank_cannot_be_canceled(stage: Stage, purpose: s
     assert Transfer.objects.get().state == TransferState.SUBMITTED
 
 
-@pytest.mark.slow
 def test_database_refuses_to_release_money_of_an_unfinished_order(stage: Stage) -> None:
     order_id = stage.withdrawal(NOT_SENT)
     with pytest.raises(DatabaseError, match="may have the order"), transaction.atomic():
@@ -243,7 +240,6 @@ def test_database_refuses_to_release_money_of_an_unfinished_order(stage: Stage) 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("purpose", ["withdrawal", "refund", "sent_back"])
-@pytest.mark.slow
 def test_concurrent_cancel_and_send_of_an_order_have_one_outcome(stage: Stage, purpose: str) -> None:
     order_id = getattr(stage, purpose)(NOT_SENT)
     Transfer.objects.update(due_at=clock.now())

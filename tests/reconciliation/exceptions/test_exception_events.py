@@ -17,7 +17,7 @@ from tests.reconciliation.statements.statement_files import report_twice
 from tests.transfers.builders import Bank
 from webhooks.models import Delivery, Event
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
 OPENED, RESOLVED = "payment.exception", "payment.exception_resolved"
 DONE, REFUSED = TransferResult("succeeded", "b-1"), TransferResult("failed", "b-1", "closed")
@@ -119,7 +119,6 @@ def test_each_end_of_an_exception_sends_one_event(
     assert told(movement) == [(OPENED, "open"), (RESOLVED, status)]
 
 
-@pytest.mark.slow
 def test_merged_and_reopened_exception_sends_events(seller: Seller) -> None:
     held = report_twice(seller)
     for action in ("merge", "reopen"):
@@ -127,7 +126,6 @@ def test_merged_and_reopened_exception_sends_events(seller: Seller) -> None:
     assert told(held) == [(OPENED, "open"), (RESOLVED, "merged"), (OPENED, "open")]
 
 
-@pytest.mark.slow
 def test_return_sends_its_event_when_the_bank_has_sent_the_money(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     seller.decide("return", movement := seller.duplicate())
@@ -136,7 +134,6 @@ def test_return_sends_its_event_when_the_bank_has_sent_the_money(seller: Seller,
     assert told(movement) == [(OPENED, "open"), (RESOLVED, "sent_back")]
 
 
-@pytest.mark.slow
 def test_return_that_the_bank_refuses_opens_the_exception_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[REFUSED])
     seller.decide("return", movement := seller.mismatch())

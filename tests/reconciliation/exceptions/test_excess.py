@@ -38,7 +38,7 @@ from tests.transfers.builders import Bank
 from transfers import services as transfers
 from transfers.models import Transfer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
 DONE, REFUSED, UNDER_WAY = (
     TransferResult("succeeded", "b-1"),
@@ -63,7 +63,6 @@ def exceptions_of(seller: Seller, movement: BankTransaction) -> list[tuple[str, 
     return [(each["status"], each["amount"]) for each in shown]
 
 
-@pytest.mark.slow
 def test_payment_receives_its_amount_and_the_excess_goes_back(seller: Seller, served_by: Serving) -> None:
     bank, movement = served_by(sends=[DONE]), seller.mismatch(PAID)
     made = decide("return_excess", movement)
@@ -132,7 +131,6 @@ def test_unconfirmed_over_payment_cannot_be_split(seller: Seller, served_by: Ser
     assert Excess.objects.count() == 0
 
 
-@pytest.mark.slow
 def test_excess_of_a_failed_return_waits_for_another_decision(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[REFUSED, REFUSED, DONE])
     movement = seller.mismatch(PAID)
@@ -150,7 +148,6 @@ def test_excess_of_a_failed_return_waits_for_another_decision(seller: Seller, se
     assert seller.funds()["available"] == ASKED
 
 
-@pytest.mark.slow
 def test_excess_that_comes_back_after_its_return_is_an_exception_again(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -181,7 +178,6 @@ def test_excess_that_cannot_be_sent_waits_for_staff(
     assert (excess_of(movement), suspense()) == (("sent_back", REST), 0)
 
 
-@pytest.mark.slow
 def test_excess_to_another_account_needs_approval_above_the_limit(
     seller: Seller, served_by: Serving, settings: Settings
 ) -> None:
@@ -196,7 +192,6 @@ def test_excess_to_another_account_needs_approval_above_the_limit(
     assert (excess_of(movement), listed(movement), suspense()) == (("", REST), [("excess", REST)], REST)
 
 
-@pytest.mark.slow
 def test_reversal_of_all_takes_the_credited_part_and_the_open_excess(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -211,7 +206,6 @@ def test_reversal_of_all_takes_the_credited_part_and_the_open_excess(
     assert exceptions_of(seller, movement) == [("excess_taken_back", PAID)]
 
 
-@pytest.mark.slow
 def test_reversal_of_all_cancels_a_return_that_was_not_sent(seller: Seller, served_by: Serving) -> None:
     bank, movement = served_by(sends=[DONE]), seller.mismatch(PAID)
     decide("return_excess", movement)
@@ -221,7 +215,6 @@ def test_reversal_of_all_cancels_a_return_that_was_not_sent(seller: Seller, serv
     assert (excess_of(movement), suspense(), seller.funds()["available"]) == (("taken_back", REST), 0, 0)
 
 
-@pytest.mark.slow
 def test_reversal_of_all_waits_for_staff_while_the_excess_is_at_the_bank(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -236,7 +229,6 @@ def test_reversal_of_all_waits_for_staff_while_the_excess_is_at_the_bank(
     assert (suspense(), seller.funds()["available"]) == (0, 0)
 
 
-@pytest.mark.slow
 def test_reversal_of_the_rest_is_charged_after_the_excess_was_sent(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -293,7 +285,6 @@ def test_database_refuses_a_return_of_another_amount_than_the_excess(
         )
 
 
-@pytest.mark.slow
 def test_page_shows_both_amounts_before_the_decision(
     seller: Seller, malee: Client, served_by: Serving
 ) -> None:
@@ -324,7 +315,6 @@ def test_staff_without_the_permission_cannot_return_an_excess(seller: Seller, vi
     assert Excess.objects.count() == 0
 
 
-@pytest.mark.slow
 def test_timeline_and_payment_page_tell_about_the_excess(
     seller: Seller, served_by: Serving, admin_client: Client
 ) -> None:

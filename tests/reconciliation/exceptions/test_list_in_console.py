@@ -34,7 +34,7 @@ from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,6 @@ def test_format_duration_uses_the_largest_unit(length: timedelta, words: str) ->
     assert format_duration(length) == words
 
 
-@pytest.mark.slow
 def test_exception_list_explains_each_exception(seller: Seller, viewer: Client) -> None:
     paid = seller.shop.qr_code()
     first = seller.report(paid)
@@ -77,7 +76,6 @@ def test_exception_list_explains_each_exception(seller: Seller, viewer: Client) 
         assert sentence in page
 
 
-@pytest.mark.slow
 def test_money_for_a_failed_payment_is_explained(seller: Seller, viewer: Client) -> None:
     code = seller.shop.qr_code()
     seller.report(code, type="decline")
@@ -85,7 +83,6 @@ def test_money_for_a_failed_payment_is_explained(seller: Seller, viewer: Client)
     assert "Paid after the payment had failed: declined_by_bank." in get_page(viewer, EXCEPTIONS_URL)
 
 
-@pytest.mark.slow
 def test_reversal_of_a_manual_return_is_explained(seller: Seller, viewer: Client) -> None:
     credit = seller.duplicate()
     decide("record_manual_return", credit.id, bank_reference="V-77", note="counter")
@@ -95,7 +92,6 @@ def test_reversal_of_a_manual_return_is_explained(seller: Seller, viewer: Client
     assert "(V-77). If the bank means that, dismiss this" in get_page(viewer, exception_url(reversal.id))
 
 
-@pytest.mark.slow
 def test_bank_messages_are_exceptions_until_dismissed(seller: Seller, viewer: Client) -> None:
     notification = seller.bank.notification(seller.shop.qr_code())
     seller.bank.post(notification)
@@ -109,7 +105,6 @@ def test_bank_messages_are_exceptions_until_dismissed(seller: Seller, viewer: Cl
     assert "0 exceptions" in get_page(viewer, EXCEPTIONS_URL)
 
 
-@pytest.mark.slow
 def test_returned_refunds_are_exceptions(
     shop: Shop, bank: SandboxBankClient, viewer: Client, served_by: Callable[..., Bank]
 ) -> None:
@@ -125,7 +120,6 @@ def test_returned_refunds_are_exceptions(
     assert "Returned at" in get_page(viewer, exception_url(refund["refund_id"]))
 
 
-@pytest.mark.slow
 def test_exception_list_shows_oldest_first_and_red_after_a_day(
     seller: Seller, viewer: Client, noon: datetime
 ) -> None:
@@ -155,7 +149,6 @@ def listed(client: Client, **query: str) -> set[str]:
     return {row.id for row in ReconciliationException.objects.all() if exception_url(row.id) in page}
 
 
-@pytest.mark.slow
 def test_exception_list_filters_by_reason_merchant_bank_and_age(
     seller: Seller, other_shop: Shop, bank: SandboxBankClient, noon: datetime
 ) -> None:
@@ -172,7 +165,6 @@ def test_exception_list_filters_by_reason_merchant_bank_and_age(
         assert listed(client, age="day") == set()
 
 
-@pytest.mark.slow
 def test_exception_search_finds_references_ids_and_amounts(seller: Seller, viewer: Client) -> None:
     unmatched, mismatch = seller.unmatched(), seller.mismatch(123_456)
     for text in ("knowsthis", unmatched.bank_transaction_id, unmatched.id, "1,500.00", "1500", "1500 thb"):
@@ -182,7 +174,6 @@ def test_exception_search_finds_references_ids_and_amounts(seller: Seller, viewe
     assert listed(viewer, q="nothing like it") == set()
 
 
-@pytest.mark.slow
 def test_exception_search_reads_the_texts_of_the_newest_exceptions_only(
     seller: Seller, viewer: Client, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +189,6 @@ def test_exception_search_reads_the_texts_of_the_newest_exceptions_only(
         assert "newest 1 exceptions" in get_page(viewer, EXCEPTIONS_URL, q="x")
 
 
-@pytest.mark.slow
 def test_exception_search_finds_the_reference_of_the_merchant(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="Order-17"), seller.shop.qr_code(reference="order-18")
     movement, stranger = seller.report(first, satang=100), seller.unmatched()
@@ -208,7 +198,6 @@ def test_exception_search_finds_the_reference_of_the_merchant(seller: Seller, vi
     assert listed(viewer, q="order") == {movement.id}
 
 
-@pytest.mark.slow
 def test_longer_exception_list_takes_no_more_queries(seller: Seller, viewer: Client) -> None:
     def statements() -> int:
         with CaptureQueriesContext(connection) as asked:
@@ -230,7 +219,6 @@ def test_longer_exception_list_takes_no_more_queries(seller: Seller, viewer: Cli
     assert few <= 20
 
 
-@pytest.mark.slow
 def test_exception_list_is_paginated(seller: Seller, viewer: Client) -> None:
     for _ in range(60):
         seller.bank.post(b"garbage")
@@ -239,7 +227,6 @@ def test_exception_list_is_paginated(seller: Seller, viewer: Client) -> None:
     assert second.count("cannot be read") == 10
 
 
-@pytest.mark.slow
 def test_matched_money_is_not_an_exception(seller: Seller, viewer: Client) -> None:
     seller.report(seller.shop.qr_code())
     seller.report(seller.shop.qr_code(), type="decline")
@@ -247,7 +234,6 @@ def test_matched_money_is_not_an_exception(seller: Seller, viewer: Client) -> No
     assert "0 exceptions" in get_page(viewer, EXCEPTIONS_URL)
 
 
-@pytest.mark.slow
 def test_exception_page_shows_all_details(seller: Seller, viewer: Client) -> None:
     movement = seller.mismatch()
     page = get_page(viewer, exception_url(movement.id))
@@ -260,7 +246,6 @@ def test_exception_page_shows_all_details(seller: Seller, viewer: Client) -> Non
     assert "1234567890" not in page
 
 
-@pytest.mark.slow
 def test_exception_page_shows_the_merchant_reference_of_payments(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="order-17"), seller.shop.qr_code(reference="order-18")
     page = get_page(viewer, exception_url(seller.report(first, satang=100).id))
@@ -270,7 +255,6 @@ def test_exception_page_shows_the_merchant_reference_of_payments(seller: Seller,
     )
 
 
-@pytest.mark.slow
 def test_exception_pages_of_reversal_and_credit_have_mutual_links(seller: Seller, viewer: Client) -> None:
     credit = seller.report(seller.shop.qr_code())
     seller.bank.post(reversal_of(credit, 150_001))
@@ -297,7 +281,6 @@ def test_raw_bank_message_is_shown_without_account_numbers(seller: Seller, viewe
     assert "1234567890" not in page
 
 
-@pytest.mark.slow
 def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Seller, viewer: Client) -> None:
     notification = seller.bank.notification(seller.shop.qr_code())
     seller.bank.post(notification)
@@ -307,7 +290,6 @@ def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Selle
     assert "1.23" in page
 
 
-@pytest.mark.slow
 def test_payer_text_is_escaped_in_the_exception_list(seller: Seller, viewer: Client) -> None:
     hostile = "<script>alert(1)</script>"
     movement = seller.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
@@ -320,7 +302,6 @@ def test_payer_text_is_escaped_in_the_exception_list(seller: Seller, viewer: Cli
     assert "&lt;script&gt;alert(1)" in get_page(viewer, exception_url(movement.id))
 
 
-@pytest.mark.slow
 def test_view_permission_shows_the_list(seller: Seller) -> None:
     movement = seller.mismatch()
     client = staff_client("malee", "view_banktransaction")
@@ -329,7 +310,6 @@ def test_view_permission_shows_the_list(seller: Seller) -> None:
     assert "exceptions" in get_page(client, "/admin/").lower()
 
 
-@pytest.mark.slow
 def test_first_page_shows_the_number_of_open_exceptions(
     seller: Seller, viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,7 +338,6 @@ def test_unknown_exception_is_not_found(viewer: Client, unknown: str) -> None:
     assert viewer.get(exception_url(unknown)).status_code == 404
 
 
-@pytest.mark.slow
 def test_matched_bank_transaction_has_a_page(seller: Seller, viewer: Client) -> None:
     movement = seller.report(seller.shop.qr_code())
     assert "Its payment succeeded." in get_page(viewer, exception_url(movement.id))
@@ -366,7 +345,6 @@ def test_matched_bank_transaction_has_a_page(seller: Seller, viewer: Client) -> 
     assert exception_url(movement.id) in record
 
 
-@pytest.mark.slow
 def test_open_exceptions_are_counted_up_to_a_limit(
     seller: Seller, viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

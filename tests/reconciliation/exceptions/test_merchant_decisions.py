@@ -26,7 +26,7 @@ from tests.reconciliation.statements.statement_files import bot_file, credit_lin
 from tests.transfers.builders import Bank
 from transfers.models import Transfer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
 DONE = TransferResult("succeeded", "b-1")
 DECISIONS = ["accept", "return"]
@@ -61,7 +61,6 @@ def message(answer: Any) -> str:
         ("twice", "return", "succeeded", None),
     ],
 )
-@pytest.mark.slow
 def test_merchant_decides_about_each_scenario_of_the_sandbox_bank(
     seller: Seller, served_by: Serving, scenario: str, decision: str, status: str, received: int | None
 ) -> None:
@@ -101,7 +100,6 @@ def test_accepted_money_of_another_amount_pays_the_payment(seller: Seller, satan
     assert (resolution.actor, record.actor, record.object_id) == (key, key, movement.id)
 
 
-@pytest.mark.slow
 def test_expired_payment_succeeds_with_accepted_late_money(seller: Seller) -> None:
     movement = seller.late()
     assert seller.decide("accept", movement)["status"] == ACCEPTED
@@ -115,7 +113,6 @@ def test_expired_payment_succeeds_with_accepted_late_money(seller: Seller) -> No
 # --- return ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_returned_money_goes_to_the_account_it_came_from(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     movement = seller.duplicate()
@@ -164,7 +161,6 @@ def test_money_that_was_probably_reported_twice_stays_with_staff(seller: Seller)
 # --- return of the excess ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_returned_excess_leaves_the_payment_with_its_amount(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     movement = seller.mismatch(170_000)
@@ -182,7 +178,6 @@ def test_returned_excess_leaves_the_payment_with_its_amount(seller: Seller, serv
 
 
 @pytest.mark.parametrize("part", ["all", "excess"])
-@pytest.mark.slow
 def test_excess_whose_return_failed_can_be_returned_again(
     seller: Seller, served_by: Serving, part: str
 ) -> None:
@@ -300,7 +295,6 @@ def test_decision_by_state_of_the_exception(
     assert (answer.status_code == 200) == (tables.count_rows() != count)
 
 
-@pytest.mark.slow
 def test_refusal_names_the_status_and_no_member_of_staff(seller: Seller) -> None:
     decide("accept", movement := seller.mismatch())
     refused = seller.ask_to("return", movement)
@@ -351,7 +345,6 @@ def test_repeat_with_the_same_key_gets_the_first_answer(seller: Seller) -> None:
     assert Resolution.objects.count() == 1
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("decision", DECISIONS)
 @pytest.mark.parametrize("by_staff", DECISIONS)

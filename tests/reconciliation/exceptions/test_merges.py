@@ -28,7 +28,7 @@ from tests.reconciliation.statements.statement_files import bot_file, credit_lin
 from tests.sqlstates import sqlstate
 from tests.timeline.builders import types
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 NOON = datetime.combine(clock.now().astimezone(BANGKOK).date(), time(), BANGKOK) - DAY / 2
 CHECK_VIOLATION = "23514"
@@ -59,7 +59,6 @@ def merged(movement: BankTransaction) -> Resolution:
     return made
 
 
-@pytest.mark.slow
 def test_probable_duplicate_is_merged_with_actor_and_note(
     seller: Seller, held: BankTransaction, malee: Client
 ) -> None:
@@ -102,7 +101,6 @@ def test_different_bank_transaction_cannot_be_merged(seller: Seller) -> None:
         assert refusal == CHECK_VIOLATION
 
 
-@pytest.mark.slow
 def test_merge_leaves_the_other_exception_resolvable(seller: Seller) -> None:
     code, late = seller.shop.qr_code(expiry_minutes=1), clock.now() + timedelta(minutes=5)
     import_file(bot_file(credit_line(code, late + DAY)))
@@ -120,7 +118,6 @@ def test_merge_leaves_the_other_exception_resolvable(seller: Seller) -> None:
     assert resolutions.allowed_types(line) == {ResolutionType.REOPENED}
 
 
-@pytest.mark.slow
 def test_mistaken_merge_can_be_reopened_and_returned_manually(
     code: dict[str, Any], held: BankTransaction, malee: Client
 ) -> None:
@@ -138,7 +135,6 @@ def test_mistaken_merge_can_be_reopened_and_returned_manually(
     assert (state_of(held), suspense()) == (("duplicate", "sent_back"), 0)
 
 
-@pytest.mark.slow
 def test_audit_finds_a_merge_that_a_second_statement_line_disproves(
     code: dict[str, Any], held: BankTransaction
 ) -> None:
@@ -152,7 +148,6 @@ def test_audit_finds_a_merge_that_a_second_statement_line_disproves(
     assert ResolutionType.SENT_BACK_BY_HAND in resolutions.allowed_types(held)
 
 
-@pytest.mark.slow
 def test_reversal_of_merged_money_reverses_the_remaining_transaction(
     seller: Seller, held: BankTransaction
 ) -> None:

@@ -115,6 +115,7 @@ def test_unreadable_order_notification_is_stored_for_staff(bank: SandboxBankClie
     assert (answer.status_code, answer.json(), results()) == (200, {"status": "parked"}, ["unreadable"])
 
 
+@pytest.mark.slow
 def test_failed_completion_is_not_acknowledged_so_the_bank_repeats_the_notification(
     bank: SandboxBankClient, handler: FakeHandler, transfer: Transfer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from payments.models import PaymentException
 from reconciliation.models import BankTransaction
 from tests.reconciliation.builders import Seller, decide, get_page
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 
 def exceptions_of(seller: Seller, code: dict[str, Any]) -> list[tuple[str, int, str]]:
@@ -29,7 +29,6 @@ def exceptions_of(seller: Seller, code: dict[str, Any]) -> list[tuple[str, int, 
     return [(each["reason"], each["amount"], each["status"]) for each in found[0]["exceptions"]]
 
 
-@pytest.mark.slow
 def test_overpaid_or_expired_payment_shows_the_exceptions(seller: Seller, admin_client: Client) -> None:
     """Double the amount arrives, and then the code expires."""
     with time_machine.travel(clock.now(), tick=False) as machine:
@@ -50,7 +49,6 @@ def test_overpaid_or_expired_payment_shows_the_exceptions(seller: Seller, admin_
     assert f"/admin/reconciliation/reconciliationexception/{movement.id}/change/" in page.replace("_5F", "_")
 
 
-@pytest.mark.slow
 def test_exception_status_follows_the_resolution(seller: Seller) -> None:
     code = seller.shop.qr_code()
     seller.report(code)
@@ -82,7 +80,6 @@ def test_money_that_came_twice_is_not_in_amount_received(seller: Seller) -> None
     assert [each["exception_id"] for each in shown["exceptions"]] == [movement.id]
 
 
-@pytest.mark.slow
 def test_accepted_late_money_stays_on_the_payment(seller: Seller) -> None:
     late = seller.late()
     code = {"payment_id": late.payment_id}
@@ -103,7 +100,6 @@ def test_payment_without_exceptions_takes_no_extra_query(seller: Seller) -> None
     assert counts == [0, 1]
 
 
-@pytest.mark.slow
 def test_list_of_payments_reads_all_exceptions_with_one_statement(seller: Seller) -> None:
     for _ in range(3):
         seller.mismatch()
@@ -113,7 +109,6 @@ def test_list_of_payments_reads_all_exceptions_with_one_statement(seller: Seller
     assert sum("paymentexception" in each["sql"] for each in asked) == 1
 
 
-@pytest.mark.slow
 def test_payment_shows_its_newest_exceptions_and_counts_all_money(
     seller: Seller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
 DONE = TransferResult("succeeded", "b-1")
 
@@ -62,7 +62,6 @@ def test_accepted_late_money_makes_the_payment_succeed(seller: Seller) -> None:
 
 
 @pytest.mark.parametrize("satang", [1, 149_999, 150_001, 99_999_999])
-@pytest.mark.slow
 def test_accepted_wrong_amount_is_shown_everywhere(seller: Seller, served_by: Serving, satang: int) -> None:
     served_by(sends=[DONE])
     movement = seller.mismatch(satang)
@@ -104,7 +103,6 @@ def test_correct_amount_after_an_accepted_wrong_one_is_a_duplicate(seller: Selle
     assert (seller.balance(), suspense()) == ((100, 0), 150_000)
 
 
-@pytest.mark.slow
 def test_late_money_policy_accepts_late_money_automatically(seller: Seller) -> None:
     Merchant.objects.filter(pk=seller.shop.merchant.id).update(late_money=LateMoneyPolicy.ACCEPT)
     late, short = seller.late(), seller.mismatch()
@@ -214,7 +212,6 @@ def test_attach_is_refused_unless_the_payment_waits_for_qr_money_of_the_bank(
         ("record_manual_return", "sent back by hand"),
     ],
 )
-@pytest.mark.slow
 def test_second_resolution_is_refused_and_names_the_first_user(
     seller: Seller, served_by: Serving, action: str, label: str
 ) -> None:
@@ -267,7 +264,6 @@ def returned_refund(seller: RefundShop, served_by: Serving) -> str:
     return refund_id
 
 
-@pytest.mark.slow
 def test_returned_refund_is_credited_to_the_merchant_once(seller: Seller, served_by: Serving) -> None:
     refund_id = returned_refund(seller, served_by)
     assert (suspense(), seller.balance()) == (150_000, (0, 0))
@@ -284,7 +280,6 @@ def test_returned_refund_is_credited_to_the_merchant_once(seller: Seller, served
     ]
 
 
-@pytest.mark.slow
 def test_refund_that_was_not_returned_cannot_be_credited(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     refund_id = seller.refund(seller.paid())["refund_id"]
@@ -300,7 +295,6 @@ def test_refund_that_was_not_returned_cannot_be_credited(seller: Seller, served_
 MONEY = frozenset({ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND})
 
 
-@pytest.mark.slow
 def test_allowed_resolution_types_per_match_result(seller: Seller) -> None:
     mine = seller.sale()
     cases = [
@@ -319,7 +313,6 @@ def test_allowed_resolution_types_per_match_result(seller: Seller) -> None:
     assert [resolutions.allowed_types(movement) for movement, _ in cases] == [actions for _, actions in cases]
 
 
-@pytest.mark.slow
 def test_decline_after_payment_and_payment_after_decline_change_nothing(seller: Seller) -> None:
     paid, declined = seller.shop.qr_code(), seller.shop.qr_code()
     seller.report(paid)

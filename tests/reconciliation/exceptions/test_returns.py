@@ -28,7 +28,7 @@ from transfers import services as transfers
 from transfers.models import Transfer
 from transfers.schedule import OVERDUE_AFTER
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
 DONE, REFUSED, UNDER_WAY = (
     TransferResult("succeeded", "b-1"),
@@ -86,7 +86,6 @@ def test_bank_without_transfers_needs_a_manual_return(seller: Seller, settings: 
     assert not Transfer.objects.exists()
 
 
-@pytest.mark.slow
 def test_failed_return_can_be_retried_or_resolved_otherwise(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[REFUSED, REFUSED, DONE])
     movement = seller.late()
@@ -105,7 +104,6 @@ def test_failed_return_can_be_retried_or_resolved_otherwise(seller: Seller, serv
     ]
 
 
-@pytest.mark.slow
 def test_returned_money_that_bounces_is_an_exception_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     movement = seller.unmatched()
@@ -143,7 +141,6 @@ def test_bank_notification_completes_a_return(seller: Seller, served_by: Serving
     assert latest_return(movement).bank_reference == "sbo_1"
 
 
-@pytest.mark.slow
 def test_returned_notification_before_success_reopens_the_exception(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -160,7 +157,6 @@ def test_returned_notification_before_success_reopens_the_exception(
     ("result", "resolution_state", "left"),
     [(transfers.ARRIVED, "sent_back", 0), (transfers.NEVER_ARRIVED, "", 150_000)],
 )
-@pytest.mark.slow
 def test_staff_complete_an_overdue_return(
     seller: Seller, served_by: Serving, result: TransferResult, resolution_state: str, left: int
 ) -> None:
@@ -175,7 +171,6 @@ def test_staff_complete_an_overdue_return(
     assert (state_of(movement)[1], suspense()) == (resolution_state, left)
 
 
-@pytest.mark.slow
 def test_money_of_a_pending_return_cannot_be_resolved_otherwise(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[UNDER_WAY], inquiries=[DONE])
     movement = seller.late()

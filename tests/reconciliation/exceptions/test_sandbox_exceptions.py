@@ -13,7 +13,7 @@ from reconciliation.notifications import intake
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 
 @pytest.fixture
@@ -49,7 +49,6 @@ def listed(client: Client, *movements: BankTransaction, **query: str) -> list[Ba
     return [found[place] for place in sorted(found) if place >= 0]
 
 
-@pytest.mark.slow
 def test_live_exceptions_come_before_older_sandbox_ones(
     viewer: Client, live_money: BankTransaction, sandbox_money: BankTransaction
 ) -> None:
@@ -57,7 +56,6 @@ def test_live_exceptions_come_before_older_sandbox_ones(
     assert listed(viewer, live_money, sandbox_money, o="0") == [sandbox_money, live_money]
 
 
-@pytest.mark.slow
 def test_filter_shows_live_or_sandbox_exceptions(
     viewer: Client, live_money: BankTransaction, sandbox_money: BankTransaction
 ) -> None:

@@ -11,7 +11,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.inquiries.builders import Answering, found, sweep
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 AMOUNT = 150_000
 
 
@@ -20,7 +20,6 @@ def available(shop: Shop) -> tuple[int, int]:
     return balance["available"], balance.get("unconfirmed", 0)
 
 
-@pytest.mark.slow
 def test_confirmed_money_becomes_available(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     code = shop.qr_code()
     fake_bank = served_by(found(bank.notification(code, paid_at=clock.now())))
@@ -32,7 +31,6 @@ def test_confirmed_money_becomes_available(shop: Shop, bank: SandboxBankClient, 
     assert sweep(7200) == 0
 
 
-@pytest.mark.slow
 def test_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by()
     import_file(bot_file(credit_line(shop.qr_code(), clock.now())))
@@ -43,7 +41,6 @@ def test_money_unknown_to_the_bank_stays_unconfirmed_for_a_day(shop: Shop, serve
     assert len(fake_bank.references) == 25
 
 
-@pytest.mark.slow
 def test_confirmation_inquiry_without_answer_is_retried(
     shop: Shop, bank: SandboxBankClient, served_by: Answering
 ) -> None:
@@ -56,7 +53,6 @@ def test_confirmation_inquiry_without_answer_is_retried(
     assert available(shop) == (AMOUNT, 0)
 
 
-@pytest.mark.slow
 def test_confirmations_have_low_priority_and_share_the_rate_limit(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=2)
     import_file(bot_file(*(credit_line(shop.qr_code(), clock.now()) for _ in range(5))))

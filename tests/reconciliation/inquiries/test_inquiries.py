@@ -27,14 +27,13 @@ from tests.reconciliation.inquiries.builders import (
 from tests.sqlstates import CHECK_VIOLATION, sqlstate
 from webhooks.models import Event
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 
 def expire(shop: Shop, code: dict[str, Any]) -> None:
     assert shop.post(f"/v1/qr-codes/{code['qr_code_id']}/expire").status_code == 200
 
 
-@pytest.mark.slow
 def test_inquiry_replaces_a_lost_callback(shop: Shop, bank: SandboxBankClient, served_by: Answering) -> None:
     code = shop.qr_code()
     answer = found(bank.notification(code))
@@ -67,7 +66,6 @@ def test_payment_confirmed_before_the_first_inquiry_is_never_inquired(
     assert (sweep(), fake_bank.questions, Inquiry.objects.count()) == (0, [], 0)
 
 
-@pytest.mark.slow
 def test_payment_confirmed_between_inquiries_is_not_inquired_again(
     shop: Shop, bank: SandboxBankClient, served_by: Answering
 ) -> None:
@@ -88,7 +86,6 @@ def test_inquiry_without_result_is_recorded_and_rescheduled(shop: Shop, served_b
     assert (inquiry.schedule_index, inquiry.lease_until) == (1, None)
 
 
-@pytest.mark.slow
 def test_unpaid_code_is_inquired_ten_times(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by()
     shop.qr_code(expiry_minutes=15)
@@ -104,7 +101,6 @@ def test_unpaid_code_is_inquired_ten_times(shop: Shop, served_by: Answering) -> 
     assert (outcomes(), times) == (["nothing"] * 10, first_and_last)
 
 
-@pytest.mark.slow
 def test_other_answer_of_a_bank_gets_a_row_of_its_own(shop: Shop, served_by: Answering) -> None:
     served_by(NOTHING, NOTHING, InquiryFailed("down"), NOTHING)
     shop.qr_code()
@@ -122,7 +118,6 @@ def test_answers_of_a_bank_only_get_more(shop: Shop, served_by: Answering) -> No
         assert sqlstate(f"UPDATE reconciliation_inquiryanswer SET {change}") == CHECK_VIOLATION
 
 
-@pytest.mark.slow
 def test_missed_inquiries_are_made_up_by_one_inquiry(shop: Shop, served_by: Answering) -> None:
     served_by()
     shop.qr_code(expiry_minutes=15)
@@ -130,7 +125,6 @@ def test_missed_inquiries_are_made_up_by_one_inquiry(shop: Shop, served_by: Answ
     assert Inquiry.objects.get().due_at == code_expiry() + timedelta(minutes=5)
 
 
-@pytest.mark.slow
 def test_inquiry_schedule_of_a_canceled_qr_code_restarts_at_cancellation(
     shop: Shop, served_by: Answering
 ) -> None:
@@ -175,7 +169,6 @@ def test_inquiry_that_becomes_due_during_the_call_stays_due(shop: Shop, served_b
 
 
 @pytest.mark.parametrize("error", [InquiryFailed(), ValueError("what the bank said")])
-@pytest.mark.slow
 def test_inquiry_without_answer_is_retried(
     shop: Shop, bank: SandboxBankClient, served_by: Answering, error: Exception
 ) -> None:
@@ -187,7 +180,6 @@ def test_inquiry_without_answer_is_retried(
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 
 
-@pytest.mark.slow
 def test_inquiries_without_answers_stop_after_a_day(shop: Shop, served_by: Answering) -> None:
     served_by(InquiryFailed())
     shop.qr_code()
@@ -198,7 +190,6 @@ def test_inquiries_without_answers_stop_after_a_day(shop: Shop, served_by: Answe
     assert Inquiry.objects.get().due_at is None
 
 
-@pytest.mark.slow
 def test_inquiry_for_a_merchant_without_connection_counts_as_no_answer(shop: Shop, db: None) -> None:
     Merchant.objects.update(mode="live", bank="scb")
     shop.qr_code()
@@ -206,7 +197,6 @@ def test_inquiry_for_a_merchant_without_connection_counts_as_no_answer(shop: Sho
     assert (outcomes(), Payment.objects.get().status) == (["no_answer"], "pending")
 
 
-@pytest.mark.slow
 def test_hanging_inquiry_call_counts_as_no_answer(
     shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,7 +229,6 @@ def test_unreadable_inquiry_answer_is_stored_once(shop: Shop, served_by: Answeri
     ],
     ids=["wrong amount", "wrong and then right amount", "paid twice", "declined"],
 )
-@pytest.mark.slow
 def test_inquiry_answer_with_several_transactions_stores_each_once(
     shop: Shop,
     bank: SandboxBankClient,
@@ -290,7 +279,6 @@ def test_callback_after_inquiry_is_a_repeat(
     assert BankTransaction.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_inquiry_is_repeated_if_the_answer_cannot_be_stored(
     shop: Shop, bank: SandboxBankClient, served_by: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:

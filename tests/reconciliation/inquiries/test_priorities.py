@@ -18,7 +18,7 @@ from tests.reconciliation.inquiries.builders import (
     sweep,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 # Seconds after which codes of a minute have expired long ago and codes of an hour have not.
 LATER = 600
 
@@ -31,7 +31,6 @@ def test_urgent_inquiries_come_first(shop: Shop, served_by: Answering) -> None:
     assert fake_bank.references == [fresh]
 
 
-@pytest.mark.slow
 def test_urgent_and_normal_priority_both_get_inquiries(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=1)
     old, fresh = create_codes(shop, 8, minutes=1), create_codes(shop, 8, minutes=60)
@@ -40,7 +39,6 @@ def test_urgent_and_normal_priority_both_get_inquiries(shop: Shop, served_by: An
     assert [sum(code in codes for code in fake_bank.references) for codes in (fresh, old)] == [6, 2]
 
 
-@pytest.mark.slow
 def test_unused_inquiry_capacity_goes_to_the_other_priority(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=3)
     create_codes(shop, 4, minutes=1)
@@ -66,7 +64,6 @@ def test_overdue_inquiries_lose_urgency_after_expiry(shop: Shop, served_by: Answ
     assert not Inquiry.objects.filter(is_urgent=True).exists()
 
 
-@pytest.mark.slow
 def test_inquiry_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, served_by: Answering) -> None:
     """20,000 inquiries without priority are due, and 20,000 urgent ones are due in a minute."""
     served_by()

@@ -34,7 +34,7 @@ from tests.reconciliation.inquiries.builders import (
 )
 from tests.stack import wait_until
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 def shop_at(bank: str) -> Shop:
@@ -57,7 +57,6 @@ def is_free_after(rest: float, second: float) -> bool:
     return before + wait <= BankRateLimit.objects.get().available_at <= database_now() + wait
 
 
-@pytest.mark.slow
 def test_inquiry_batches_keep_the_calls_per_second_of_the_bank(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=3)
     for _ in range(8):
@@ -72,7 +71,6 @@ def test_slow_rate_limit_below_one_call_per_second_is_kept(shop: Shop, served_by
     assert run_batch() == (1, 10.0)
 
 
-@pytest.mark.slow
 def test_bank_is_not_called_before_available_at(shop: Shop, served_by: Answering) -> None:
     served_by(per_second=0.001)
     for _ in range(2):
@@ -94,7 +92,6 @@ def test_exclusive_call_holds_and_releases_the_rate_limit(
     assert sweep() == 1
 
 
-@pytest.mark.slow
 def test_longest_due_inquiry_comes_first(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=1)
     shop.qr_code()
@@ -107,7 +104,6 @@ def test_longest_due_inquiry_comes_first(shop: Shop, served_by: Answering) -> No
     assert len(set(fake_bank.references)) == 2
 
 
-@pytest.mark.slow
 def test_inquiry_of_a_paid_payment_takes_no_place_in_the_batch(
     shop: Shop, served_by: Answering, bank: SandboxBankClient
 ) -> None:
@@ -120,7 +116,6 @@ def test_inquiry_of_a_paid_payment_takes_no_place_in_the_batch(
     assert Inquiry.objects.filter(due_at=None).count() == 3
 
 
-@pytest.mark.slow
 def test_bank_backoff_grows_until_an_answer(shop: Shop, other_shop: Shop, served_by: Answering) -> None:
     served_by(*[InquiryFailed()] * 10, NOTHING)
     shop.qr_code()
@@ -140,7 +135,6 @@ def test_single_missing_answer_does_not_back_off_the_bank(shop: Shop, served_by:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_hanging_bank_does_not_delay_other_banks(served_by: Answering) -> None:
     release = threading.Event()
 
@@ -174,7 +168,6 @@ def test_unreachable_bank_does_not_delay_other_banks(served_by: Answering, bank:
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 
 
-@pytest.mark.slow
 def test_inquiry_batch_alternates_between_merchants(
     shop: Shop, other_shop: Shop, served_by: Answering
 ) -> None:
@@ -184,7 +177,6 @@ def test_inquiry_batch_alternates_between_merchants(
     assert [len(set(fake_bank.references) & set(theirs)) for theirs in (many, one)] == [1, 1]
 
 
-@pytest.mark.slow
 def test_single_merchant_may_use_the_whole_inquiry_batch(
     shop: Shop, other_shop: Shop, served_by: Answering
 ) -> None:
@@ -194,7 +186,6 @@ def test_single_merchant_may_use_the_whole_inquiry_batch(
     assert (sweep(), sweep()) == (4, 2)
 
 
-@pytest.mark.slow
 def test_merchant_without_answers_backs_off_without_the_bank(
     shop: Shop, other_shop: Shop, served_by: Answering
 ) -> None:
@@ -208,7 +199,6 @@ def test_merchant_without_answers_backs_off_without_the_bank(
     assert sweep(12) == 4, "the rest is over"
 
 
-@pytest.mark.slow
 def test_merchant_backoff_grows_until_an_answer(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by()
     fake_bank.silent_about.update(create_codes(shop))
@@ -232,7 +222,6 @@ def test_two_silent_merchants_back_off_the_bank(shop: Shop, other_shop: Shop, se
     assert (sweep(), BankRateLimit.objects.get().silent_batches) == (2, 1)
 
 
-@pytest.mark.slow
 def test_postponed_inquiry_is_rescheduled_like_no_answer(shop: Shop, served_by: Answering) -> None:
     fake_bank = served_by(per_second=1)
     fake_bank.silent_about.update(create_codes(shop, 2, minutes=1))
@@ -309,7 +298,6 @@ def scb_shop(db: None, scb: FakeScb) -> Shop:
     return fake_scb.shop_at(scb)
 
 
-@pytest.mark.slow
 def test_inquiry_batch_makes_at_most_one_second_of_calls(scb_shop: Shop, scb: FakeScb) -> None:
     """Three codes from before midnight need two calls each, and two from after it one."""
     with time_machine.travel(MIDNIGHT - timedelta(minutes=20)):

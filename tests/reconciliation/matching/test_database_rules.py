@@ -162,6 +162,7 @@ def test_applied_bank_transaction_cannot_be_resolved(seller: Seller, resolution_
     assert change(seller.sale(), decided(resolution_state)) == CHECK_VIOLATION
 
 
+@pytest.mark.slow
 def test_payment_is_credited_by_one_bank_transaction_only(seller: Seller) -> None:
     paid, held = seller.sale(), seller.unmatched()
     attach = f"payment_id = '{paid.payment_id}', merchant_id = '{paid.merchant_id}', " + decided("attached")
@@ -191,11 +192,13 @@ def test_unmatched_reversal_may_become_reversed(
 
 
 @pytest.mark.parametrize("match_result", [*HELD_RESULTS, "ordered", ""])
+@pytest.mark.slow
 def test_applied_reversal_cannot_change(seller: Seller, match_result: str) -> None:
     assert change(seller.reverse(seller.sale()), f"match_result = '{match_result}'") == CHECK_VIOLATION
 
 
 @pytest.mark.parametrize("action", ["dismiss", "write_off"])
+@pytest.mark.slow
 def test_resolved_reversal_cannot_be_applied(seller: Seller, action: str) -> None:
     reversal = seller.reverse(seller.sale(), 150_001)
     decide(action, reversal)
@@ -351,6 +354,7 @@ def test_bank_records_are_never_updated_deleted_or_truncated(
             assert sqlstate(f"TRUNCATE {table} CASCADE") == NOT_ALLOWED
 
 
+@pytest.mark.slow
 def test_refund_is_created_completed_only_for_a_reversal(seller: Seller) -> None:
     seller.reverse(seller.sale(), 50_000)
     insert = """INSERT INTO refunds_refund (
@@ -364,6 +368,7 @@ def test_refund_is_created_completed_only_for_a_reversal(seller: Seller) -> None
 
 
 @pytest.mark.parametrize("purpose", ["return", "refund", "withdrawal"])
+@pytest.mark.slow
 def test_void_needs_the_id_of_a_received_payment(seller: Seller, served_by: Serving, purpose: str) -> None:
     served_by()
     decide("send_back", seller.late())

@@ -45,7 +45,7 @@ from tests.sqlstates import sqlstate
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
 MIDNIGHT = datetime.combine(clock.now().astimezone(BANGKOK).date(), time(), BANGKOK)
 NOON = MIDNIGHT - timedelta(hours=12)
 DAY, SECOND, MS = timedelta(days=1), timedelta(seconds=1), timedelta(milliseconds=1)
@@ -70,7 +70,6 @@ def notification_of(seller: Seller, code: dict[str, Any], paid_at: datetime, nam
 
 @pytest.mark.parametrize("order", list(permutations(["callback", "inquiry", "line"])), ids="-".join)
 @pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
-@pytest.mark.slow
 def test_callback_inquiry_and_statement_become_one_bank_transaction(
     seller: Seller, times: tuple[datetime, datetime, datetime], order: tuple[str, ...]
 ) -> None:
@@ -126,7 +125,6 @@ def test_scb_inquiry_time_with_milliseconds_equals_its_callback(seller: Seller) 
 # --- proofs that there are two ------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_two_bank_ids_are_two_transactions_until_the_statement_has_one_line(seller: Seller) -> None:
     code = seller.shop.qr_code()
     seller.bank.post(notification_of(seller, code, NOON, "BANKID1"))
@@ -139,7 +137,6 @@ def test_two_bank_ids_are_two_transactions_until_the_statement_has_one_line(sell
     assert_can_be_sent_back(second)
 
 
-@pytest.mark.slow
 def test_single_statement_line_for_two_bank_ids_blocks_the_exception(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON)))
@@ -151,7 +148,6 @@ def test_single_statement_line_for_two_bank_ids_blocks_the_exception(seller: Sel
 
 @pytest.mark.parametrize("line_first", [True, False])
 @pytest.mark.parametrize("days", [1, 4])
-@pytest.mark.slow
 def test_line_and_callback_of_different_days_are_probable_duplicates(
     seller: Seller, days: int, line_first: bool
 ) -> None:
@@ -167,7 +163,6 @@ def test_line_and_callback_of_different_days_are_probable_duplicates(
     assert_is_blocked(seller, held, "one of them is only a statement line")
 
 
-@pytest.mark.slow
 def test_second_bank_transaction_id_allows_return(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
@@ -178,7 +173,6 @@ def test_second_bank_transaction_id_allows_return(seller: Seller) -> None:
     assert_can_be_sent_back(held)
 
 
-@pytest.mark.slow
 def test_second_statement_line_allows_return(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
@@ -234,7 +228,6 @@ def assert_can_be_sent_back(held: BankTransaction) -> None:
     assert state_of(held)[1] == "sent_back"
 
 
-@pytest.mark.slow
 def test_console_shows_probable_duplicate_without_return_button(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))

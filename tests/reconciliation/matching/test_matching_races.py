@@ -30,7 +30,11 @@ from tests.reconciliation.statements.statement_files import bot_file, credit_lin
 from transactions.models import Transaction
 from webhooks.models import Event
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("audit_is_clean"),
+]
 LONG = timedelta(minutes=10)
 Code = dict[str, Any]
 
@@ -44,7 +48,6 @@ def notification_call(notification: dict[str, Any]) -> Callable[[], Any]:
     return partial(SandboxBankClient(new_client()).post, notification)
 
 
-@pytest.mark.slow
 def test_eight_threads_confirming_one_payment_make_one_success() -> None:
     shop, caller = open_shop("Race"), SandboxBankClient(Client())
     for _ in range(5):
@@ -59,7 +62,6 @@ def test_eight_threads_confirming_one_payment_make_one_success() -> None:
         assert BankTransaction.objects.filter(payment_id=payment_id).count() == 1
 
 
-@pytest.mark.slow
 def test_eight_transfers_for_one_code_make_one_success_and_seven_duplicates() -> None:
     shop, caller = open_shop("Race"), SandboxBankClient(Client())
     code = shop.qr_code()
@@ -111,7 +113,6 @@ def check_that_each_succeeded_once(codes: list[Code]) -> None:
 
 
 @pytest.mark.parametrize("rounds", [20, pytest.param(examples(250), marks=pytest.mark.slow)])
-@pytest.mark.slow
 def test_confirmation_during_expiry_never_loses_money(rounds: int) -> None:
     shop, chance = open_shop("Race"), random.Random(rounds)
     codes = create_codes(shop, rounds)
@@ -130,7 +131,6 @@ def test_confirmation_during_expiry_never_loses_money(rounds: int) -> None:
         assert 0 < len(expired) < rounds, "each was the first at times"
 
 
-@pytest.mark.slow
 def test_money_during_cancellation_is_applied_or_held() -> None:
     shop, ending = open_shop("Race"), new_client()
     codes = create_codes(shop, 40)
@@ -158,7 +158,6 @@ def test_money_during_cancellation_is_applied_or_held() -> None:
     assert ledger.balance(shop.merchant.id).available + held == sum(code["amount"] for code in codes)
 
 
-@pytest.mark.slow
 def test_hundred_concurrent_copies_of_a_notification_make_one_payment() -> None:
     shop, caller = open_shop("Race"), SandboxBankClient(new_client())
     codes = create_codes(shop, examples(30))
@@ -184,7 +183,6 @@ def test_hundred_concurrent_copies_of_a_notification_make_one_payment() -> None:
     assert not kept
 
 
-@pytest.mark.slow
 def test_concurrent_reports_of_three_sources_during_expiry_make_one_payment() -> None:
     shop, caller, asked = open_shop("Race"), SandboxBankClient(new_client()), SandboxBank("x")
     codes = create_codes(shop, 40)

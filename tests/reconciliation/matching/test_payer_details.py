@@ -49,6 +49,7 @@ def payer_of(of: BankTransaction | Payment) -> tuple[str | None, str | None, str
     return of.payer_name, of.payer_bank_code, of.payer_account
 
 
+@pytest.mark.slow
 def test_refund_of_a_statement_payment_goes_to_payer_of_later_notification(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
@@ -63,6 +64,7 @@ def test_refund_of_a_statement_payment_goes_to_payer_of_later_notification(
     assert (order.bank_code, order.account, order.account_name) == ("014", ACCOUNT, "Somchai Jaidee")
 
 
+@pytest.mark.slow
 def test_return_of_statement_money_goes_to_payer_of_later_notification(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
@@ -86,6 +88,7 @@ def test_notification_adds_payer_to_payment_found_by_inquiry(seller: Seller, cod
     assert (movement.slip_reference, BankTransaction.objects.count()) == ("2026112100000000001", 1)
 
 
+@pytest.mark.slow
 def test_payer_details_are_never_overwritten(seller: Seller, code: dict[str, Any], paid_at: datetime) -> None:
     movement, payment = by_line(code, paid_at, name="MS MALEE"), Payment.objects.get()
     seller.bank.notify(code, paid_at=paid_at)
@@ -97,6 +100,7 @@ def test_payer_details_are_never_overwritten(seller: Seller, code: dict[str, Any
     assert payer_of(movement) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
 
 
+@pytest.mark.slow
 def test_payer_account_is_not_added_to_another_payer_bank(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
@@ -115,6 +119,7 @@ def test_contradicting_notification_adds_no_payer_details(seller: Seller, code: 
     assert payer_of(movement) == ("", "", "")
 
 
+@pytest.mark.slow
 def test_expected_payer_is_compared_with_payer_reported_later(seller: Seller, paid_at: datetime) -> None:
     code = seller.shop.qr_code(client_bank_account="405-1-23456-7")
     by_line(code, paid_at, name="")

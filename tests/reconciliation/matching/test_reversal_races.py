@@ -23,7 +23,11 @@ from tests.withdrawals.builders import ACCOUNT, PATH, send_due_withdrawals, with
 from transfers.models import Transfer
 from withdrawals import services as withdrawals
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("audit_is_clean"),
+]
 REVERSALS, WITHDRAWALS, THREADS, ROUNDS = 20, 240, 8, examples(200)
 STEP = 0.004  # seconds
 
@@ -39,7 +43,6 @@ def in_turn(actions: list[Callable[[], object]]) -> Callable[[], int]:
     return lambda: len([action() for action in actions])
 
 
-@pytest.mark.slow
 def test_reversals_refunds_and_withdrawals_never_deadlock(seller: Seller) -> None:
     credits = [seller.sale(10_000) for _ in range(REVERSALS)]
     for credit in credits:
@@ -85,7 +88,6 @@ def _after(seconds: float, action: Callable[[], object]) -> Callable[[], object]
     return run
 
 
-@pytest.mark.slow
 def test_withdrawal_is_not_submitted_after_reversal_of_the_money(
     seller: Seller, served_by: Callable[..., Bank]
 ) -> None:

@@ -35,7 +35,7 @@ from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawal_re
 from transfers import services as transfers
 from transfers.models import Transfer, TransferEvent
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 Serving = Callable[..., Bank]
 DONE, REFUSED, UNDER_WAY = (
     TransferResult("succeeded", "b-1"),
@@ -60,7 +60,6 @@ def test_bank_reversal_of_a_payment_is_shown_as_refund(seller: Seller) -> None:
     assert postings_of(reversal.id) == [("reversal", 150_000)]
 
 
-@pytest.mark.slow
 def test_merchant_gets_one_refund_event_for_a_bank_reversal(seller: Seller) -> None:
     credit = seller.sale()
     reversal = seller.reverse(credit)
@@ -85,7 +84,6 @@ def test_repeated_reversal_changes_nothing(seller: Seller) -> None:
     assert (seller.funds(), Refund.objects.count()) == ({"available": 0, "reserved": 0}, 1)
 
 
-@pytest.mark.slow
 def test_reversal_above_the_balance_is_debt_that_later_credits_repay(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -104,7 +102,6 @@ def test_reversal_above_the_balance_is_debt_that_later_credits_repay(
     assert seller.funds() == {"available": 20_000, "reserved": 0}
 
 
-@pytest.mark.slow
 def test_debt_blocks_withdrawals(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     credit = seller.sale()
@@ -116,7 +113,6 @@ def test_debt_blocks_withdrawals(seller: Seller, served_by: Serving) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (402, "insufficient_funds")
 
 
-@pytest.mark.slow
 def test_remaining_amount_after_a_partial_reversal_can_be_refunded(
     seller: Seller, served_by: Serving
 ) -> None:
@@ -137,7 +133,6 @@ def test_remaining_amount_after_a_partial_reversal_can_be_refunded(
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-@pytest.mark.slow
 def test_reversal_counts_earlier_refunds_only_once(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     credit = seller.sale()
@@ -150,7 +145,6 @@ def test_reversal_counts_earlier_refunds_only_once(seller: Seller, served_by: Se
     assert seller.funds() == {"available": 0, "reserved": 0, "owed": 60_000}
 
 
-@pytest.mark.slow
 def test_reversal_of_a_refunded_payment_is_debt(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     credit = seller.sale()
@@ -167,7 +161,6 @@ def test_reversal_of_a_refunded_payment_is_debt(seller: Seller, served_by: Servi
         (REFUSED, "refunded", 150_000, {"available": 0, "reserved": 0}),
     ],
 )
-@pytest.mark.slow
 def test_refund_in_progress_completes_after_a_reversal(
     seller: Seller, served_by: Serving, ends: TransferResult, status: str, refunded: int, held: Any
 ) -> None:
@@ -182,7 +175,6 @@ def test_refund_in_progress_completes_after_a_reversal(
     assert (payment["status"], payment["amount_refunded"], seller.funds()) == (status, refunded, held)
 
 
-@pytest.mark.slow
 def test_reversed_money_cannot_be_refunded_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
     credit = seller.sale()
@@ -201,7 +193,6 @@ def test_reversed_money_cannot_be_refunded_again(seller: Seller, served_by: Serv
     assert again.json()["error"]["code"] == "payment_not_refundable"
 
 
-@pytest.mark.slow
 def test_unsubmitted_refunds_are_canceled_by_a_reversal(seller: Seller) -> None:
     credit = seller.sale()
     asked = [
@@ -217,7 +208,6 @@ def test_unsubmitted_refunds_are_canceled_by_a_reversal(seller: Seller) -> None:
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-@pytest.mark.slow
 def test_reversed_payment_keeps_refund_without_destination_closed(seller: Seller) -> None:
     code = seller.shop.qr_code()
     assert seller.bank.notify(code, payer_bank_code="999").status_code == 200  # of no bank
@@ -229,7 +219,6 @@ def test_reversed_payment_keeps_refund_without_destination_closed(seller: Seller
     assert seller.funds() == {"available": 0, "reserved": 0}
 
 
-@pytest.mark.slow
 def test_partial_reversal_keeps_refunds_within_remaining_amount(seller: Seller) -> None:
     credit = seller.sale()
     kept, beyond = (seller.refund(str(credit.payment_id), amount=60_000)["refund_id"] for _ in range(2))
@@ -270,7 +259,6 @@ def test_reversal_reported_before_the_credit_is_applied_with_the_credit(seller: 
     assert sorted(event_types_of(code["payment_id"])) == ["payment.pending", "payment.succeeded"]
 
 
-@pytest.mark.slow
 def test_reversal_of_held_money_debits_suspense(seller: Seller) -> None:
     for credit in (seller.unmatched(), seller.mismatch(), seller.late(), seller.duplicate()):
         before = suspense()
@@ -345,14 +333,12 @@ def waiting_reversal(
     return credit, reversal
 
 
-@pytest.mark.slow
 def test_reversal_is_applied_after_the_return_fails(seller: Seller, served_by: Serving) -> None:
     credit, reversal = waiting_reversal(seller, served_by, REFUSED)
     assert (state_of(reversal), state_of(credit), latest_return(credit).status) == (REVERSED, TAKEN, "failed")
     assert (suspense(), postings_of(reversal.id)) == (0, [("reversal", 150_000)])
 
 
-@pytest.mark.slow
 def test_reversal_stays_an_exception_after_the_return_completes(seller: Seller, served_by: Serving) -> None:
     credit, reversal = waiting_reversal(seller, served_by, DONE)
     assert (state_of(reversal), state_of(credit)) == (WAITS, ("unmatched", "sent_back"))
@@ -361,7 +347,6 @@ def test_reversal_stays_an_exception_after_the_return_completes(seller: Seller, 
     assert state_of(reversal) == WAITS
 
 
-@pytest.mark.slow
 def test_reversal_is_applied_when_the_returned_money_bounces(seller: Seller, served_by: Serving) -> None:
     credit, reversal = waiting_reversal(seller, served_by, DONE)
     notification = ReportedTransfer(latest_return(credit).id, "returned")
@@ -369,7 +354,6 @@ def test_reversal_is_applied_when_the_returned_money_bounces(seller: Seller, ser
     assert (state_of(reversal), state_of(credit), suspense()) == (REVERSED, TAKEN, 0)
 
 
-@pytest.mark.slow
 def test_dismissed_reversal_does_not_change_a_return(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[REFUSED])
     credit = seller.unmatched()
@@ -403,7 +387,6 @@ def test_partially_reversed_money_cannot_be_returned_in_full(seller: Seller, ser
     assert state_of(credit) == WAITS
 
 
-@pytest.mark.slow
 def test_credits_cannot_be_dismissed_and_reversals_cannot_be_returned(seller: Seller) -> None:
     credit = seller.sale()
     reversal = seller.reverse(credit, transaction_id="ANOTHERTRANSACTION00")
@@ -435,7 +418,6 @@ def statements_of_a_reversal(seller: Seller, count: int) -> int:
     return len(sent)
 
 
-@pytest.mark.slow
 def test_reversal_cancels_any_number_of_refunds_with_the_same_statements(
     seller: Seller, settings: Settings
 ) -> None:
@@ -443,7 +425,6 @@ def test_reversal_cancels_any_number_of_refunds_with_the_same_statements(
     assert statements_of_a_reversal(seller, 2) == statements_of_a_reversal(seller, 20)
 
 
-@pytest.mark.slow
 def test_reversal_cancels_no_more_refunds_than_are_in_its_way(seller: Seller) -> None:
     credit = seller.sale()
     refunds = [seller.refund(str(credit.payment_id), amount=40_000) for _ in range(3)]

@@ -20,7 +20,7 @@ from tests.reconciliation.statements.statement_files import (
     minutes_ago,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
 Notification = dict[str, Any]
 REVERSED, WAITS = ("reversed", ""), ("unmatched", "")
 
@@ -66,7 +66,6 @@ def test_statement_payment_has_no_bank_id_to_void(
 
 
 @pytest.mark.parametrize("was_attached", [True, False])
-@pytest.mark.slow
 def test_ambiguous_reversal_is_applied_when_the_credit_gets_a_bank_id(
     seller: Seller, code: dict[str, Any], paid_at: datetime, was_attached: bool
 ) -> None:
@@ -159,7 +158,6 @@ def test_reversal_reported_first_reverses_the_earlier_credit(
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
-@pytest.mark.slow
 def test_reversal_reported_first_with_two_possible_credits_is_held(
     seller: Seller, code: dict[str, Any], newest_first: bool
 ) -> None:
@@ -190,7 +188,6 @@ def test_statement_lines_pair_two_credits_with_two_reversals(
     assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
-@pytest.mark.slow
 def test_reversed_credit_is_not_reversed_again_by_the_next_line(
     seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
@@ -204,7 +201,6 @@ def test_reversed_credit_is_not_reversed_again_by_the_next_line(
 
 
 @pytest.mark.parametrize(("by_callback", "credit_first"), [(True, True), (True, False), (False, True)])
-@pytest.mark.slow
 def test_reversal_notification_does_not_match_line_of_another_credit(
     seller: Seller,
     code: dict[str, Any],
@@ -223,7 +219,6 @@ def test_reversal_notification_does_not_match_line_of_another_credit(
     assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
 
-@pytest.mark.slow
 def test_second_reversal_of_a_payment_is_an_exception(
     seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:
@@ -241,7 +236,6 @@ def test_second_reversal_of_a_payment_is_an_exception(
     assert (suspense(), seller.funds()) == (150_000, {"available": 0, "reserved": 0})
 
 
-@pytest.mark.slow
 def test_reversal_notification_matches_line_of_the_named_credit(
     seller: Seller, code: dict[str, Any], paid_again: tuple[Notification, Notification, Notification]
 ) -> None:

@@ -64,6 +64,7 @@ def test_money_paid_before_its_code_existed_waits_for_staff(
     assert "paid before the code existed" in entries(seller.shop, code["payment_id"])[-1]["summary"]
 
 
+@pytest.mark.slow
 def test_staff_read_how_much_too_early_the_money_was(wrong: BankTransaction, admin_client: Client) -> None:
     page = get_page(admin_client, exception_url(wrong.id))
     assert "Wrong time: paid 2 days before the code was made." in page
@@ -122,6 +123,7 @@ def test_bank_time_after_the_reception_decides_only_about_expiry(
 
 
 @pytest.mark.parametrize("by_callback", [MADE_AT + SECOND, MADE_AT - 6 * HOUR])
+@pytest.mark.slow
 def test_first_report_of_money_decides_about_its_time(seller: Seller, by_callback: datetime) -> None:
     """Within a bank day another time is the same money, whatever it is."""
     by_line = MADE_AT - 6 * HOUR if by_callback > MADE_AT else MADE_AT + SECOND
@@ -134,12 +136,14 @@ def test_first_report_of_money_decides_about_its_time(seller: Seller, by_callbac
     assert state_of(movement) == before == (("applied", "") if by_callback > MADE_AT else WRONG)
 
 
+@pytest.mark.slow
 def test_money_with_a_wrong_time_for_a_paid_code_is_paid_twice(seller: Seller, code: dict[str, Any]) -> None:
     seller.report(code)
     assert state_of(seller.report(code, paid_at=clock.now() - LONG)) == ("duplicate", "")
 
 
 @pytest.mark.usefixtures("wrong")
+@pytest.mark.slow
 def test_code_can_still_be_paid_after_money_of_a_wrong_time(seller: Seller, code: dict[str, Any]) -> None:
     seller.report(code)
     assert (payment().status, suspense(), seller.balance()) == ("succeeded", 150_000, (150_000, 0))
@@ -154,6 +158,7 @@ def test_policy_for_late_money_does_not_accept_a_wrong_time(seller: Seller) -> N
 
 
 @pytest.mark.parametrize("satang", [150_000, 300_000])
+@pytest.mark.slow
 def test_accepted_money_of_a_wrong_time_is_paid_when_the_code_was_made(
     seller: Seller, code: dict[str, Any], satang: int
 ) -> None:
@@ -166,6 +171,7 @@ def test_accepted_money_of_a_wrong_time_is_paid_when_the_code_was_made(
     assert event_types_of(movement.id) == ["payment.exception", "payment.exception_resolved"]
 
 
+@pytest.mark.slow
 def test_money_attached_to_a_newer_code_is_paid_when_the_code_was_made(seller: Seller) -> None:
     movement = seller.unmatched(paid_at=clock.now() - HOUR)
     code = seller.shop.qr_code()
@@ -174,12 +180,14 @@ def test_money_attached_to_a_newer_code_is_paid_when_the_code_was_made(seller: S
     assert (shown["status"], shown["completed_at"]) == ("succeeded", shown["created_at"])
 
 
+@pytest.mark.slow
 def test_money_of_a_wrong_time_can_be_sent_back(wrong: BankTransaction) -> None:
     decide("record_manual_return", wrong, bank_reference="counter 7")
     assert (state_of(wrong), suspense()) == (("time_mismatch", "sent_back"), 0)
 
 
 @pytest.mark.parametrize(("decision", "body"), [("accept", {}), ("return", {"part": "excess"})])
+@pytest.mark.slow
 def test_merchant_cannot_accept_money_of_a_wrong_time(
     seller: Seller, wrong: BankTransaction, decision: str, body: dict[str, str]
 ) -> None:
@@ -193,6 +201,7 @@ def test_merchant_cannot_accept_money_of_a_wrong_time(
 # --- declines ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_decline_before_the_code_existed_fails_no_payment(seller: Seller, code: dict[str, Any]) -> None:
     decline = seller.report(code, paid_at=clock.now() - LONG, type="decline")
     assert (state_of(decline), decline.payment, payment().status) == (("declined", ""), None, "pending")

@@ -29,7 +29,7 @@ from tests.webhook_receiver import Reply
 
 PAGE = "/admin/reconciliation/slipcheck/check/"
 BUTTON = "Ask the bank"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture
@@ -91,7 +91,6 @@ def arrives(shop: Shop, bank: FakeScb, code: dict[str, Any], **changes: Any) -> 
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
 
 
-@pytest.mark.slow
 def test_slip_of_a_reported_transfer_makes_no_slip_lookup(shop: Shop, bank: FakeScb, malee: Client) -> None:
     reported = SandboxBankClient(shop.http)
     Seller(shop, reported).report(shop.qr_code(), slip_reference=SLIP["transRef"])
@@ -116,7 +115,6 @@ def test_wallet_slip_makes_no_slip_lookup(malee: Client) -> None:
     assert "No bank can be asked" in ask(malee, "mch_x")
 
 
-@pytest.mark.slow
 def test_slip_lookup_of_a_known_qr_code_schedules_an_inquiry(
     live: Shop, bank: FakeScb, malee: Client
 ) -> None:
@@ -153,7 +151,6 @@ def test_slip_lookup_reschedules_an_existing_inquiry(live: Shop, bank: FakeScb, 
     assert (asked.due_at <= clock.now(), asked.schedule_index, asked.bank) == (True, 3, "scb")
 
 
-@pytest.mark.slow
 def test_slip_lookup_works_with_a_merchant_id(live: Shop, bank: FakeScb, malee: Client) -> None:
     code = live.qr_code()
     knows(bank, code)
@@ -178,7 +175,6 @@ def test_slip_of_money_for_another_payee_pays_nothing(
     assert not Inquiry.objects.exists()
 
 
-@pytest.mark.slow
 def test_slip_of_a_code_at_another_bank_pays_nothing(
     live: Shop, bank: FakeScb, shop: Shop, malee: Client
 ) -> None:
@@ -195,7 +191,6 @@ def test_slip_lookup_of_an_expired_code_schedules_an_inquiry(
     assert "the bank is being asked about it now" in shown(malee, code["payment_id"])
 
 
-@pytest.mark.slow
 def test_slip_lookup_of_a_paid_payment_schedules_no_inquiry(live: Shop, bank: FakeScb, malee: Client) -> None:
     code = live.qr_code()
     knows(bank, code)
@@ -240,7 +235,6 @@ def test_slip_lookup_counts_towards_the_bank_rate_limit(live: Shop, bank: FakeSc
     assert before + wait <= BankRateLimit.objects.get().available_at <= database_now() + wait
 
 
-@pytest.mark.slow
 def test_slip_lookup_is_refused_while_the_bank_is_busy(
     live: Shop, bank: FakeScb, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +244,6 @@ def test_slip_lookup_is_refused_while_the_bank_is_busy(
     assert bank.requests == []
 
 
-@pytest.mark.slow
 def test_concurrent_slip_lookup_is_refused_at_once(
     live: Shop, bank: FakeScb, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +266,6 @@ def test_slip_lookup_logs_the_actor_and_no_payer_data(
         assert secret not in caplog.text
 
 
-@pytest.mark.slow
 def test_slip_lookup_needs_permission_and_csrf_token(live: Shop, malee: Client, client: Client) -> None:
     check(malee)
     url = f"/admin/reconciliation/slipcheck/{SlipCheck.objects.get().pk}/ask/"
@@ -301,7 +293,6 @@ def test_slip_lookup_reports_a_broken_bank_connection(live: Shop, bank: FakeScb,
     assert bank.requests == []
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("audit_is_clean")
 def test_slip_lookup_at_the_sandbox_bank_over_http(

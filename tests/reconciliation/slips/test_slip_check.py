@@ -32,7 +32,7 @@ from tests.reconciliation.builders import Seller, exception_url, staff_client
 
 PAGE = "/admin/reconciliation/slipcheck/check/"
 UNHEARD = "No bank has reported this transfer"
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("pictures_may_take_long")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("pictures_may_take_long")]
 
 
 @pytest.fixture
@@ -76,7 +76,6 @@ def test_slip_of_received_money_shows_the_payment(shop: Shop, bank: SandboxBankC
     assert (shown.movement, shown.claimed_payment_id) == (movement, code["payment_id"])
 
 
-@pytest.mark.slow
 def test_slip_check_stores_the_request_id(shop: Shop, malee: Client) -> None:
     code = shop.qr_code()
     answer = malee.post(PAGE, {"text": mini_qr(slip_id()), "claimed_payment_id": code["payment_id"]})
@@ -110,7 +109,6 @@ def test_slip_finds_money_by_the_bank_transaction_id(
     assert "It paid payment" in check(malee, mini_qr(slip))
 
 
-@pytest.mark.slow
 def test_slip_shown_twice_shows_earlier_checks(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, other, slip = shop.qr_code(), shop.qr_code(), slip_id()
     report(shop, bank, slip, code=code)
@@ -122,7 +120,6 @@ def test_slip_shown_twice_shows_earlier_checks(shop: Shop, bank: SandboxBankClie
     assert SlipCheck.objects.count() == 2
 
 
-@pytest.mark.slow
 def test_slip_check_shows_the_latest_twenty_earlier_checks(malee: Client) -> None:
     for _ in range(25):
         page = check(malee, mini_qr("A1"))
@@ -131,7 +128,6 @@ def test_slip_check_shows_the_latest_twenty_earlier_checks(malee: Client) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
 def test_concurrent_checks_of_one_slip_show_each_other() -> None:
     clients = [staff_client(name, "view_banktransaction", "check_slip") for name in ("malee", "somsak")]
     for number in range(10):
@@ -145,7 +141,6 @@ def test_slip_check_shows_an_open_exception(shop: Shop, bank: SandboxBankClient,
     assert "It has paid nothing yet: it is an open exception." in check(malee, mini_qr(slip))
 
 
-@pytest.mark.slow
 def test_slip_check_shows_reversed_money(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
     credit = report(shop, bank, slip, code=code)
@@ -198,7 +193,6 @@ def pictured(text: str, form: str = "PNG") -> SimpleUploadedFile:
 
 
 @pytest.mark.parametrize("form", list(decode_picture.MAX_PIXELS))
-@pytest.mark.slow
 def test_slip_picture_is_decoded(shop: Shop, bank: SandboxBankClient, malee: Client, form: str) -> None:
     slip = slip_id()
     report(shop, bank, slip)
@@ -228,14 +222,12 @@ def claiming(width: int, height: int) -> bytes:
         (images.png("hello"), "not the mini-QR of a Thai slip"),
     ],
 )
-@pytest.mark.slow
 def test_invalid_slip_picture_is_refused_with_a_message(malee: Client, content: bytes, words: str) -> None:
     posted = {"picture": SimpleUploadedFile("slip.png", content)}
     assert words in malee.post(PAGE, posted).content.decode()
     assert not SlipCheck.objects.exists()
 
 
-@pytest.mark.slow
 def test_slip_photograph_of_several_megabytes_is_decoded(
     shop: Shop, bank: SandboxBankClient, malee: Client
 ) -> None:
@@ -322,7 +314,6 @@ def bomb(kind: str, size: tuple[int, int]) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.slow
 def test_four_bombs_at_once_take_one_decoder_and_few_pixels() -> None:
     pictures_ = [bomb(*each) for each in BOMBS]
     assert all(len(each) < 100_000 for each in pictures_)
@@ -336,7 +327,6 @@ def test_four_bombs_at_once_take_one_decoder_and_few_pixels() -> None:
     assert refusal_of(pictures_[1]) in (too_large, str(pictures.FAILED))  # it has no memory for the colours
 
 
-@pytest.mark.slow
 def test_pictures_of_two_processes_wait_for_one_lock() -> None:
     """The lock of a process whose decoder runs on keeps others out."""
     with decoders.PICTURE_OF_STAFF.taken() as slot:
@@ -371,7 +361,6 @@ def test_slip_decoder_process_gets_no_secrets(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("code_width", [150, 400, 1200])
-@pytest.mark.slow
 def test_small_qr_code_on_a_large_photograph_is_decoded(code_width: int) -> None:
     assert pictures.read_qr_codes(photograph(3000, 4000, code_width)) == [SLIP]
 
@@ -380,6 +369,5 @@ def test_small_qr_code_on_a_large_photograph_is_decoded(code_width: int) -> None
     ("size", "words"),
     [((65_535, 40), pictures.REASONS["no_qr_code"]), ((65_536, 1), pictures.REASONS["too_large"])],
 )
-@pytest.mark.slow
 def test_extremely_wide_slip_picture_is_refused(size: tuple[int, int], words: str) -> None:
     assert refusal_of(written(Image.new("1", size))) == str(words)

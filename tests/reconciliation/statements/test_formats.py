@@ -248,6 +248,7 @@ def test_formula_in_a_csv_cell_is_plain_text() -> None:
     assert rows[0].parsed.payer_name == "=1+1"
 
 
+@pytest.mark.slow
 def test_invalid_statement_file_is_refused_with_a_reason() -> None:
     for body, reason in [
         (b"", "The file is empty."),

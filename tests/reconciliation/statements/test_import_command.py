@@ -65,6 +65,7 @@ def test_import_command_prints_one_summary_line_per_file(tmp_path: Path, served:
     assert "2 lines: 2 known" in run(path)[0]
 
 
+@pytest.mark.slow
 def test_importer_by_command_is_recorded_and_cannot_confirm_the_money(tmp_path: Path, served: Shop) -> None:
     _, trouble = run(file_of(tmp_path, bot_file(credit_line(served.qr_code(), clock.now()))), "--by", "malee")
     assert (trouble, Statement.objects.get().actor) == ("", "staff:malee")
@@ -116,6 +117,7 @@ def test_import_command_fails_with_a_reason(tmp_path: Path, body: bytes, reason:
     assert trouble == "Files with errors: 1 of 1."
 
 
+@pytest.mark.slow
 def test_repeated_import_command_reports_unreadable_lines_again(tmp_path: Path) -> None:
     path, results = file_of(tmp_path, bot_file(detail(amount="?"))), tmp_path / "results.csv"
     for _ in range(2):
@@ -126,6 +128,7 @@ def test_repeated_import_command_reports_unreadable_lines_again(tmp_path: Path) 
         )
 
 
+@pytest.mark.slow
 def test_import_command_continues_after_an_invalid_file(tmp_path: Path) -> None:
     bad, good = file_of(tmp_path, b"?"), file_of(tmp_path, bot_file(detail()), "good.txt")
     output, trouble = run(bad, str(tmp_path / "missing.txt"), good)
@@ -175,6 +178,7 @@ def test_import_command_accepts_undecodable_file_names(tmp_path: Path) -> None:
     assert Statement.objects.get().file_name == "\ufffd.txt"
 
 
+@pytest.mark.slow
 def test_import_command_shows_progress_only_on_a_terminal(tmp_path: Path) -> None:
     path = file_of(tmp_path, bot_file(detail()))
     assert "\r" not in run(path)[0]

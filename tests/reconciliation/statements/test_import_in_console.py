@@ -51,7 +51,7 @@ IMPORT = "/admin/reconciliation/statement/import/"
 SESSION = f"{settings.SESSION_COOKIE_NAME}=x"
 LISTED = "/admin/reconciliation/statement/"
 REFRESH = 'http-equiv="refresh"'
-pytestmark = [pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 def staff(*permissions: str, name: str = "malee") -> Client:
@@ -90,7 +90,6 @@ def upload(client: Client, body: bytes, *, bank: str = "sandbox", name: str = "d
     return client.get(shown.redirect_chain[-1][0]) if hasattr(shown, "redirect_chain") else shown
 
 
-@pytest.mark.slow
 def test_uploaded_statement_is_imported_and_the_page_shows_the_results(shop: Shop, malee: Client) -> None:
     code = shop.qr_code()
     file = bot_file(credit_line(code, clock.now()), detail(), detail(amount="?"))
@@ -116,7 +115,6 @@ def test_uploaded_statement_is_imported_and_the_page_shows_the_results(shop: Sho
     assert not StatementPart.objects.exists()
 
 
-@pytest.mark.slow
 def test_statement_lines_are_listed_by_result_with_masked_numbers(shop: Shop, malee: Client) -> None:
     upload(malee, bot_file(detail(), detail(amount="?")))
     statement = Statement.objects.get()
@@ -131,7 +129,6 @@ def test_statement_lines_are_listed_by_result_with_masked_numbers(shop: Shop, ma
     assert "1,500.00 THB" in shown
 
 
-@pytest.mark.slow
 def test_unreadable_line_shows_the_error_without_the_content(shop: Shop, malee: Client) -> None:
     upload(malee, bot_file(detail(), detail(amount="O'Hara Jai?")))
     line = Statement.objects.get().lines.get(result="unreadable")
@@ -150,7 +147,6 @@ def test_upload_in_unknown_format_is_refused_with_a_reason(shop: Shop, malee: Cl
 
 
 @pytest.mark.parametrize(("state", "is_refreshed"), [("running", True), ("failed", False)])
-@pytest.mark.slow
 def test_page_shows_the_progress(shop: Shop, malee: Client, state: str, is_refreshed: bool) -> None:
     send(malee, bot_file(detail()))
     statement = Statement.objects.get()
@@ -178,7 +174,6 @@ def test_import_by_a_command_shows_its_progress(shop: Shop, malee: Client) -> No
     assert REFRESH in shown
 
 
-@pytest.mark.slow
 def test_same_file_is_refused_while_it_is_imported_and_recognised_after(shop: Shop, malee: Client) -> None:
     file = bot_file(detail(), detail(seq="000003", ref1="NOBODYKNOWSTHAT00000"))
     send(malee, file)
@@ -191,7 +186,6 @@ def test_same_file_is_refused_while_it_is_imported_and_recognised_after(shop: Sh
     assert (Statement.objects.count(), StatementLine.objects.count()) == (2, 2)
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_same_file_sent_twice_at_once_is_imported_once(shop: Shop, malee: Client) -> None:
     file, clients = bot_file(detail()), [malee, staff("import_statement", name="somsri")]
@@ -200,7 +194,6 @@ def test_same_file_sent_twice_at_once_is_imported_once(shop: Shop, malee: Client
     assert StatementPart.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_files_are_imported_one_after_another(shop: Shop, malee: Client) -> None:
     send(malee, bot_file(detail()))
     send(malee, bot_file(detail(ref1="NOBODYKNOWSTHAT00000")))
@@ -208,7 +201,6 @@ def test_files_are_imported_one_after_another(shop: Shop, malee: Client) -> None
     assert StatementLine.objects.count() == 2
 
 
-@pytest.mark.slow
 def test_too_many_waiting_imports_are_refused(
     shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,7 +212,6 @@ def test_too_many_waiting_imports_are_refused(
     assert Statement.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_file_is_stored_sealed_until_it_is_imported(shop: Shop, malee: Client) -> None:
     send(malee, bot_file(detail()) + b"\r\n" * import_jobs.PART_BYTES)
     parts = StatementPart.objects.order_by("number")
@@ -231,7 +222,6 @@ def test_file_is_stored_sealed_until_it_is_imported(shop: Shop, malee: Client) -
 
 
 @pytest.mark.logs_errors
-@pytest.mark.slow
 def test_import_whose_file_cannot_be_opened_fails(shop: Shop, malee: Client) -> None:
     send(malee, bot_file(detail()))
     StatementPart.objects.update(content_sealed="as if its key were lost")
@@ -253,7 +243,6 @@ def test_import_permission_shows_the_import_button(malee: Client) -> None:
     assert IMPORT in malee.get(LISTED).content.decode()
 
 
-@pytest.mark.slow
 def test_upload_of_many_megabytes_is_imported(shop: Shop, malee: Client) -> None:
     padding = b"\r\n" * 2_000_000
     shown = upload(malee, bot_file(detail(), end=padding + trailer(credit=150_000, credits=1)))
@@ -379,7 +368,6 @@ def test_preview_hides_names_from_staff_who_may_not_see_them(shop: Shop) -> None
     assert not AuditRecord.objects.filter(act=Act.VIEWED).exists()
 
 
-@pytest.mark.slow
 def test_upload_is_begun_by_its_owner_once_and_within_an_hour(shop: Shop, malee: Client) -> None:
     shown = preview(malee, CSV)
     gone = "The file is not kept any more. Upload it again."
@@ -396,7 +384,6 @@ def test_upload_is_begun_by_its_owner_once_and_within_an_hour(shop: Shop, malee:
     assert Statement.objects.count() == 1
 
 
-@pytest.mark.slow
 def test_later_upload_takes_the_place_of_the_former(shop: Shop, malee: Client) -> None:
     first = preview(malee, CSV)
     preview(staff("import_statement", name="somsri"), CSV)
@@ -413,7 +400,6 @@ def test_begin_needs_the_permission_and_a_button(shop: Shop, malee: Client) -> N
     assert not Statement.objects.exists()
 
 
-@pytest.mark.slow
 def test_excel_file_of_the_console_is_imported(shop: Shop, malee: Client) -> None:
     shown = preview(malee, workbook(NAMES, row(), row(reference1=12)), name="day.xlsx")
     assert "Excel, Sheet1" in texts(shown)
@@ -423,7 +409,6 @@ def test_excel_file_of_the_console_is_imported(shop: Shop, malee: Client) -> Non
     assert "1 unreadable" in texts(malee.get(statement_page))
 
 
-@pytest.mark.slow
 def test_excel_file_waits_for_a_busy_reader_until_a_deadline(
     shop: Shop, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,7 +427,6 @@ def test_excel_file_waits_for_a_busy_reader_until_a_deadline(
     assert Statement.objects.get().stored_count == 1
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_upload_begun_twice_at_once_is_imported_once(shop: Shop, malee: Client) -> None:
     shown, again = preview(malee, CSV), Client()

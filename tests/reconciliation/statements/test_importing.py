@@ -71,6 +71,7 @@ def test_statement_line_is_deduplicated_with_a_callback(shop: Shop, bank: Sandbo
     assert Transaction.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_callback_and_repeats_are_deduplicated_with_a_statement_line(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
@@ -95,6 +96,7 @@ def test_callback_and_repeats_are_deduplicated_with_a_statement_line(
 @pytest.mark.parametrize(
     "change", [{"satang": 149_999}, {"reference1": "ANOTHERREFERENCE0000"}, {"later": 86_400}]
 )
+@pytest.mark.slow
 def test_callback_about_other_money_is_not_deduplicated_with_a_statement_line(
     shop: Shop, bank: SandboxBankClient, change: dict[str, Any]
 ) -> None:
@@ -105,6 +107,7 @@ def test_callback_about_other_money_is_not_deduplicated_with_a_statement_line(
     assert not BankTransaction.objects.exclude(later_bank_transaction_id="").exists()
 
 
+@pytest.mark.slow
 def test_repeated_callback_with_another_time_is_not_deduplicated_with_a_statement_line(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
@@ -119,6 +122,7 @@ def test_repeated_callback_with_another_time_is_not_deduplicated_with_a_statemen
     assert BankTransaction.objects.get(source="statement").later_bank_transaction_id == ""
 
 
+@pytest.mark.slow
 def test_two_payments_in_one_second_are_two_lines_and_two_bank_transactions(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
@@ -131,6 +135,7 @@ def test_two_payments_in_one_second_are_two_lines_and_two_bank_transactions(
     assert BankTransaction.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_importing_a_statement_again_changes_nothing(shop: Shop) -> None:
     body = bot_file(credit_line(shop.qr_code(), clock.now()), detail(), detail(), detail(sign="D"))
     assert [kind for kind, _ in shown(body)] == ["new"] * 4
@@ -155,6 +160,7 @@ def test_overlapping_statement_adds_only_new_lines(shop: Shop) -> None:
     assert [kind for kind, _ in shown(bot_file(*morning, detail()))] == [ALREADY_STORED] * 3 + ["new"]
 
 
+@pytest.mark.slow
 def test_import_of_the_same_day_in_another_format_changes_nothing(shop: Shop) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     import_file(bot_file(credit_line(code, paid_at), credit_line(code, paid_at)))
@@ -175,6 +181,7 @@ def test_csv_file_with_reordered_columns_is_the_same_file(shop: Shop) -> None:
     assert shown(turned) == [(ALREADY_STORED, "unmatched")]
 
 
+@pytest.mark.slow
 def test_unmatched_statement_line_is_held_like_an_unmatched_callback(
     shop: Shop, bank: SandboxBankClient
 ) -> None:
@@ -194,6 +201,7 @@ def shape(movement: BankTransaction) -> list[tuple[str, int, list[tuple[str, int
     ]
 
 
+@pytest.mark.slow
 def test_debit_line_reverses_the_only_matching_credit(shop: Shop) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     credit = credit_line(code, paid_at)
@@ -204,6 +212,7 @@ def test_debit_line_reverses_the_only_matching_credit(shop: Shop) -> None:
     assert first.bank_transaction_id == second.bank_transaction_id
 
 
+@pytest.mark.slow
 def test_debit_line_with_two_matching_credits_is_an_exception(shop: Shop) -> None:
     credits = [detail(time="120000"), detail(time="120001")]
     assert shown(bot_file(*credits, detail(sign="D", time="130000")))[-1] == ("new", "unmatched")
@@ -213,6 +222,7 @@ def test_debit_line_without_a_credit_is_an_exception(shop: Shop) -> None:
     assert shown(bot_file(detail(sign="D"))) == [("new", "unmatched")]
 
 
+@pytest.mark.slow
 def test_debit_line_is_deduplicated_with_a_reported_reversal(shop: Shop, bank: SandboxBankClient) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     reported = bank.notification(code, paid_at=paid_at)
@@ -258,6 +268,7 @@ def test_credit_line_is_reversed_by_an_earlier_reversal(shop: Shop, bank: Sandbo
     ]
 
 
+@pytest.mark.slow
 def test_reversal_between_storing_and_matching_reverses_the_line(
     shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +345,7 @@ def test_statements_are_append_only(shop: Shop, attack: str) -> None:
         sqlstates.run(attack)
 
 
+@pytest.mark.slow
 def test_statement_line_is_sealed_and_kept_byte_for_byte(shop: Shop) -> None:
     code, paid_at = shop.qr_code(), now_to_the_second()
     import_file(bot_file(credit_line(code, paid_at)))
@@ -346,6 +358,7 @@ def test_statement_line_is_sealed_and_kept_byte_for_byte(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.slow
 def test_sandbox_statement_matches_the_payments(shop: Shop, form: str) -> None:
     now, code = clock.now(), shop.qr_code()
     sandbox.execute(sandbox.plan(qr_data=code["qr_data"], scenario="reversed", now=now), now=now)

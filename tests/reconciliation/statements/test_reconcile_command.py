@@ -91,6 +91,7 @@ def test_reconcile_of_a_partial_day_reports_an_equal_payment_until_the_day_is_co
     assert not [found for found in objects() if found.get("what") == "recorded here, in no statement"]
 
 
+@pytest.mark.slow
 def test_reconcile_reports_unreadable_lines(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
     bank.notify(code, paid_at=clock.now())
@@ -101,6 +102,7 @@ def test_reconcile_reports_unreadable_lines(shop: Shop, bank: SandboxBankClient)
 
 
 @pytest.mark.parametrize(("hours", "is_of_the_day"), [(-12, True), (-13, False), (11, True), (12, False)])
+@pytest.mark.slow
 def test_reconcile_uses_the_day_in_bangkok(
     shop: Shop, bank: SandboxBankClient, hours: int, is_of_the_day: bool
 ) -> None:
@@ -114,6 +116,7 @@ def test_reconcile_ignores_declines(shop: Shop, bank: SandboxBankClient) -> None
     assert reconcile()[1]
 
 
+@pytest.mark.slow
 def test_reconcile_compares_only_the_given_bank(shop: Shop) -> None:
     import_file(bot_file(detail()))
     MerchantFactory(bank="scb", mode="live")
@@ -132,6 +135,7 @@ def test_reconcile_refuses_an_invalid_date(text: str) -> None:
         call_command("reconcile", text)
 
 
+@pytest.mark.slow
 def test_reconcile_reports_credits_known_only_from_a_file(shop: Shop) -> None:
     import_file(bot_file(credit_line(shop.qr_code(), clock.now())))
     output, is_well = reconcile()

@@ -222,6 +222,7 @@ def test_comma_of_an_amount_is_unclear_beside_decimal_commas() -> None:
     assert errors_of(body) == ["the amount cannot be '1,500'", "the amount cannot be '2.500,00'"]
 
 
+@pytest.mark.slow
 def test_same_day_from_a_spreadsheet_adds_no_line(shop: Shop) -> None:
     lines = [line_of(shop.qr_code(), reference2="0812345678"), line_of(shop.qr_code(), reference1="0012345")]
     import_file(csv_file(*lines))
@@ -235,6 +236,7 @@ def test_same_day_from_a_spreadsheet_adds_no_line(shop: Shop) -> None:
     assert import_file(csv_file(*without, header=short)).counts == {"known": 2}
 
 
+@pytest.mark.slow
 def test_lines_of_earlier_releases_keep_their_identity(shop: Shop) -> None:
     line = line_of(shop.qr_code(), reference1="0012345", reference2="A")
     body = csv_file(line, line.replace(",A,", ",B,"), line_of(shop.qr_code(), amount="?"))

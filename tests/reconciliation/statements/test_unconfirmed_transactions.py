@@ -40,7 +40,7 @@ from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawal_re
 
 __all__ = ["served_by"]
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 MOST = 200_000_000
 AMOUNT = 150_000
 
@@ -131,7 +131,6 @@ def test_reversed_unconfirmed_credit_leaves_nothing_to_confirm(shop: Shop, bank:
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
 
 
-@pytest.mark.slow
 def test_unconfirmed_money_does_not_repay_merchant_debt(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Bank]
 ) -> None:
@@ -186,7 +185,6 @@ def test_lines_credited_in_a_batch_are_unconfirmed(shop: Shop) -> None:
     assert balance_of(shop) == {"available": 3 * AMOUNT, "reserved": 0}
 
 
-@pytest.mark.slow
 def test_console_shows_unconfirmed_money_and_a_second_person_confirms(shop: Shop) -> None:
     movement = uploaded(shop)
     uploader = staff_client("malee", "view_banktransaction", "confirm_banktransaction")
@@ -207,7 +205,6 @@ def test_console_shows_unconfirmed_money_and_a_second_person_confirms(shop: Shop
     assert (found.actor, found.note, found.subject_id) == ("staff:somsri", NOTE, movement.id)
 
 
-@pytest.mark.slow
 def test_timeline_shows_unconfirmed_money_and_the_confirming_staff(shop: Shop) -> None:
     movement = uploaded(shop)
     path = f"/v1/payments/{movement.payment_id}/timeline"
