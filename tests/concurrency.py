@@ -1,7 +1,7 @@
 """Threads with database connections of their own: races, and work without a database."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Barrier, BrokenBarrierError
 from typing import TypeVar
 
@@ -10,9 +10,11 @@ from django.db import connection, connections
 
 from tests.webhooks.misbehaving_receivers import unused_port
 
+S = TypeVar("S")
 T = TypeVar("T")
 SECONDS = 300
-# Pools of one thread each. They keep their connections: opening one takes longer than most races.
+# Pools of one thread each, for all races of this process. They keep their connections: to open one and to
+# plan its statements takes longer than most races.
 executors: list[ThreadPoolExecutor] = []
 
 
@@ -24,14 +26,26 @@ def run_concurrently(*actions: Callable[[], T]) -> list[T]:
     barrier = Barrier(len(actions))
 
     def run(action: Callable[[], T]) -> T:
-        connection.ensure_connection()
+        _connect()
         barrier.wait(timeout=SECONDS)
         return action()
 
-    executors.extend(ThreadPoolExecutor(1) for _ in actions[len(executors) :])
-    running = [executor.submit(run, action) for executor, action in zip(executors, actions, strict=False)]
+    running = _start(run, actions)
     wait(running)
     return [each.result() for each in running]
+
+
+def _start(run: Callable[[S], T], given: Sequence[S]) -> list[Future[T]]:
+    """Call `run` with each of `given`, in a thread for each."""
+    executors.extend(ThreadPoolExecutor(1) for _ in given[len(executors) :])
+    return [executor.submit(run, each) for executor, each in zip(executors, given, strict=False)]
+
+
+def _connect() -> None:
+    """The race before may have left a broken connection."""
+    if connection.connection is not None and not connection.is_usable():
+        connection.close()
+    connection.ensure_connection()
 
 
 def shut_down() -> None:
@@ -51,19 +65,15 @@ def run_in_rounds(rounds: int, *players: Callable[[int], object]) -> None:
 
     def run(player: Callable[[int], object]) -> None:
         try:
-            connection.ensure_connection()
+            _connect()
             for number in range(rounds):
                 barrier.wait(timeout=SECONDS)
                 player(number)
         except BaseException:
             barrier.abort()
             raise
-        finally:
-            connection.close()
 
-    with ThreadPoolExecutor(len(players)) as pool:
-        played = [pool.submit(run, player) for player in players]
-    faults = [fault for each in played if (fault := each.exception())]
+    faults = [fault for each in _start(run, players) if (fault := each.exception())]
     # The other players fail with a broken barrier, so the real exception comes first.
     for fault in sorted(faults, key=lambda fault: isinstance(fault, BrokenBarrierError)):
         raise fault

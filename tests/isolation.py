@@ -163,8 +163,9 @@ def locks_are_taken_in_order(lock_recorder: LockOrderRecorder) -> Iterator[None]
     assert not lock_recorder.inversions
 
 
-@pytest.fixture(autouse=True)
-def shut_down_threads() -> Iterator[None]:
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """End the connections of races before the database goes."""
     yield
     concurrency.shut_down()
 
