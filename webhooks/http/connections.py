@@ -66,10 +66,10 @@ class Connection:
     async def exchange(self, *, body: bytes, headers: Mapping[str, str], response: Response) -> None:
         """Send a post and read its response. Raises OSError and ProtocolError without a complete head."""
         assert self._transport is not None, "connected"
-        self._reader.begin()
+        end = self._reader.begin(response)
         # Head and body leave together. The receiver may answer before it has read all.
         self._transport.write(_request_head(self.route.target, len(body), headers) + body)
-        await self._reader.read(response)
+        await end
 
     @property
     def was_answered(self) -> bool:
