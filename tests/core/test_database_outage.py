@@ -13,7 +13,7 @@ from django.db import OperationalError, connection, transaction
 from django.test import Client
 
 from core.logs import DatabaseDownFilter, JsonFormatter
-from core.postgres.availability import is_unavailable
+from core.postgres.availability import CONNECTION_ERRORS, is_unavailable
 from tests.concurrency import without_database
 from tests.conftest import Shop
 
@@ -92,3 +92,10 @@ def test_end_of_a_connection_behind_the_result_of_a_commit_counts_as_outage() ->
     """A server that stops while a COMMIT waits for its standby sends both. psycopg's error has no state."""
     assert is_unavailable(psycopg.InternalError("received 2 results from command 'COMMIT'"))
     assert not is_unavailable(psycopg.errors.lookup("XX000")())
+
+
+def test_workers_keep_their_results_after_each_error_of_a_lost_connection() -> None:
+    """As Django raises those of psycopg."""
+    for error in (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError):
+        with pytest.raises(CONNECTION_ERRORS), connection.wrap_database_errors:
+            raise error

@@ -10,7 +10,7 @@ import time_machine
 from pytest_django import Settings
 
 from core import clock, ids
-from core.errors import TooManyParameters
+from core.errors import CATALOGUE, TooManyParameters
 from core.http import ApiResponse
 from idempotency import services
 from idempotency.fingerprint import Fingerprint
@@ -28,7 +28,23 @@ from withdrawals.models import Withdrawal
 
 CODES, REFUNDS, WITHDRAWALS = "/Thai/v1/qr-codes", "/v1/refunds", "/v1/withdrawals"
 KEY = "order-1"
+# Refusals of valid requests, besides those of unknown objects.
+OF_VALID_REQUESTS = {
+    "bank_not_configured", "card_declined", "clock_limit_reached", "clock_not_advanceable",
+    "delivery_not_redeliverable", "exception_not_acceptable", "exception_not_returnable", "expired_card",
+    "insufficient_funds", "key_not_rollable", "method_not_allowed", "partial_refund_not_supported",
+    "payment_not_refundable", "payout_account_not_allowed", "payout_account_too_new", "processing_error",
+    "qr_code_gone", "qr_code_not_expirable", "reference_in_use", "refund_amount_exceeded",
+    "refund_not_addressable", "refund_not_cancelable", "too_many_claim_links", "too_many_pending_refunds",
+    "too_many_webhooks", "webhook_not_replayable", "webhook_not_testable", "withdrawal_not_cancelable",
+}  # fmt: skip
 Refused = tuple[str, Any, Any, int, str]
+
+
+def test_refusals_of_valid_requests_keep_their_key() -> None:
+    keeping = {code for code, error in CATALOGUE.items() if error.keeps_key}
+    assert {code for code in keeping if not code.endswith("not_found")} == OF_VALID_REQUESTS
+    assert {code for code in CATALOGUE if code.endswith("not_found")} <= keeping
 
 
 def unknown_payment(shop: Shop) -> Refused:
