@@ -206,5 +206,5 @@ def test_attempt_to_a_hanging_endpoint_ends_at_the_timeout(
     drain()
     attempt = DeliveryAttempt.objects.get()
     assert (attempt.error, attempt.status) == ("timeout", None)
-    assert 200 <= (attempt.duration_ms or 0) < 15_000
+    assert 190 <= (attempt.duration_ms or 0) < 15_000  # clocks round
     assert only_delivery().state == "pending"

@@ -1,25 +1,22 @@
 """A worker that is killed by SIGKILL in the middle of a file, or that lost its lease."""
 
 import io
-import os
 import signal
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
-from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
 from core import clock, rows
 from core.background_jobs import Abandoned, JobState
 from reconciliation.models import BankTransaction, Statement, StatementImport, StatementLine, StatementPart
 from reconciliation.statements import import_jobs, importing
+from tests import killed_worker
 from tests.conftest import Shop
 from tests.context import acting_as
 from tests.reconciliation.statements.statement_files import bot_file, detail
-from tests.stack import ROOT, wait_until
+from tests.stack import wait_until
 from tests.tables import LOCKS
 
 pytestmark = [
@@ -33,28 +30,13 @@ FILE = bot_file(
     *(detail(seq=f"{number + 2:06}", ref1=f"NOBODY{number:014}") for number in range(LINES - 1)),
     detail(seq="000002", ref1=f"NOBODY{0:014}"),
 )
-OTHERS = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-"""
-RUN = (
-    "import django; django.setup(); from reconciliation.statements import import_jobs; import_jobs.run_due()"
-)
+RUN = "from reconciliation.statements import import_jobs; import_jobs.run_due()"
 
 
 def ask() -> Statement:
     with acting_as("staff:malee"):
         kept, *_ = import_jobs.upload(io.BytesIO(FILE), "day.txt", bank="sandbox", now=clock.now())
         return import_jobs.begin(kept.id, now=clock.now())
-
-
-def start_worker() -> "subprocess.Popen[bytes]":
-    """Run the next import in a process of its own on this test's database."""
-    given, ours = os.environ["DATABASE_URL"], connection.settings_dict["NAME"]
-    environ = os.environ | {"DATABASE_URL": f"{given.rsplit('/', 1)[0]}/{ours}"}
-    environ["FIELD_ENCRYPTION_KEYS"] = ",".join(settings.FIELD_ENCRYPTION_KEYS)
-    environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-    return subprocess.Popen([sys.executable, "-c", RUN], cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
 
 
 def end_lease() -> None:
@@ -75,11 +57,11 @@ def test_import_goes_on_after_its_worker_was_killed(shop: Shop) -> None:
     try:
         with transaction.atomic():
             rows.run("SELECT pg_advisory_xact_lock(7)", [])
-            worker = start_worker()
+            worker = killed_worker.start(RUN)
             wait_until(lambda: rows.run(BLOCKED, []).fetchone() == (1,), 60)
             worker.send_signal(signal.SIGKILL)
             worker.wait()
-        wait_until(lambda: rows.run(OTHERS, []).fetchone() == (0,), 60)
+        wait_until(killed_worker.has_left_the_database, 60)
     finally:
         rows.run("DROP FUNCTION stop_at_last_line CASCADE", [])
     statement.refresh_from_db()
