@@ -16,8 +16,7 @@ import requests
 from config.devstack import ports
 from config.devstack.instance import wipe
 from config.env import OWNER_URL
-from tests import database_template
-from tests.commands import set_up
+from tests import commands, database_template
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = "Thai QR Payments is running."
@@ -132,7 +131,7 @@ class Stack:
 
     def python(self) -> list[str]:
         """What runs `manage.py` quickly. The instance has started."""
-        return set_up(frozenset(self.environ.items()))
+        return commands.set_up(frozenset(self.environ.items()))
 
     def manage(self, *arguments: str, given: str = "") -> str:
         """Run a management command on this instance; return its output. Raises CalledProcessError."""
@@ -149,10 +148,11 @@ class Stack:
 
     def _is_ours(self, entry: Path) -> bool:
         try:
-            text = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+            environ, command = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
         except OSError:
             return False
-        return str(self.folder).encode() in text
+        is_of_tests = str(commands.FOLDER).encode() in command
+        return str(self.folder).encode() in environ + command and not is_of_tests
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> None:
