@@ -20,7 +20,7 @@ from django.db import DatabaseError, ProgrammingError, connections
 from config.env import NO_DATABASE, invalid_variables
 from core import clock, money, tls, vault
 from core.postgres import replica, sessions
-from core.sentinel import SentinelUrl, is_sentinel
+from core.redis_urls import SentinelUrl, is_sentinel
 from operations import database_roles, resealing
 from operations.daily_close import signing
 from transfers import safe_mode
@@ -253,9 +253,8 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def is_safe_redis(url: str) -> bool:
     """Whether a valid REDIS_URL stays on this machine, or verifies the other by TLS."""
     if is_sentinel(url):
-        server = SentinelUrl.parse(url).server
-        is_verified = server.scheme == "sentinels" and server.is_verified
-        return is_verified or all(is_local(host) for host, _ in server.hosts)
+        found = SentinelUrl.parse(url)
+        return found.is_verified or all(is_local(host) for host, _ in found.hosts)
     parts = urlsplit(url)
     is_verified = parts.scheme == "rediss" and "none" not in parse_qs(parts.query).get("ssl_cert_reqs", [])
     return is_verified or is_local(parts.hostname or "")

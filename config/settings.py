@@ -22,8 +22,7 @@ from config.env import (
     replica_url,
 )
 from config.version import BASE_DIR, VERSION
-from core import broker
-from core.server_urls import with_authorities
+from core.redis_urls import Broker, with_authorities
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
@@ -301,7 +300,7 @@ REDIS_BROKER_OPTIONS = {
     # worker dies with a wake-up, beat sends another one soon.
     "ack_emulation": False,
 }
-BROKER = broker.of(REDIS_URL, options=REDIS_BROKER_OPTIONS)
+BROKER = Broker.of(REDIS_URL, options=REDIS_BROKER_OPTIONS)
 CELERY_BROKER_URL = BROKER.url
 CELERY_BROKER_TRANSPORT_OPTIONS = BROKER.options
 CELERY_BROKER_USE_SSL = BROKER.tls

@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
-from core.sentinel import SentinelUrl, is_sentinel
+from core.redis_urls import SentinelUrl, is_sentinel
 
 T = TypeVar("T")
 CALL_TIMEOUT_SECONDS = 0.25  # seconds a single call may take

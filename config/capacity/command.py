@@ -18,7 +18,7 @@ from config.capacity.load import NotMeasurable
 from config.capacity.refusal import Refused
 from config.env import OWNER_URL, env
 from core.clock import BANGKOK
-from core.server_urls import with_authorities
+from core.redis_urls import with_authorities
 
 SIGNAL_EXIT = 128
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -12,7 +12,7 @@ from config.checks import is_redis_url, is_safe_redis
 from config.deployment import clocks
 from config.deployment.findings import Finding, ok, problem, warning
 from core import redis
-from core.sentinel import SentinelUrl, is_sentinel
+from core.redis_urls import SentinelUrl, is_sentinel
 
 SECONDS = 3.0
 FEWEST_SENTINELS = 3

@@ -12,7 +12,8 @@ from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from core import broker, redis
+from core import redis
+from core.redis_urls import Broker
 from counts import counting
 from operations.metrics.families import PREFIX
 from operations.metrics.view import REGISTRY
@@ -335,7 +336,7 @@ def test_endpoints_are_counted_by_state(shop: Shop) -> None:
 def test_failed_wakeup_is_counted() -> None:
     with unused_port() as port:
         sender = WakeupSender(
-            broker.of(f"redis://127.0.0.1:{port}/0"), on_failure=deliveries.count_failed_wakeup
+            Broker.of(f"redis://127.0.0.1:{port}/0"), on_failure=deliveries.count_failed_wakeup
         )
         sender.wake()
         wait_until(DeliveryCounter.objects.exists, 60)

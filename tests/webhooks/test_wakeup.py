@@ -16,8 +16,8 @@ from django.conf import settings
 from django.db import transaction
 from redis import Redis
 
-from core import broker as brokers
 from core.redis import RedisBreaker
+from core.redis_urls import Broker
 from tests.conftest import Shop
 from tests.stack import wait_until
 from tests.webhooks.builders import make_endpoint, publish
@@ -35,7 +35,7 @@ class SilenceableWakeupSender(WakeupSender):
     """A sender that a test can silence, so that its last wakeup does not reach the next test."""
 
     def __init__(self, broker_url: str) -> None:
-        super().__init__(brokers.of(broker_url))
+        super().__init__(Broker.of(broker_url))
         self._sending, self._is_silent = threading.Lock(), False
 
     def silence(self) -> None:
@@ -106,7 +106,7 @@ def test_many_wakeups_are_merged_and_the_last_is_sent(sender: WakeupSender, brok
 def test_wakeup_waits_after_redis_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wakeup, "RedisBreaker", partial(RedisBreaker, pause=3600))
     with unused_port() as port:
-        sender = WakeupSender(brokers.of(f"redis://127.0.0.1:{port}/0"))
+        sender = WakeupSender(Broker.of(f"redis://127.0.0.1:{port}/0"))
         sender.wake()
         wait_until(lambda: sender.failures == 1, PATIENCE_SECONDS)
         for _ in range(10):
@@ -156,7 +156,7 @@ def test_publishing_does_not_wait_for_hanging_redis(shop: Shop, monkeypatch: pyt
     monkeypatch.setattr(wakeup, "CALL_TIMEOUT_SECONDS", 3600.0)
     make_endpoint(shop)
     with socket.create_server(("127.0.0.1", 0)) as hung:
-        sender = WakeupSender(brokers.of(f"redis://127.0.0.1:{hung.getsockname()[1]}/0"))
+        sender = WakeupSender(Broker.of(f"redis://127.0.0.1:{hung.getsockname()[1]}/0"))
         monkeypatch.setattr(wakeup, "_sender", sender)
         publish(shop)
         assert select.select([hung], [], [], PATIENCE_SECONDS)[0], "nobody connected"

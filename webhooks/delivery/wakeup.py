@@ -10,8 +10,8 @@ from celery import Celery
 from django.conf import settings
 from django.db import transaction
 
-from core.broker import Broker
 from core.redis import CALL_TIMEOUT_SECONDS, RedisBreaker
+from core.redis_urls import Broker
 from webhooks.delivery import metrics
 
 log = logging.getLogger("webhooks.delivery.wakeup")

@@ -7,9 +7,8 @@ from redis.exceptions import ConnectionError
 from redis.sentinel import MasterNotFoundError
 
 from config.deployment import redis_server
-from core import broker, redis
-from core.sentinel import SentinelUrl
-from core.server_urls import with_authorities
+from core import redis
+from core.redis_urls import Broker, SentinelUrl, with_authorities
 from tests import redis_tls
 from tests.redis_tls import TlsServers
 from tests.systems.brokers.carried_task import is_carried
@@ -39,7 +38,7 @@ def ping(url: str) -> bool:
 def test_sentinel_and_redis_of_an_own_authority_are_trusted_by_ca_bundle(servers: TlsServers) -> None:
     for url in (servers.redis_url, servers.sentinel_url()):
         assert ping(trusting(url, servers.authority))
-        assert is_carried(broker.of(trusting(url, servers.authority)))
+        assert is_carried(Broker.of(trusting(url, servers.authority)))
 
 
 def test_redis_of_a_strange_authority_is_refused(servers: TlsServers) -> None:

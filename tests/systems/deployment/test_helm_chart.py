@@ -13,7 +13,7 @@ from config import urls
 from config.command_line import parser
 from config.env import SECRETS
 from config.workers import ALL
-from core import sentinel
+from core import redis_urls
 from tests import judges
 from tests.stack import ROOT
 from tests.systems.deployment import helm
@@ -192,7 +192,7 @@ def workloads(values: Path) -> Iterator[helm.Object]:
 def test_pods_reach_each_server_that_a_setting_can_name() -> None:
     assert ports_by_namespace(helm.manifests(SMALL)) == {
         "kube-system": {53},
-        "databases": {5432, 6432, 6379, sentinel.PORT},
+        "databases": {5432, 6432, 6379, redis_urls.SENTINEL_PORT},
         "monitoring": {4318, 9000},
     }
 

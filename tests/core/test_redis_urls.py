@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 from redis.retry import Retry
 
-from core import broker
-from core.sentinel import SentinelUrl
-from core.server_urls import with_authorities
+from core.redis_urls import Broker, SentinelUrl, with_authorities
 
 THREE = "one:26379,two:5,three"
 
 
 def test_sentinel_url_names_hosts_primary_database_and_passwords() -> None:
     found = SentinelUrl.parse(f"sentinel://:p%40s@{THREE}/qr/3?sentinel_password=other")
-    assert found.server.hosts == (("one", 26379), ("two", 5), ("three", 26379))
+    assert found.hosts == (("one", 26379), ("two", 5), ("three", 26379))
     assert (found.name, found.database, found.has_tls) == ("qr", 3, False)
     pool = found.pool(2.0)
     assert pool.service_name == "qr"
@@ -52,14 +50,14 @@ def test_sentinels_use_tls_to_both_kinds_of_servers() -> None:
         "ssl": True, "ssl_ca_certs": "/ca.pem", "socket_timeout": 1.0, "socket_connect_timeout": 1.0,
         "retry": None,
     }  # fmt: skip
-    made = broker.of("sentinels://one/qr?ssl_ca_certs=/ca.pem")
+    made = Broker.of("sentinels://one/qr?ssl_ca_certs=/ca.pem")
     assert made.tls == {"ssl_cert_reqs": "required", "ssl_ca_certs": "/ca.pem"}
     assert made.url == "sentinel://one:26379/0"
 
 
 def test_broker_with_sentinel_has_a_url_for_each_and_the_name() -> None:
     options: dict[str, Any] = {"socket_connect_timeout": 1, "socket_timeout": 5}
-    made = broker.of(f"sentinel://user:p%2F@{THREE}/qr/3", options=options)
+    made = Broker.of(f"sentinel://user:p%2F@{THREE}/qr/3", options=options)
     user = "user:p%2F@"
     assert made.url == ";".join(
         f"sentinel://{user}{host}/3" for host in ("one:26379", "two:5", "three:26379")
@@ -71,11 +69,11 @@ def test_broker_with_sentinel_has_a_url_for_each_and_the_name() -> None:
 
 
 def test_malformed_urls_are_left_for_the_checks_to_report() -> None:
-    assert broker.of("sentinel://").url == "sentinel://"
+    assert Broker.of("sentinel://").url == "sentinel://"
 
 
 def test_redis_url_is_given_to_celery_as_it_is() -> None:
-    assert broker.of("rediss://:p@x/0?ssl_cert_reqs=required").url == "rediss://:p@x/0?ssl_cert_reqs=required"
+    assert Broker.of("rediss://:p@x/0?ssl_cert_reqs=required").url == "rediss://:p@x/0?ssl_cert_reqs=required"
 
 
 def test_password_is_in_no_error() -> None:
