@@ -224,6 +224,25 @@ def test_connection_with_unrequested_bytes_is_not_used_again(surplus: bytes) -> 
     assert receiver.connections == 3
 
 
+def test_idle_connection_whose_receiver_goes_on_sending_is_closed() -> None:
+    is_idle, has_ended = threading.Event(), threading.Event()
+
+    def floods_when_idle(line: ReceiverConnection) -> None:
+        line.send(OK)
+        is_idle.wait(60)
+        try:
+            while True:
+                line.send(bytes(65536))
+        finally:
+            has_ended.set()
+
+    with listening(floods_when_idle) as receiver:
+        assert post(receiver.url()).error == ""
+        is_idle.set()
+        assert has_ended.wait(60)
+    assert receiver.sent < 20_000_000
+
+
 @pytest.mark.parametrize(
     "framing",
     [

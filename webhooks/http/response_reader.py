@@ -50,16 +50,15 @@ class ResponseReader(asyncio.Protocol):
 
         Without a complete head it has an OSError or a ProtocolError.
         """
-        is_new = self._end is None
         self._received, self._framing, self._is_complete = 0, 0, False
         self._response, self._end = response, asyncio.get_running_loop().create_future()
         self._parser = HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_chunked_length=True, lenient_optional_cr_before_lf=True
         )
-        if is_new and self._early:  # the receiver answers before it has read anything
-            self.is_quiet = True
-            self.data_received(self._early)
+        if self._early:
+            early, self._early = self._early, b""
+            self.data_received(early)
         return self._end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -68,9 +67,14 @@ class ResponseReader(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the event loop."""
-        if self._end is None or self._end.done():
+        if self._end is None:  # a receiver may answer before it has read anything
+            self._early += data
+            if len(self._early) > MAX_RESPONSE_BYTES:
+                self.transport.pause_reading()
+            return
+        if self._end.done():
             self.is_quiet = False
-            self._early = (self._early + data)[:MAX_RESPONSE_BYTES]
+            self.transport.abort()  # the bytes belong to no post, and may have no end
             return
         part = data[: MAX_RESPONSE_BYTES - self._received]
         self._received += len(data)
