@@ -29,6 +29,7 @@ def modules(text: str, *, has_quiet_zone: bool = True) -> Matrix:
     )
     symbol.add_data(text, optimize=DIGITS_IN_A_ROW)
     try:
+        symbol.make(fit=False)  # with True it would look for the smallest symbol twice
         return [bytes(line) for line in symbol.get_matrix()]
     except (DataOverflowError, ValueError) as error:
         raise ValueError("too long") from error
