@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
+from threading import Event
 
 import pytest
 import time_machine
@@ -18,6 +19,7 @@ from idempotency.models import IN_PROGRESS, IdempotencyKey
 from idempotency.services import TwoPhaseJob
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
+from tests.stack import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -187,6 +189,35 @@ def test_response_is_not_stored_if_the_idempotency_key_expired_during_the_job(sh
     services.run_once(first, Recorded(during=lambda: services.run_once(second, other.job())).job())
     assert IdempotencyKey.objects.get().subject_id == "pay_2"
     assert services.find_answer(second) is not None
+
+
+@pytest.mark.slow
+def test_key_of_a_request_that_waited_is_as_old_as_its_own_call(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own repeat takes it for crashed by the age of the key, and must not count the wait."""
+    has_key = Event()
+
+    def wait_for_the_repeat() -> None:
+        has_key.set()
+        wait_until(lambda: services._waiting_slots.taken == 1, 60)
+
+    def repeat_meanwhile() -> None:
+        monkeypatch.setattr(services, "WAIT_SECONDS", 0.0)
+        with pytest.raises(IdempotencyKeyInProgress):
+            services.run_once(keyed_request(shop), Recorded(seconds=60.0).job())
+
+    first = Recorded(status=400, during=wait_for_the_repeat)
+    waited = Recorded(during=repeat_meanwhile)
+    with time_machine.travel(clock.now() - timedelta(seconds=60), tick=False):
+        arrived_a_minute_ago = keyed_request(shop)
+
+    def run_after_the_wait() -> ApiResponse:
+        has_key.wait(60)
+        return services.run_once(arrived_a_minute_ago, waited.job())
+
+    run_concurrently(lambda: services.run_once(keyed_request(shop), first.job()), run_after_the_wait)
+    assert first.steps == waited.steps == ["prepare", "perform", "finish"]
 
 
 @pytest.mark.slow
