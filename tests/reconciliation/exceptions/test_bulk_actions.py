@@ -193,6 +193,8 @@ def test_each_action_needs_its_permission(seller: Seller) -> None:
     page = support.get(EXCEPTIONS_URL).content.decode()
     assert 'value="dismiss"' in page
     assert 'value="send-back"' not in page
+    chosen = {"action": "accept", "_selected_action": [movement.pk], "index": "0"}
+    assert support.post(EXCEPTIONS_URL, chosen).status_code == 403
     answer = support.post(f"{EXCEPTIONS_URL}bulk/accept/", {"row": [f"{movement.id}:0"], "note": NOTE})
     assert answer.status_code == 403
     assert support.get(f"{EXCEPTIONS_URL}bulk/dismiss/").status_code == 403
