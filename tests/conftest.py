@@ -15,10 +15,10 @@ import time_machine
 from django.conf import settings
 from django.test import Client
 
-from core import clock, ids, money, thaiqr
+from core import clock, ids, money, rows, thaiqr
 from core.clock import BANGKOK
-from merchants import services
-from merchants.models import Merchant
+from merchants import secret_keys, services
+from merchants.models import ApiKey, Merchant
 from payments.models import Payment
 from tests import webhook_receiver
 from tests.audit import differences
@@ -78,7 +78,24 @@ def new_client() -> Client:
 
 
 def open_shop(name: str, mode: str = "test") -> Shop:
-    merchant, secret_key = services.create_merchant(name=name, mode=mode, now=clock.now())
+    """Store the rows of `services.create_merchant` without their audit records: the service takes 4 ms."""
+    now, secret_key, is_test = clock.now(), secret_keys.generate(mode), mode == "test"
+    merchant = Merchant(
+        id=ids.new("mch_", now),
+        name=name,
+        mode=mode,
+        bank=services.SANDBOX if is_test else "",
+        biller_id=ids.random_text(15, "0123456789") if is_test else "",
+        created_at=now,
+    )
+    key = ApiKey(
+        id=ids.new("key_", now),
+        merchant=merchant,
+        public_id=secret_keys.public_id(secret_key),
+        digest=secret_keys.digest(secret_key),
+        created_at=now,
+    )
+    rows.insert_together([merchant, key])
     return Shop(merchant, secret_key, new_client())
 
 

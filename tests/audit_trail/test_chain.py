@@ -254,6 +254,7 @@ def audit(*arguments: str) -> str:
 @pytest.mark.slow
 def test_audit_command_verifies_the_chain_and_prints_its_end(shop: Shop) -> None:
     act(shop)
+    act(shop)
     chain.chain_waiting()
     head = ChainLink.objects.latest("number")
     noted = f"{head.number}:{head.hash}"

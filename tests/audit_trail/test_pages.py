@@ -59,6 +59,7 @@ def test_changes_are_readable(payment: Payment) -> None:
 
 
 def test_record_of_a_new_row_does_not_repeat_its_ids(shop: Shop) -> None:
+    services.issue_key(merchant=shop.merchant, now=clock.now())
     issued = AuditRecord.objects.get(act=Act.KEY_ISSUED)
     assert (issued.after["id"], issued.after["merchant"]) == (issued.object_id, shop.merchant.id)
     labels = {change.label for change in presentation.changes(issued)}

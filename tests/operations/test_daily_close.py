@@ -24,6 +24,7 @@ from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from core import clock
 from core.pdf import Document
+from merchants.services import issue_key
 from operations.daily_close import closing, document, signing, totals
 from operations.daily_close.closing import NotClosable
 from operations.daily_close.signing import NoSigningKey
@@ -49,8 +50,9 @@ def day(noon: datetime) -> date:
 
 @pytest.fixture
 def busy_shop(shop: Shop, bank: SandboxBankClient, noon: datetime) -> Shop:
-    """A shop that was paid and withdrew on one day, and was paid on the next."""
+    """A shop that got a key, was paid and withdrew on one day, and was paid on the next."""
     with time_machine.travel(noon, tick=False) as now:
+        issue_key(merchant=shop.merchant, now=noon)
         bank.notify(shop.qr_code(amount=150_000))
         bank.notify(shop.qr_code(amount=50_000))
         withdrawn(shop, amount=30_000)
