@@ -102,6 +102,8 @@ def test_process_whose_file_is_gone_goes_on_in_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access_log, "MAX_FILE_BYTES", 5)
+    # A thread of a log that flushes meanwhile begins another file.
+    monkeypatch.setattr(access_log, "BUFFER_SECONDS", 3600.0)
     path = tmp_path / "access.log"
     busy, idle = AccessLog(BoundedFile(path)), AccessLog(BoundedFile(path))
     for number in range(3):
