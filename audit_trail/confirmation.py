@@ -1,8 +1,10 @@
 """Acts before which staff confirm who they are: an unattended screen must not be enough to send money.
 
 A login, or an answer to the question, is a confirmation for ten minutes. `recorded` asks for it, and each
-act of staff is recorded, so no page can forget it. `console.people.confirmations` shows the question.
+act of staff is recorded, so no page can forget it. `console.people.sign_in` leads to the question.
 """
+
+from allauth.core.exceptions import ReauthenticationRequired
 
 from audit_trail.acts import Act
 from core import request_context
@@ -42,22 +44,14 @@ CONFIRMED_ACTS = frozenset(
     }
 )
 
-# The question does not repeat a field with this prefix, because a secret never comes back in a page. The
-# field DROPPED of the form then names it, so that an empty field is not taken for the wish to keep a secret.
-SECRET_PREFIX, DROPPED = "secret_", "dropped"
-
-
-class ConfirmationNeeded(Exception):
-    """Staff must confirm who they are before this act. Nothing has changed."""
-
 
 def check(act: Act) -> None:
-    """Raises ConfirmationNeeded if the act needs a confirmation and this request has none."""
+    """Raises ReauthenticationRequired if the act needs a confirmation and this request has none."""
     if act in CONFIRMED_ACTS:
         require()
 
 
 def require() -> None:
-    """Raises ConfirmationNeeded if this request is of staff whose last confirmation is too old."""
-    if request_context.current().needs_confirmation:
-        raise ConfirmationNeeded
+    """Raises ReauthenticationRequired if this request is of staff whose last confirmation is too old."""
+    if request_context.current().needs_confirmation():
+        raise ReauthenticationRequired

@@ -64,7 +64,7 @@ def recorded(
 
     row: what the act is about, as it is before. An act that creates a row sets it inside the block.
     form_token: of the form that asked for the act. A second record with it raises IntegrityError.
-    Raises ConfirmationNeeded before the act, or at its end if the act became known in the block.
+    Raises ReauthenticationRequired before the act, or at its end if the act became known in the block.
     """
     confirmation.check(act)
     with transaction.atomic():
@@ -99,7 +99,7 @@ def write(
 ) -> AuditRecord:
     """Write the record of an act.
 
-    Raises NotInTransaction outside of the transaction of the act, and ConfirmationNeeded.
+    Raises NotInTransaction outside of the transaction of the act, and ReauthenticationRequired.
     """
     confirmation.check(act)
     # pytest-django runs each test in a transaction of its own, which does not count.

@@ -173,7 +173,7 @@ class ConsolePages:
             address = f"{self.stack.base_url}/admin/login/"
             session.get(address)
             form = {
-                "username": self.stack.demo["admin_user"],
+                "login": self.stack.demo["admin_user"],
                 "password": self.stack.demo["admin_password"],
                 "csrfmiddlewaretoken": session.cookies["csrftoken"],
                 "next": "/admin/",

@@ -95,6 +95,11 @@ PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front
 ALLOW_PLAINTEXT_BACKENDS = read_variable("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
 MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
 REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of all staff
+# The log-in of the company whose people use the console, by OpenID Connect; empty: none.
+OIDC_ISSUER = env.str("OIDC_ISSUER", "").rstrip("/")
+OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
+OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", "")
+OIDC_NAME = env.str("OIDC_NAME", "your company")  # on the button
 # A session of the console without requests ends after this.
 SESSION_IDLE_MINUTES = read_variable("SESSION_IDLE_MINUTES", env.int, 30)
 CLOSE_SIGNING_KEY = env.str("CLOSE_SIGNING_KEY", "")  # of daily closes; empty: days cannot be closed
@@ -177,7 +182,14 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
+    "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "pgtrigger",
     "rest_framework",
     "drf_spectacular",
@@ -214,7 +226,8 @@ MIDDLEWARE = [
     "core.middleware.BrowserUsers",
     "core.middleware.BrowserMessages",
     "core.middleware.BrowserFraming",
-    "console.people.confirmations.Confirmations",
+    "allauth.account.middleware.AccountMiddleware",
+    "console.people.sign_in.SignInRules",
     "console.page_limits.ConsolePageLimits",
 ]
 ROOT_URLCONF = "config.urls"
@@ -228,6 +241,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "console.people.account_pages.context",
             ]
         },
     }
@@ -249,7 +263,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
     {"NAME": "console.login_log.PasswordChangeLogger"},
 ]
-AUTHENTICATION_BACKENDS = ["console.login.ThrottledBackend"]
+AUTHENTICATION_BACKENDS = ["console.login.OneAtATimeBackend"]
 PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
 SESSION_ENGINE = "console.sessions"
 SESSION_COOKIE_AGE = 8 * 3600
@@ -259,8 +273,53 @@ COOKIE_PREFIX = "__Host-" if SESSION_COOKIE_SECURE else ""
 SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}csrftoken"
 DEVICE_COOKIE_NAME = f"{COOKIE_PREFIX}device"  # marks a browser in which somebody logged in before
-SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Strict"
-LOGIN_REDIRECT_URL = "admin:index"
+CSRF_COOKIE_SAMESITE = "Strict"
+# The log-in of a company leads back from another site, with the session that it began in.
+SESSION_COOKIE_SAMESITE = "Lax" if OIDC_ISSUER else "Strict"
+LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "admin:index"
+# --- django-allauth, which signs staff in (console/people) ---
+CACHES = {  # its counts of failed logins, in a table: they work while Redis is away
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "console_signinlimit",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},  # it counts its rows at each write
+    }
+}
+ACCOUNT_ADAPTER = "console.people.adapters.AccountAdapter"
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = BASE_URL.partition(":")[0] or "http"
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_SESSION_REMEMBER = False
+ACCOUNT_RATE_LIMITS = {
+    "password": "10/15m/key",  # of a person, or of a browser in which they logged in before
+    "password_address": "20/15m/key",
+    "login_failed": "20/15m/ip,5/15m/key",  # codes: a guesser with the password has 480 a day, 1 in 700
+}
+MFA_ADAPTER = "console.people.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_TOLERANCE = 1  # steps of 30 seconds; the clock of a phone may differ
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_FORMS = {"add_webauthn": "console.people.forms.AddPasskeyForm"}
+SOCIALACCOUNT_ADAPTER = "console.people.adapters.CompanyAdapter"
+SOCIALACCOUNT_LOGIN_ON_GET = True  # the policy of our pages lets no form lead to another host
+SOCIALACCOUNT_PROVIDERS = (
+    {
+        "openid_connect": {
+            "APPS": [
+                {
+                    "provider_id": "company",
+                    "name": OIDC_NAME,
+                    "client_id": OIDC_CLIENT_ID,
+                    "secret": OIDC_CLIENT_SECRET,
+                    "settings": {"server_url": OIDC_ISSUER},
+                }
+            ],
+            "OAUTH_PKCE_ENABLED": True,
+        }
+    }
+    if OIDC_ISSUER
+    else {}
+)
 CSRF_FAILURE_VIEW = "console.page_limits.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 X_FRAME_OPTIONS = "DENY"

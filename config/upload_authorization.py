@@ -115,7 +115,9 @@ def _permitted_user_id(request: HttpRequest, session_key: str, permission: str) 
     # Django renews a session that an older SECRET_KEY signed. Only the page can send the new cookie.
     with transaction.atomic():
         request.user = user = get_user(request)
-        is_permitted = user.is_active and user.is_staff and sign_in.is_complete(request)
+        is_permitted = (
+            user.is_active and user.is_staff and sign_in.is_complete(request) and sign_in.touch(session_key)
+        )
         transaction.set_rollback(True)
     return str(user.pk) if is_permitted and user.has_perm(permission) else None
 

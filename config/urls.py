@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.urls import URLPattern, path, re_path
+from django.urls import URLPattern, include, path, re_path
 from django.views.generic import RedirectView
 
 from apidocs import start, views
@@ -127,6 +127,7 @@ urlpatterns = [
     path("admin", RedirectView.as_view(url="/admin/")),
     # Django's "view on site" would query the database, and no object here has such a page.
     re_path("^admin/r/", api.not_found),
+    path("admin/", include("console.people.urls")),
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
@@ -143,6 +144,7 @@ urlpatterns = [
     path("guide/<path:name>", guide.guide),
     path("", start.page),
 ]
+handler429 = "console.page_limits.too_many_requests"
 handler400 = "core.api.bad_request"
 handler404 = "core.api.not_found"
 handler500 = "console.page_limits.server_error"

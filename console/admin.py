@@ -1,6 +1,10 @@
 from datetime import datetime
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
@@ -14,9 +18,7 @@ from console import (
     summaries,
 )
 from console.approval_admin import ApprovalAdmin
-from console.lockout_acts import LOCKOUT_ACTS
 from console.merchant_page import MerchantPageAdmin
-from console.models import LoginThrottle
 from console.payment_acts import PAYMENT_ACTS
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from console.summaries import Summary
@@ -35,11 +37,9 @@ admin.site.register(Merchant, MerchantPageAdmin)
 admin.site.register(PayoutAccount, PayoutAccountAdmin)
 admin.site.register(PayoutPolicy, PayoutPolicyAdmin)
 
-
-@admin.register(LoginThrottle)
-class LoginThrottleAdmin(ActingAdmin):
-    list_display = ["subject", "failure_count", "expires_at"]
-    object_acts = LOCKOUT_ACTS
+# Internals of allauth, with secrets.
+for model in (EmailAddress, Authenticator, UserSession, SocialAccount, SocialApp, SocialToken):
+    admin.site.unregister(model)
 
 
 @admin.register(Payment)

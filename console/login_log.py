@@ -5,18 +5,23 @@ Django reports them by signals and by a password validator. `console.apps` conne
 
 from typing import Any
 
+from allauth.mfa.signals import authentication_failed, authenticator_used
+from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest
 
-from console.people import staff_sessions
 from core import clock, request_context, security_log
 from core.security_log import SecurityEvent
 
 UNKNOWN_SUBJECT = "staff:?"
+# In a session: when its login was.
+SIGNED_IN_AT = "signed_in_at"
 
 
 def connect() -> None:
+    authentication_failed.connect(on_failed_second_step)
+    authenticator_used.connect(on_second_step)
     user_logged_in.connect(on_login)
     user_logged_out.connect(on_logout)
     user_login_failed.connect(on_failed_login)
@@ -24,7 +29,9 @@ def connect() -> None:
 
 def on_login(sender: Any, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> None:
     request_context.set_actor(subject_of(user))
-    staff_sessions.begin(request, now=clock.now())
+    request.session[SIGNED_IN_AT] = int(clock.now().timestamp())
+    UserSession.objects.create_from_request(request, user=user, session=request.session)
+    type(request.session).clear_expired()
     security_log.record(SecurityEvent.LOGIN, subject=subject_of(user))
 
 
@@ -38,6 +45,15 @@ def on_failed_login(sender: Any, credentials: dict[str, Any], **kwargs: Any) -> 
     name = str(credentials.get(User.USERNAME_FIELD, ""))
     is_known = "\0" not in name and User.objects.filter(username=name).exists()
     security_log.record(SecurityEvent.LOGIN_FAILED, subject=f"staff:{name}" if is_known else UNKNOWN_SUBJECT)
+
+
+def on_failed_second_step(sender: Any, user: AbstractBaseUser, **kwargs: Any) -> None:
+    security_log.record(SecurityEvent.SECOND_FACTOR_FAILED, subject=subject_of(user))
+
+
+def on_second_step(sender: Any, user: AbstractBaseUser, authenticator: Any, **kwargs: Any) -> None:
+    subject = subject_of(user)
+    security_log.record(SecurityEvent.SECOND_FACTOR_ACCEPTED, subject=subject, code=authenticator.type)
 
 
 class PasswordChangeLogger:

@@ -1,133 +1,31 @@
-"""People who work in the console: their invitations, sessions and second factors, and failed logins."""
+"""People who work in the console: their invitations, exports and saved filters. allauth has the rest."""
 
-from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
-from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core import vault
 from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
-from core.triggers import UPDATE, ReadOnly, Refuse, set_once
+from core.triggers import ReadOnly
 
 
-class LoginThrottle(models.Model):
-    """How many logins failed for one subject; see `console.lockouts`."""
+class SignInLimit(models.Model):
+    """A row of Django's cache in the database, with allauth's counts of failed logins.
 
-    # address:203.0.113.7, user:somsri, name:<digest of an unknown name>, device:<id> or code:somsri
-    subject = models.CharField(max_length=200, primary_key=True)
-    failure_count = models.IntegerField()
-    expires_at = models.DateTimeField(db_index=True, verbose_name="counted until")
+    They work while Redis is away, and in all processes.
+    """
 
-    class Meta:
-        verbose_name = verbose_name_plural = "failed logins"
-        default_permissions = ("view",)
-        permissions = [("lift_lockout", "Can lift a lockout")]
-        constraints = [
-            models.CheckConstraint(
-                condition=models.Q(failure_count__gte=0), name="login_throttle_failure_count_not_negative"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return self.subject
-
-
-class SessionQuerySet(models.QuerySet["StaffSession"]):
-    def ended(self, now: datetime) -> "SessionQuerySet":
-        """Sessions that are too old, or had no request for too long."""
-        return self.filter(Q(expire_date__lte=now) | Q(last_used_at__lte=now - idle_period()))
-
-    def active(self, now: datetime) -> "SessionQuerySet":
-        return self.filter(expire_date__gt=now, last_used_at__gt=now - idle_period())
-
-
-def idle_period() -> timedelta:
-    """How long a session may be without a request."""
-    return timedelta(minutes=settings.SESSION_IDLE_MINUTES)
-
-
-class StaffSession(AbstractBaseSession):
-    """The session of a browser; see `console.sessions`. To delete the row ends the session."""
-
-    user: Any = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="sessions"
-    )
-    last_used_at = models.DateTimeField(db_index=True)
-
-    objects: ClassVar[Any] = BaseSessionManager.from_queryset(SessionQuerySet)()
-
-    class Meta(AbstractBaseSession.Meta):
-        abstract = False
-        default_permissions = ()
-        permissions = [("end_sessions", "Can end the sessions of others")]
-
-    def __str__(self) -> str:
-        return f"{self.user_id} {self.last_used_at}"
-
-    @classmethod
-    def get_session_store_class(cls) -> Any:
-        from console.sessions import SessionStore
-
-        return SessionStore
-
-
-class SecondFactor(models.Model):
-    """The authenticator app of a member of staff: a secret from which both sides compute codes (RFC 6238)."""
-
-    user: Any = models.OneToOneField(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="second_factor"
-    )
-    secret_sealed = models.TextField()
-    created_at = models.DateTimeField()
-    # The time step of the newest accepted code. This code and older ones are refused.
-    last_step = models.BigIntegerField()
+    cache_key = models.CharField(max_length=255, primary_key=True)
+    value = models.TextField()
+    expires = models.DateTimeField(db_index=True)
 
     class Meta:
-        verbose_name, verbose_name_plural = _("second factor"), _("second factors")
         default_permissions = ()
-        permissions = [("reset_second_factor", "Can reset the second factor of others")]
-        triggers = [
-            ReadOnly("a second factor is replaced, never changed", exclude=["last_step"]),
-            Refuse("code_once", UPDATE, "each code is used once", condition="NEW.last_step < OLD.last_step"),
-        ]
 
     def __str__(self) -> str:
-        return str(self.user_id)
-
-    @property
-    def secret(self) -> str:
-        """The secret in base32. Raises vault.CannotOpen."""
-        return vault.open_sealed(self.secret_sealed, context=self.context_of(self.user_id))
-
-    @staticmethod
-    def context_of(user_id: int) -> str:
-        return f"staff:{user_id}:second_factor"
-
-
-class RecoveryCode(models.Model):
-    """A code that replaces the authenticator app once. It has 80 random bits, so a plain digest hides it."""
-
-    user: Any = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes"
-    )
-    digest = models.CharField(max_length=64)
-    used_at = models.DateTimeField(null=True)
-
-    class Meta:
-        verbose_name, verbose_name_plural = _("recovery code"), _("recovery codes")
-        default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["user", "digest"], name="recoverycode_once")]
-        triggers = [
-            ReadOnly("a recovery code is used, never changed", exclude=["used_at"]),
-            set_once("used_at", "each recovery code is used once"),
-        ]
-
-    def __str__(self) -> str:
-        return str(self.user_id)
+        return self.cache_key
 
 
 class Invitation(models.Model):
@@ -142,37 +40,15 @@ class Invitation(models.Model):
     class Meta:
         verbose_name, verbose_name_plural = _("invitation"), _("invitations")
         default_permissions = ()
+        permissions = [
+            ("lift_lockout", "Can lift a lockout"),
+            ("end_sessions", "Can end the sessions of others"),
+            ("reset_second_factor", "Can reset the second factor of others"),
+        ]
         triggers = [ReadOnly("an invitation is replaced, never changed")]
 
     def __str__(self) -> str:
         return str(self.user_id)
-
-
-class Passkey(models.Model):
-    """A device or password manager that proves its presence by a signature (WebAuthn), beside the app."""
-
-    user: Any = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="passkeys")
-    name = models.CharField(max_length=60)
-    # Both in URL-safe base64. A public key is no secret.
-    credential_id = models.TextField(unique=True)
-    public_key = models.TextField()
-    # Some devices count their signatures; the others always answer 0.
-    sign_count = models.BigIntegerField()
-    created_at = models.DateTimeField()
-    last_used_at = models.DateTimeField(null=True)
-
-    class Meta:
-        verbose_name, verbose_name_plural = _("passkey"), _("passkeys")
-        default_permissions = ()
-        triggers = [
-            ReadOnly("a passkey is replaced, never changed", exclude=["sign_count", "last_used_at"]),
-            Refuse(
-                "count_rises", UPDATE, "signatures are counted", condition="NEW.sign_count < OLD.sign_count"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Export(BackgroundJob):

@@ -135,7 +135,13 @@ SECTIONS = (
         (Page(_("Monthly report"), "monthly_report", EXPORT), Page(_("Exports"), "exports", EXPORT)),
     ),
     Section("audit", _("Audit"), ("audit_trail.auditrecord", "operations.dailyclose", "operations.jobrun")),
-    Section("team", _("Team"), ("auth.user", "auth.group", "console.loginthrottle")),
+    Section(
+        "team",
+        _("Team"),
+        ("auth.user", "auth.group"),
+        (),
+        (Page(_("Lift a lockout"), "lift_lockout", "console.lift_lockout"),),
+    ),
 )
 NAMED = {label for section in SECTIONS for label in section.lists}
 

@@ -15,7 +15,6 @@ from django.views.csrf import csrf_failure as django_csrf_failure
 from psycopg.errors import QueryCanceled
 
 from console import login
-from console.lockouts import LockedOutError
 from core import admin_refusals, api, uploads
 from core.middleware import request_id_of
 from core.passwords import HashingBusyError
@@ -51,8 +50,6 @@ class ConsolePageLimits:
 
 def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
     """The page for an error that is no fault, or None."""
-    if isinstance(error, LockedOutError):
-        return _later(request, 429, error.retry_after, LOCKED_OUT)
     if isinstance(error, HashingBusyError):
         return _later(request, 503, 2, HASHING_BUSY)
     if isinstance(error, OperationalError) and isinstance(error.__cause__, QueryCanceled):
@@ -81,6 +78,11 @@ def _later(request: HttpRequest, status: int, retry_after: int, message: Promise
     )
     response.headers["Retry-After"] = str(retry_after)
     return response
+
+
+def too_many_requests(request: HttpRequest) -> HttpResponse:
+    """The page for more requests of one party than allauth allows in a minute."""
+    return _later(request, 429, 60, LOCKED_OUT)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

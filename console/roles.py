@@ -262,7 +262,6 @@ AREAS: tuple[Area, ...] = (
     Area(
         _("Team"),
         (
-            _act(_("See failed logins"), WITH_CUSTOMERS, "console.view_loginthrottle"),
             _act(_("Lift a lockout"), WITH_CUSTOMERS, "console.lift_lockout"),
             _act(_("Reset the second step of a colleague's login"), SETUP, "console.reset_second_factor"),
             _act(_("End the sessions of a colleague"), SETUP, "console.end_sessions"),

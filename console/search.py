@@ -33,8 +33,7 @@ SEARCHED = [
     label
     for section in SECTIONS
     for label in section.models
-    if label
-    not in ("reconciliation.reconciliationexception", "console.loginthrottle", "auth.user", "auth.group")
+    if label not in ("reconciliation.reconciliationexception", "auth.user", "auth.group")
 ]
 # Lists in which an amount finds rows. Amounts have no index, so only the newest rows are read.
 WITH_AMOUNTS = (

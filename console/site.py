@@ -19,24 +19,9 @@ from audit_trail.acts import Act
 from console import navigation, saved_filters, search
 from console.exports import page as exports_page
 from console.home import page
-from console.people import invitation_pages, sign_in, staff_sessions
+from console.people import invitation_pages, lockouts, sign_in
 from console.reports import monthly_page
 from transfers import safe_mode
-
-# Pages before the second step of a login, and those of one's own account.
-SIGN_IN = (
-    ("sign-in/code/", sign_in.code_page, "sign_in_code"),
-    ("sign-in/app/", sign_in.app_page, "sign_in_app"),
-    ("invitation/", invitation_pages.invitation_page, "invitation"),
-)
-ACCOUNT = (
-    ("", sign_in.account_page, "account"),
-    ("recovery-codes/", sign_in.recovery_codes_page, "account_recovery_codes"),
-    ("end-sessions/", sign_in.end_sessions_page, "account_end_sessions"),
-    ("passkey/", sign_in.passkey_page, "account_passkey"),
-    ("remove-passkey/", sign_in.passkey_removal_page, "account_remove_passkey"),
-    ("remove-app/", sign_in.removal_page, "account_remove_app"),
-)
 
 
 class ScriptTexts(JavaScriptCatalog):
@@ -69,18 +54,12 @@ class ConsoleSite(admin.AdminSite):
         if user.password != before:
             recording.write(Act.PASSWORD_CHANGED, user)
             # Django makes them useless; without their rows, the list of sessions shows it.
-            staff_sessions.end(user, but=request.session.session_key)
+            sign_in.end_sessions(user, but=request.session.session_key)
         return response
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Whether this person may use the console at all. Django asks before each page of it."""
         return super().has_permission(request) and sign_in.is_complete(request)
-
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """Django's page, which leads on to the second step."""
-        if request.method == "GET" and sign_in.is_waiting(request):
-            return sign_in.to_second_step(request)
-        return super().login(request, extra_context)
 
     def get_urls(self) -> list[Any]:
         found = self.admin_view(partial(search.view, self))
@@ -89,13 +68,10 @@ class ConsoleSite(admin.AdminSite):
         delete = partial(saved_filters.delete_page, self)
         monthly = self.admin_view(partial(monthly_page.view, self))
         return [
-            *(path(address, never_cache(partial(page, self)), name=name) for address, page, name in SIGN_IN),
-            *(
-                path(f"account/{address}", self.admin_view(partial(page, self)), name=name)
-                for address, page, name in ACCOUNT
+            path(
+                "invitation/", never_cache(partial(invitation_pages.invitation_page, self)), name="invitation"
             ),
-            # Django leads people away from it before their second step.
-            path("logout/", never_cache(self.logout), name="logout"),
+            path("lift-lockout/", self.admin_view(partial(lockouts.lift_page, self)), name="lift_lockout"),
             path("exports/", self.admin_view(partial(exports_page.view, self)), name="exports"),
             path("exports/<int:number>/", exported, name="export_download"),
             path("reports/monthly/", monthly, name="monthly_report"),

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActLink, ActPages
 from console import grants, roles
 from console.login_log import subject_of
-from console.people import invitation_pages, invitations, staff_sessions
+from console.people import invitation_pages, invitations, sign_in
 from console.people.staff_acts import STAFF_ACTS
 from core import security_log
 from core.admin import RecordedAdmin
@@ -124,7 +124,7 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
             answer = super().user_change_password(request, id, form_url)
             if request.method == "POST" and answer.status_code == 302:
                 person: Any = self.get_object(request, id)
-                staff_sessions.end(person, but=request.session.session_key)
+                sign_in.end_sessions(person, but=request.session.session_key)
                 invitations.withdraw(person)
             return answer
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ class RequestContext(NamedTuple):
     request_id: the `X-Request-Id` of a request, or the id of a task.
     address: the IP address of the client.
     session: a digest of the key of a console session.
-    needs_confirmation: whether staff must confirm who they are before an act that needs it.
+    needs_confirmation: tells whether staff must confirm who they are before an act that needs it.
     hides_personal_data: whether a page must not show names, accounts and messages of customers.
     """
 
@@ -27,7 +28,7 @@ class RequestContext(NamedTuple):
     address: str = ""
     session: str = ""
     hides_personal_data: bool = False
-    needs_confirmation: bool = False
+    needs_confirmation: Callable[[], bool] = bool
 
 
 _current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (immutable)
@@ -68,5 +69,5 @@ def set_actor(actor: str, *, session: str = "", hides_personal_data: bool = Fals
     _current.set(known._replace(actor=actor, session=session, hides_personal_data=hides_personal_data))
 
 
-def set_needs_confirmation(needs_confirmation: bool) -> None:
+def set_needs_confirmation(needs_confirmation: Callable[[], bool]) -> None:
     _current.set(_current.get()._replace(needs_confirmation=needs_confirmation))

@@ -12,7 +12,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 import banks
-from audit_trail import confirmation
 from audit_trail.act_pages import ReasonForm
 from banks import CredentialField
 from core.vault import CannotOpen
@@ -21,6 +20,9 @@ from merchants.bank_connections import ConnectionConfig
 from merchants.models import BankConnection, Merchant
 
 MAX_CREDENTIAL = 10_000
+# A field with this prefix never comes back in a page. After an error, the field DROPPED of the form names it,
+# so that an empty field is not taken for the wish to keep a stored secret.
+SECRET_PREFIX, DROPPED = "secret_", "dropped"
 TERMS = ("biller_id", "reference2", "reference3")
 
 
@@ -58,7 +60,6 @@ class ConnectionForm(ReasonForm):
         label=_("Make a new notification address"),
         help_text=_("The old address stops working at once. Register the new one within the hour."),
     )
-    # The names of secrets that were typed in an earlier form and did not come back.
     dropped = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
@@ -122,13 +123,13 @@ class ConnectionForm(ReasonForm):
 
     def _require_dropped(self, data: Any) -> None:
         """A secret that was typed and did not come back must be typed again: an empty field keeps the old."""
-        names = {name for value in data.getlist(confirmation.DROPPED) for name in value.split(",")}
+        names = {name for value in data.getlist(DROPPED) for name in value.split(",")}
         names |= {_name(each) for each in self.credentials if each.is_secret and data.get(_name(each))}
         for name in names & set(self.fields):
             self.fields[name].required = True
             self.fields[name].help_text = gettext("Enter it again: a secret is never shown.")
         shown = data.copy()
-        shown[confirmation.DROPPED] = ",".join(sorted(names & set(self.fields)))
+        shown[DROPPED] = ",".join(sorted(names & set(self.fields)))
         self.data = shown
 
 
@@ -146,8 +147,7 @@ def _stored(connection: BankConnection) -> dict[str, str]:
 
 
 def _name(credential: CredentialField) -> str:
-    """The question "Is it you?" does not repeat fields with the prefix of secrets."""
-    prefix = confirmation.SECRET_PREFIX if credential.is_secret else "credential_"
+    prefix = SECRET_PREFIX if credential.is_secret else "credential_"
     return f"{prefix}{credential.name}"
 
 

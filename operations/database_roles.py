@@ -25,7 +25,12 @@ CONDITIONAL = (triggers.ReadOnly, triggers.Transitions)
 HIDDEN_COLUMNS = re.compile(r".*(_sealed|_fingerprint|digest)|password|session|form_token")
 HIDDEN_TABLES = {
     "console_exportpart",  # lists with names of customers
-    "console_staffsession",
+    "console_signinlimit",
+    "django_session",
+    "mfa_authenticator",
+    "socialaccount_socialapp",
+    "socialaccount_socialtoken",
+    "usersessions_usersession",
     "idempotency_idempotencykey",
     "operations_encryptionkeycheck",
     "transfers_databaseidentity",

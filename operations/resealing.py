@@ -18,6 +18,8 @@ from operations.models import EncryptionKeyCheck
 
 # Columns with this suffix contain tokens of `core.vault`, or nothing.
 SEALED_SUFFIX = "_sealed"
+# In this column of allauth, some values of an object are tokens.
+SEALED_OBJECT = "mfa.Authenticator.data"
 # Columns with this suffix contain the fingerprint by which the same text is found.
 FINGERPRINT_SUFFIX = "_fingerprint"
 # Rows of one transaction. It holds their locks for about 30 ms.
@@ -52,10 +54,21 @@ class ResealCounts:
 def sealed_columns() -> dict[type[Model], list[str]]:
     """The models with sealed columns, and the columns. The key check is the last."""
     found = {
-        model: [column.name for column in model._meta.concrete_fields if column.name.endswith(SEALED_SUFFIX)]
+        model: [column.name for column in model._meta.concrete_fields if _is_sealed(column)]
         for model in sorted(apps.get_models(), key=lambda model: model is EncryptionKeyCheck)
     }
     return {model: columns for model, columns in found.items() if columns}
+
+
+def _is_sealed(column: Any) -> bool:
+    return column.name.endswith(SEALED_SUFFIX) or str(column) == SEALED_OBJECT
+
+
+def _tokens(value: Any) -> list[str]:
+    """The tokens in a column."""
+    if isinstance(value, dict):
+        return [each for each in value.values() if str(each).startswith(vault.PREFIX)]
+    return [vault.as_text(value)] if value else []
 
 
 def reseal(model: type[Model], columns: Sequence[str], *, on_progress: Callable[[int], None]) -> ResealCounts:
@@ -67,7 +80,7 @@ def reseal(model: type[Model], columns: Sequence[str], *, on_progress: Callable[
     for rows in _batches(model, columns):
         stale = []
         for pk, *values in rows:
-            tokens = [vault.as_text(value) for value in values if value]
+            tokens = [token for value in values for token in _tokens(value)]
             if all(map(vault.is_newest, tokens)):
                 counts.up_to_date += len(tokens)
             else:
@@ -97,11 +110,12 @@ def _reseal_rows(
         cursor.execute("SET LOCAL qr.resealing = 'on'")
     locked = model._base_manager.select_for_update(no_key=True).filter(pk__in=pks).order_by("pk")
     for pk, *values in locked.values_list("pk", *columns):
-        fresh: dict[str, str | bytes] = {}
+        fresh: dict[str, Any] = {}
         for name, value in zip(columns, values, strict=True):
-            if value and vault.is_newest(vault.as_text(value)):
-                counts.up_to_date += 1
-            elif value:
+            tokens = _tokens(value)
+            if all(map(vault.is_newest, tokens)):
+                counts.up_to_date += len(tokens)
+            else:
                 try:
                     fresh |= _resealed(model, name, value)
                 except vault.CannotOpen:
@@ -111,10 +125,13 @@ def _reseal_rows(
             counts.resealed += len(fresh)
 
 
-def _resealed(model: type[Model], name: str, value: Any) -> dict[str, str | bytes]:
+def _resealed(model: type[Model], name: str, value: Any) -> dict[str, Any]:
     """The new token of a column, and the new fingerprint if there is one."""
+    if isinstance(value, dict):
+        tokens = _tokens(value)
+        return {name: {key: vault.reseal(each) if each in tokens else each for key, each in value.items()}}
     token = vault.reseal(vault.as_text(value))
-    fresh: dict[str, str | bytes] = {name: token if isinstance(value, str) else token.encode()}
+    fresh: dict[str, Any] = {name: token if isinstance(value, str) else token.encode()}
     looked_up_by = name.removesuffix(SEALED_SUFFIX) + FINGERPRINT_SUFFIX
     if any(column.name == looked_up_by for column in model._meta.concrete_fields):
         fresh[looked_up_by] = vault.fingerprint_of(token)
@@ -155,4 +172,4 @@ def write_key_check() -> None:
 def _sample_tokens(model: type[Model], columns: list[str]) -> Iterator[str]:
     rows = model._base_manager.values_list(*columns)
     for values in [*rows.order_by("pk")[:SAMPLE_SIZE], *rows.order_by("-pk")[:SAMPLE_SIZE]]:
-        yield from (vault.as_text(value) for value in values if value)
+        yield from (token for value in values for token in _tokens(value))

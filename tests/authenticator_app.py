@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.test import Client
 
-from console.people import second_factors
 from core import clock
 
-APP, CODE = "/admin/sign-in/app/", "/admin/sign-in/code/"
+APP, CODE, NEW_CODES = "/admin/account/app/", "/admin/login/code/", "/admin/account/recovery-codes/"
+STEP = timedelta(seconds=30)
 
 
 @dataclass
@@ -28,7 +31,7 @@ class App:
 
     def next_code(self) -> str:
         """A code that no login has used yet. The console accepts it early, because phones differ."""
-        return self.code(clock.now() + timedelta(seconds=second_factors.STEP_SECONDS))
+        return self.code(clock.now() + STEP)
 
 
 def code_of(secret: str, at: datetime) -> str:
@@ -40,26 +43,28 @@ def code_of(secret: str, at: datetime) -> str:
     return f"{number % 1_000_000:06}"
 
 
-def enrolled(user: Any, at: datetime | None = None) -> App:
-    """Give this person an app. The code of this moment is used."""
-    secret, now = second_factors.new_secret(), at or clock.now()
-    codes = second_factors.enrol(user, secret, code_of(secret, now), is_replacement=True, now=now)
-    return App(secret, codes)
+def enrolled(user: Any) -> App:
+    """Give this person an app and recovery codes."""
+    secret = generate_totp_secret()
+    TOTP.activate(user, secret)
+    return App(secret, RecoveryCodes.activate(user).generate_codes())
+
+
+def is_enrolled(user: Any) -> bool:
+    return bool(Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists())
 
 
 def set_up(client: Client) -> tuple[App, Any]:
     """Enrol as a person does: by the page, its secret and the first code."""
-    page = client.get(APP).content.decode()
-    return confirm(client, page)
+    secret = secret_on(client.get(APP).content.decode())
+    answer = client.post(APP, {"code": code_of(secret, clock.now())})
+    return App(secret, codes_on(client.get(NEW_CODES).content.decode())), answer
 
 
-def confirm(client: Client, page: str) -> tuple[App, Any]:
-    secret = secret_on(page)
-    sealed = re.findall(r'name="sealed_secret" value="([^"]+)"', page)[0]
-    answer = client.post(APP, {"sealed_secret": sealed, "code": code_of(secret, clock.now())})
-    return App(secret, re.findall(r"<code>([a-z2-7-]{19})</code>", answer.content.decode())), answer
+def codes_on(page: str) -> list[str]:
+    return re.findall(r"<code>(\d{8})</code>", page)
 
 
 def secret_on(page: str) -> str:
-    found = re.findall(r'class="secret"><code>([A-Z2-7 ]+)</code>', page)[0]
-    return str(found).replace(" ", "")
+    found = re.findall(r'class="secret"><code>([A-Z2-7]+)</code>', page)[0]
+    return str(found)

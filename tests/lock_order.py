@@ -57,6 +57,11 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
 LOCK_POSITION = {table: place for place, table in enumerate(LOCK_ORDER)}
 # Rows of these apps and models have an order of their own, or are only inserted.
 UNORDERED_APPS = {
+    "account",
+    "mfa",
+    "sessions",
+    "socialaccount",
+    "usersessions",
     "admin",
     "audit_trail",
     "auth",

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import html
 import json
 import os
 import re
@@ -76,7 +75,8 @@ def text(data: bytes) -> str:
 
 
 def options_on(page: str) -> dict[str, Any]:
-    found = re.search(r'data-options="([^"]+)"', page)
+    found = re.search(r'<script id="passkey-data" type="application/json">(.*?)</script>', page)
     assert found
-    options: dict[str, Any] = json.loads(html.unescape(found[1]))
-    return options
+    [options] = json.loads(found[1]).values()
+    asked: dict[str, Any] = options["publicKey"]
+    return asked

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 LOCKS = """(SELECT pg_locks.* FROM pg_locks JOIN pg_database ON pg_database.oid = database
     WHERE datname = current_database()) AS locks"""
 # Tables that tasks and logins write at any time, whatever the request does.
-UNCOUNTED_APPS = {"admin", "contenttypes", "console", "operations"}
+UNCOUNTED_APPS = {"admin", "contenttypes", "console", "operations", "sessions", "usersessions"}
 UNCOUNTED_MODELS = {
     "audit_trail.ChainLink",
     "audit_trail.UnchainedRecord",

@@ -2,13 +2,12 @@
 
 from typing import Any
 
+from allauth.account.utils import perform_login
 from django import forms
-from django.conf import settings
-from django.contrib.auth import login
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -88,8 +87,8 @@ def invitation_page(site: Any, request: HttpRequest) -> HttpResponse:
         invitations.accept(person, token, form, now=clock.now())
     except InvitationGone:
         return _page(site, request, "invitation_gone", _("This link is not valid any more"), status=410)
-    login(request, person, backend=settings.AUTHENTICATION_BACKENDS[0])
-    return HttpResponseRedirect(reverse("admin:index"))
+    answer: HttpResponse = perform_login(request, person, redirect_url=reverse("admin:index"))
+    return answer
 
 
 def _invite_new(form: InvitationForm) -> tuple[User, str]:

@@ -3,14 +3,16 @@
 from datetime import datetime
 from typing import Any
 
+from allauth.mfa.models import Authenticator
+from allauth.mfa.utils import is_mfa_enabled
+from allauth.usersessions.models import UserSession
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
 from console.login_log import subject_of
-from console.models import StaffSession
-from console.people import second_factors, staff_sessions
+from console.people import sign_in
 from core import security_log
 from core.security_log import SecurityEvent
 
@@ -24,15 +26,15 @@ def _explain_reset(person: Any) -> str:
 
 
 def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
-    second_factors.remove(person)
-    staff_sessions.end(person)
+    Authenticator.objects.filter(user=person).delete()
+    sign_in.end_sessions(person)
     security_log.record_on_commit(
         SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(person), changes=["-app"]
     )
 
 
 def _is_enrolled(person: Any, now: datetime) -> bool:
-    return second_factors.is_enrolled(person)
+    return bool(is_mfa_enabled(person))
 
 
 def _explain_end(person: Any) -> str:
@@ -41,12 +43,12 @@ def _explain_end(person: Any) -> str:
 
 
 def _end(person: Any, values: dict[str, Any], now: datetime) -> None:
-    staff_sessions.end(person)
+    sign_in.end_sessions(person)
     security_log.record_on_commit(SecurityEvent.SESSIONS_ENDED, subject=subject_of(person))
 
 
 def _has_sessions(person: Any, now: datetime) -> bool:
-    return bool(StaffSession.objects.filter(user=person).active(now).exists())
+    return bool(UserSession.objects.filter(user=person).exists())
 
 
 STAFF_ACTS = (

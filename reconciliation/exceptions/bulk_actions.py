@@ -94,7 +94,7 @@ def _plan_row(
 def run(
     action: Action, choices: Sequence[str], *, note: str, clock: Callable[[], datetime]
 ) -> list[RowResult]:
-    """Do the action to each row that is still as staff saw it. Raises TooManyRows and ConfirmationNeeded."""
+    """Do the action to each row that is still as staff saw it. Raises TooManyRows."""
     resolution_records.check_confirmation(action.resolution_type)
     rows = plan(action, [choice.partition(":")[0] for choice in choices])
     confirmed = set(choices)

@@ -62,7 +62,7 @@ class BulkActionPages(ReadOnlyAdmin):
     def ask_about_many(
         self, request: HttpRequest, action: Action, subject_ids: Sequence[str], form: NoteForm
     ) -> HttpResponse:
-        """Show what the action does to each row. Raises TooManyRows and ConfirmationNeeded."""
+        """Show what the action does to each row. Raises TooManyRows and ReauthenticationRequired."""
         resolution_records.check_confirmation(action.resolution_type)  # before somebody types
         rows = bulk_actions.plan(action, subject_ids)
         self._record_views(rows)

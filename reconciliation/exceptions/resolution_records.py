@@ -101,7 +101,7 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
 
 
 def check_confirmation(type: ResolutionType) -> None:
-    """Raises ConfirmationNeeded if staff must confirm who they are before this decision."""
+    """Raises ReauthenticationRequired if staff must confirm who they are before this decision."""
     if type in CONFIRMED_TYPES:
         confirmation.require()
 

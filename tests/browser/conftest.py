@@ -18,7 +18,7 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
 # The elements that can be scrolled sideways.
 WIDE = "[...document.querySelectorAll('html, .results')].filter(e => e.scrollWidth > e.clientWidth).length"
-# A login takes seconds, so tests share it, far shorter than its confirmation lasts (confirmations.PERIOD).
+# A login takes seconds, so tests share it, far shorter than its confirmation lasts (sign_in.PERIOD).
 FRESH_SECONDS = 120
 
 

@@ -28,7 +28,7 @@ PACKAGES = (
     "django.core.management", "django.db.backends.postgresql.base", "django.db.migrations.autodetector",
     "django.test.signals", "django_stubs_ext", "environ", "kombu.serialization", "markdown_it", "orjson",
     "pgtrigger", "prometheus_client", "psycopg", "rapidfuzz.fuzz", "redis", "requests",
-    "rest_framework.serializers", "uvloop", "webauthn", "whitenoise", "xlsxwriter", "yaml", "zxingcpp",
+    "rest_framework.serializers", "uvloop", "whitenoise", "xlsxwriter", "yaml", "zxingcpp",
 )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ def found_errors() -> list[CheckMessage]:
         ("CLOCK_WARNING_SECONDS", 0.0, "2 by default"),
         ("PROXY_HOPS", -1, "up to 10"),
         ("PROXY_HOPS", 11, "up to 10"),
+        ("OIDC_ISSUER", "http://login.example.com", "https address"),
         ("SESSION_IDLE_MINUTES", 0, "1 to 480"),
         ("SESSION_IDLE_MINUTES", 481, "1 to 480"),
         ("WEBHOOKS_PER_MERCHANT", -1, "at least 1"),

@@ -67,7 +67,7 @@ def test_plain_http_has_no_hsts(client: Client, settings: Settings) -> None:
 
 def test_cookies_have_host_prefix(client: Client, db: None) -> None:
     User.objects.create_superuser("somsri", password="three-elephants-crossing")
-    client.post("/admin/login/", {"username": "somsri", "password": "three-elephants-crossing"})
+    client.post("/admin/login/", {"login": "somsri", "password": "three-elephants-crossing"})
     assert set(client.cookies) == {"__Host-sessionid", "__Host-csrftoken", "__Host-device"}
     for cookie in client.cookies.values():
         assert (cookie["secure"], cookie["path"], cookie["domain"]) == (True, "/", "")

@@ -210,7 +210,7 @@ def test_password_by_an_admin_makes_the_link_useless(admin: Client) -> None:
 def test_invited_person_cannot_log_in_without_the_link(admin: Client) -> None:
     invite(admin)
     for password in ("", "!", User.objects.get(username="somsri").password):
-        answer = Client().post("/admin/login/", {"username": "somsri", "password": password})
+        answer = Client().post("/admin/login/", {"login": "somsri", "password": password})
         assert answer.status_code == 200
 
 

@@ -45,7 +45,7 @@ def committed(django_capture_on_commit_callbacks: Any) -> Any:
 
 
 def sign_in(client: Client, name: str, password: str) -> Any:
-    return client.post("/admin/login/", {"username": name, "password": password}, REMOTE_ADDR="203.0.113.7")
+    return client.post("/admin/login/", {"login": name, "password": password}, REMOTE_ADDR="203.0.113.7")
 
 
 def test_login_and_logout_are_recorded(lines: Lines) -> None:

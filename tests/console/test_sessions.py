@@ -5,12 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import Permission, User
+from django.contrib.sessions.models import Session
 from django.test import Client
 from pytest_django import Settings
 
-from console.models import StaffSession
-from console.people import staff_sessions
+from console.people.account_pages import browser_name
 from core import clock as our_clock
 from tests.console.test_second_factor import admin_of_staff, reset
 from tests.security_lines import security_lines
@@ -39,7 +40,7 @@ def idle_minutes(settings: Settings) -> int:
 def session_of(user: User, browser: str = FIREFOX, address: str = "203.0.113.7") -> Client:
     """Logged in by the page, as a person does."""
     client = Client(headers={"User-Agent": browser}, REMOTE_ADDR=address)
-    client.post("/admin/login/", {"username": user.username, "password": PASSWORD})
+    client.post("/admin/login/", {"login": user.username, "password": PASSWORD})
     assert is_alive(client)
     return client
 
@@ -49,7 +50,7 @@ def is_alive(client: Client) -> bool:
 
 
 def shown_ids(page: str) -> list[str]:
-    return re.findall(r'name="session" value="([0-9a-f]+)"', page)
+    return re.findall(r'name="session" value="(\d+)"', page)
 
 
 def test_session_without_requests_ends(somsri: User, clock: Any, idle_minutes: int) -> None:
@@ -73,20 +74,26 @@ def test_session_with_requests_ends_only_after_eight_hours(
 
 def test_requests_of_one_minute_write_once(somsri: User, clock: Any) -> None:
     client = session_of(somsri)
-    first = StaffSession.objects.get().last_used_at
+    first = UserSession.objects.get().last_seen_at
     clock.shift(timedelta(seconds=59))
     assert is_alive(client)
-    assert StaffSession.objects.get().last_used_at == first
+    assert UserSession.objects.get().last_seen_at == first
     clock.shift(timedelta(seconds=1))
     assert is_alive(client)
-    assert StaffSession.objects.get().last_used_at == our_clock.now()
+    assert UserSession.objects.get().last_seen_at == our_clock.now()
 
 
-def test_login_removes_sessions_that_have_ended(somsri: User, clock: Any, idle_minutes: int) -> None:
+def test_login_removes_sessions_that_have_ended(somsri: User, clock: Any) -> None:
+    session_of(somsri)
+    clock.shift(timedelta(hours=8, seconds=1))
+    session_of(somsri)
+    assert (Session.objects.count(), UserSession.objects.count()) == (1, 1)
+
+
+def test_session_that_nobody_used_is_not_listed(somsri: User, clock: Any, idle_minutes: int) -> None:
     session_of(somsri)
     clock.shift(timedelta(minutes=idle_minutes))
-    session_of(somsri)
-    assert StaffSession.objects.count() == 1
+    assert shown_ids(session_of(somsri).get(ACCOUNT).content.decode()) == []
 
 
 def test_account_lists_the_own_sessions(somsri: User, clock: Any) -> None:
@@ -98,7 +105,7 @@ def test_account_lists_the_own_sessions(somsri: User, clock: Any) -> None:
         assert text in page
     assert "192.0.2.1" not in page
     assert len(shown_ids(page)) == 1
-    keys = list(StaffSession.objects.values_list("pk", flat=True))
+    keys = list(UserSession.objects.values_list("session_key", flat=True))
     assert not [key for key in keys if key in page]
 
 
@@ -119,7 +126,7 @@ def test_all_other_sessions_are_ended(somsri: User, caplog: pytest.LogCaptureFix
     assert line["subject"] == "staff:somsri"
 
 
-@pytest.mark.parametrize("shown", ["", "x", "\0", "0" * 16])
+@pytest.mark.parametrize("shown", ["", "x", "\0", "0", "9" * 30, "๑"])
 def test_unknown_session_ends_nothing(somsri: User, shown: str) -> None:
     client, other = session_of(somsri), session_of(somsri)
     assert client.post(END, {"session": shown}).status_code == 302
@@ -132,13 +139,12 @@ def test_nobody_ends_the_session_of_somebody_else_by_its_id(somsri: User) -> Non
     session_of(malee, CHROME)
     [shown] = shown_ids(theirs.get(ACCOUNT).content.decode())
     session_of(somsri).post(END, {"session": shown})
-    assert StaffSession.objects.filter(user=malee).count() == 2
+    assert UserSession.objects.filter(user=malee).count() == 2
 
 
 def test_current_session_is_not_ended_by_its_id(somsri: User) -> None:
     client = session_of(somsri)
-    [session] = staff_sessions.shown(somsri, None, now=our_clock.now())
-    client.post(END, {"session": session.id})
+    client.post(END, {"session": str(UserSession.objects.get().pk)})
     assert is_alive(client)
 
 
@@ -151,7 +157,7 @@ def test_new_password_ends_the_other_sessions(somsri: User) -> None:
     }
     assert client.post("/admin/password_change/", form).status_code == 302
     assert (is_alive(client), is_alive(other)) == (True, False)
-    assert StaffSession.objects.filter(user=somsri).count() == 1
+    assert UserSession.objects.filter(user=somsri).count() == 1
 
 
 def test_new_password_by_an_admin_ends_all_sessions(somsri: User) -> None:
@@ -160,7 +166,7 @@ def test_new_password_by_an_admin_ends_all_sessions(somsri: User) -> None:
     answer = admin_of_staff("prasit").post(f"/admin/auth/user/{somsri.pk}/password/", form)
     assert answer.status_code == 302
     assert not is_alive(client)
-    assert not StaffSession.objects.filter(user=somsri).exists()
+    assert not UserSession.objects.filter(user=somsri).exists()
 
 
 def test_admin_ends_the_sessions_of_a_colleague(somsri: User) -> None:
@@ -177,7 +183,7 @@ def test_admin_without_the_permission_ends_no_session(somsri: User) -> None:
         Permission.objects.get(codename="end_sessions")
     )
     assert reset(client, somsri, "end-sessions").status_code == 403
-    assert StaffSession.objects.filter(user=somsri).exists()
+    assert UserSession.objects.filter(user=somsri).exists()
 
 
 @pytest.mark.parametrize(
@@ -193,4 +199,4 @@ def test_admin_without_the_permission_ends_no_session(somsri: User) -> None:
     ],
 )
 def test_browsers_are_named(user_agent: str, name: str) -> None:
-    assert staff_sessions.browser_name(user_agent) == name
+    assert browser_name(user_agent) == name

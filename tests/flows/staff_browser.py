@@ -18,7 +18,7 @@ class StaffBrowser:
     def __init__(self, base_url: str, user: str, password: str) -> None:
         self._base_url = base_url
         self._session = requests.Session()
-        self.submit("/admin/login/", {"username": user, "password": password, "next": "/admin/"})
+        self.submit("/admin/login/", {"login": user, "password": password, "next": "/admin/"})
 
     def read(self, path: str, query: dict[str, str] | None = None) -> str:
         return self._page(self._session.get(self._base_url + path, params=query, timeout=60))

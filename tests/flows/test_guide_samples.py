@@ -251,17 +251,15 @@ def of_operations(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Pa
 
 OPERATED = """
 import io, json
+from django.contrib.auth.models import User
 from django.core.management import call_command
-from console.lockouts import LoginSubject, count_attempt
-from core import clock
 from operations.models import DailyClose
 
 def run(*arguments):
     call_command(*arguments, stdout=(printed := io.StringIO()))
     return printed.getvalue()
 
-names = ("user:somsri", "address:203.0.113.7/32")
-count_attempt([LoginSubject(name, 10) for name in names], now=clock.now())
+User.objects.get_or_create(username="somsri")
 account = ("--bank", "KBANK", "--account", "1112223334", "--name", "Somtam House")
 run("daily_close")
 close = DailyClose.objects.latest("number")

@@ -6,7 +6,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.admin.utils import quote
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from core import clock
@@ -15,6 +14,7 @@ from merchants import services
 from merchants.models import ApiKey, Merchant
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
+from tests.reconciliation.builders import staff_client
 from tests.staff_acts import REASON, acts_of_staff, run_act, send_act
 
 SAFE = [scope.value for scope in Scope if scope != Scope.WITHDRAWALS_WRITE]
@@ -22,15 +22,7 @@ SAFE = [scope.value for scope in Scope if scope != Scope.WITHDRAWALS_WRITE]
 
 @pytest.fixture
 def clerk(db: None) -> Client:
-    return member("somsri", "view_merchant", "issue_key")
-
-
-def member(name: str, *permissions: str) -> Client:
-    user = User.objects.create_user(name, is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
-    client = Client()
-    client.force_login(user)
-    return client
+    return staff_client("somsri", "view_merchant", "issue_key")
 
 
 def issue(client: Client, shop: Shop, **fields: Any) -> str:
@@ -70,7 +62,7 @@ def test_issuing_a_key_with_withdrawal_scope_needs_a_separate_permission(shop: S
     assert "withdrawals:write is not one of the available choices" in page
     assert ApiKey.objects.count() == 1
     issue(
-        member("malee", "view_merchant", "issue_key", "issue_withdrawal_key"),
+        staff_client("malee", "view_merchant", "issue_key", "issue_withdrawal_key"),
         shop,
         scopes=Scope.values,
     )
@@ -91,7 +83,9 @@ def test_invalid_key_form_issues_no_api_key(shop: Shop, clerk: Client, fields: A
 
 
 def test_staff_without_permission_cannot_issue_api_keys(shop: Shop) -> None:
-    answer = send_act(member("malee", "view_merchant"), Merchant, shop.merchant.pk, "issue-key", scopes=SAFE)
+    answer = send_act(
+        staff_client("malee", "view_merchant"), Merchant, shop.merchant.pk, "issue-key", scopes=SAFE
+    )
     assert answer.status_code == 403
     assert ApiKey.objects.count() == 1
 
@@ -130,7 +124,7 @@ def test_secret_is_on_one_page_that_no_cache_keeps(shop: Shop, clerk: Client) ->
 
 
 def roller(*permissions: str) -> Client:
-    return member("malee", "view_merchant", "view_apikey", "roll_key", *permissions)
+    return staff_client("malee", "view_merchant", "view_apikey", "roll_key", *permissions)
 
 
 def test_staff_roll_a_key(shop: Shop) -> None:
@@ -169,7 +163,7 @@ def test_revoked_key_cannot_be_rolled(shop: Shop) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
 def test_double_click_issues_one_key(shop: Shop) -> None:
-    cookies, token = member("malee", "view_merchant", "issue_key").cookies, str(uuid4())
+    cookies, token = staff_client("malee", "view_merchant", "issue_key").cookies, str(uuid4())
 
     def click() -> str:
         client = Client()

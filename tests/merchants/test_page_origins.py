@@ -12,7 +12,7 @@ from django.test import Client
 from merchants import page_origins, services
 from merchants.models import MAX_ORIGINS, Merchant
 from tests.conftest import Shop
-from tests.merchants.test_key_form import member
+from tests.reconciliation.builders import staff_client
 from tests.staff_acts import REASON, acts_of_staff, run_act
 
 SITE = "https://shop.example"
@@ -115,7 +115,7 @@ def test_language_links_keep_the_way_back(shop: Shop) -> None:
 
 @pytest.mark.slow
 def test_staff_set_the_sites(shop: Shop) -> None:
-    malee = member("malee", "view_merchant", "set_page_origins")
+    malee = staff_client("malee", "view_merchant", "set_page_origins")
     page = run_act(malee, Merchant, shop.merchant.pk, "page-origins", origins="shop.example")
     assert "shop.example is not a site such as https://shop.example" in page
     run_act(malee, Merchant, shop.merchant.pk, "page-origins", origins=f"{SITE}\n{SITE}/")

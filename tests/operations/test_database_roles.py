@@ -39,8 +39,13 @@ KEPT = {
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "withdrawals_withdrawal",
 }  # fmt: skip
+# Nothing here uses them. The next release drops them.
+OF_THE_RELEASE_BEFORE = {
+    "console_loginthrottle", "console_passkey", "console_recoverycode", "console_secondfactor",
+    "console_staffsession",
+}  # fmt: skip
 # They have no model.
-READ_ONLY = {"django_migrations", "reconciliation_open_exceptions"}
+READ_ONLY = {"django_migrations", "reconciliation_open_exceptions", *OF_THE_RELEASE_BEFORE}
 # Words in the names of columns that prove or open something, and columns with such a name that do not.
 SECRET_WORDS = ("password", "secret", "sealed", "digest", "session", "token", "fingerprint")
 NO_SECRETS = {"webhooks_endpoint.previous_secret_until"}
@@ -149,8 +154,8 @@ def test_reports_read_every_table_without_secrets_and_change_nothing() -> None:
         assert sqlstate("SELECT id, amount, status FROM payments_payment") is None
         for statement in (
             "SELECT password FROM auth_user",
-            "SELECT secret_sealed FROM console_secondfactor",
-            "SELECT * FROM console_staffsession",
+            "SELECT data FROM mfa_authenticator",
+            "SELECT session_data FROM django_session",
             "UPDATE payments_payment SET status = 'succeeded'",
             "INSERT INTO django_content_type (app_label, model) VALUES ('a', 'b')",
             "DELETE FROM webhooks_delivery",

@@ -84,7 +84,6 @@ def personal_texts() -> list[str]:
 # Why a sealed column has nothing of a payer that stays.
 NOT_OF_PAYERS = {
     "approvals.PayoutAccount.account_sealed": "an account of the merchant",
-    "console.SecondFactor.secret_sealed": "of staff",
     "idempotency.IdempotencyKey.body_sealed": "deleted after a day",
     "merchants.BankConnection.credentials_sealed": "of the merchant",
     "operations.EncryptionKeyCheck.text_sealed": "a fixed text",

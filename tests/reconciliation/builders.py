@@ -45,7 +45,7 @@ RESOLVES = [
 
 def staff_client(name: str, *permissions: str) -> Client:
     """A logged-in member of staff with these permissions."""
-    user = User.objects.create_user(name, is_staff=True)
+    user = User.objects.create_user(name, password="three-elephants-crossing", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
     client = Client()
     client.force_login(user)

@@ -1,8 +1,12 @@
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.http import HttpRequest
 
-from console import lockouts
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
+from console.people import lockouts
 
 
 class Command(BaseCommand):
@@ -13,7 +17,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         subject = options["subject"]
-        lifted = [lockouts.lift(f"{kind}:{subject}") for kind in ("user", "code", "address")]
-        if not any(lifted):
-            raise CommandError(f"No failed logins are counted for {subject}.")
+        person = User.objects.filter(username=subject).first()
+        if person is not None:
+            with recorded(Act.LOCKOUT_LIFTED, person):
+                lockouts.lift(HttpRequest(), person)
+        elif not lockouts.lift_address(subject):
+            raise CommandError(f"{subject} is no user name and no address.")
         return f"The failed logins of {subject} are deleted."

@@ -67,7 +67,7 @@ def test_password_guessing_does_not_slow_down_another_merchant(stack: Stack, nei
         session = requests.Session()
         token = _token(session, stack.base_url)
         while not stopped.is_set():
-            shown = {"username": f"guess-{next(numbers)}", "password": "x", "csrfmiddlewaretoken": token}
+            shown = {"login": f"guess-{next(numbers)}", "password": "x", "csrfmiddlewaretoken": token}
             response = session.post(stack.base_url + LOGIN, shown, timeout=60)
             seen[response.status_code] += 1
             assert response.status_code == 200 or int(response.headers["Retry-After"]) > 0
