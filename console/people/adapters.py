@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from console import page_limits
 from console.people import lockouts, sign_in
+from console.people.account_pages import browser_name
 from core import request_context, security_log, vault
 from core.security_log import SecurityEvent
 from qrcodes import images
@@ -79,6 +80,10 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
     def get_totp_issuer(self) -> str:
         return urlsplit(settings.BASE_URL).hostname or ""
+
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:
+        """Of a new passkey, until its owner writes another one."""
+        return browser_name(self.request.META.get("HTTP_USER_AGENT", ""))
 
     def build_totp_svg(self, url: str) -> str:
         # Not by the cache of pictures: it would keep the secret in memory.

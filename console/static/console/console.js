@@ -43,9 +43,19 @@ document.addEventListener("click", async (event) => {
 // A second click on the button of an act sends nothing: the answer to it would hide what is shown once.
 document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (!form.matches("form.act:not([data-passkey])")) return;
+    if (!form.matches("form.act")) return;
+    const passkey = form.querySelector("#passkey-add");
+    if (passkey) { // Enter in the name; allauth sends the form with the answer of the browser
+        event.preventDefault();
+        passkey.click();
+        return;
+    }
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "1";
+});
+document.addEventListener("allauth.error", (event) => {
+    event.preventDefault();
+    for (const line of document.querySelectorAll(".passkey-failed")) line.hidden = false;
 });
 window.addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
