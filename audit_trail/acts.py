@@ -55,6 +55,8 @@ class Act(models.TextChoices):
     SECOND_FACTOR_RESET = "second_factor_reset", _("Reset the second factor")
     PASSKEY_ADDED = "passkey_added", _("Added a passkey")
     PASSKEY_REMOVED = "passkey_removed", _("Removed a passkey")
+    COMPANY_CONNECTED = "company_connected", _("Connected the login of the company")
+    COMPANY_DISCONNECTED = "company_disconnected", _("Disconnected the login of the company")
     RECOVERY_CODES_RENEWED = "recovery_codes_renewed", _("Made new recovery codes")
     INVITED = "invited", _("Invited the colleague")
     INVITATION_ACCEPTED = "invitation_accepted", _("Accepted the invitation")

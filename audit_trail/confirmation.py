@@ -41,6 +41,7 @@ CONFIRMED_ACTS = frozenset(
         Act.PASSKEY_ADDED,
         Act.PASSKEY_REMOVED,
         Act.RECOVERY_CODES_RENEWED,
+        Act.COMPANY_DISCONNECTED,
     }
 )
 

@@ -142,7 +142,7 @@ SETTING_RULES = [
         "What `daily_close --public-key` printed before a new CLOSE_SIGNING_KEY, separated by commas."),
     SettingRule(52, "OIDC_ISSUER",
         lambda url: not url or re.fullmatch(r"https://[^\s?#@]+|http://127\.0\.0\.1:\d+", url),
-        "is malformed", "The https address of the log-in of a company, or none."),
+        "is malformed", "The https address of the login of a company, or none."),
     SettingRule(23, "SESSION_IDLE_MINUTES", lambda n: 1 <= n <= MAX_IDLE_MINUTES, "is out of range",
         f"30 by default; 1 to {MAX_IDLE_MINUTES}, after which each session ends in any case."),
     SettingRule(24, "EXPORT_MAX_ROWS", lambda n: 1 <= n <= MAX_EXPORT_ROWS, "is out of range",

@@ -95,7 +95,7 @@ PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front
 ALLOW_PLAINTEXT_BACKENDS = read_variable("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
 MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
 REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of all staff
-# The log-in of the company whose people use the console, by OpenID Connect; empty: none.
+# The login of the company whose people use the console, by OpenID Connect; empty: none.
 OIDC_ISSUER = env.str("OIDC_ISSUER", "").rstrip("/")
 OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
 OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", "")
@@ -274,15 +274,15 @@ SESSION_COOKIE_NAME = f"{COOKIE_PREFIX}sessionid"
 CSRF_COOKIE_NAME = f"{COOKIE_PREFIX}csrftoken"
 DEVICE_COOKIE_NAME = f"{COOKIE_PREFIX}device"  # marks a browser in which somebody logged in before
 CSRF_COOKIE_SAMESITE = "Strict"
-# The log-in of a company leads back from another site, with the session that it began in.
-SESSION_COOKIE_SAMESITE = "Lax" if OIDC_ISSUER else "Strict"
+SESSION_COOKIE_SAMESITE = "Strict"
 LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "admin:index"
 # --- django-allauth, which signs staff in (console/people) ---
 CACHES = {  # its counts of failed logins, in a table: they work while Redis is away
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "console_signinlimit",
-        "OPTIONS": {"MAX_ENTRIES": 10_000},  # it counts its rows at each write
+        # Above that many it forgets also what still counts. Each login deletes what does not.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
     }
 }
 ACCOUNT_ADAPTER = "console.people.adapters.AccountAdapter"
@@ -293,13 +293,12 @@ ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_RATE_LIMITS = {
     "password": "10/15m/key",  # of a person, or of a browser in which they logged in before
     "password_address": "20/15m/key",
-    "login_failed": "20/15m/ip,5/15m/key",  # codes: a guesser with the password has 480 a day, 1 in 700
+    "login_failed": "5/15m/key",  # codes: a guesser with the password has 480 a day, 1 in 700
 }
 MFA_ADAPTER = "console.people.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_TOTP_TOLERANCE = 1  # steps of 30 seconds; the clock of a phone may differ
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-MFA_FORMS = {"add_webauthn": "console.people.forms.AddPasskeyForm"}
 SOCIALACCOUNT_ADAPTER = "console.people.adapters.CompanyAdapter"
 SOCIALACCOUNT_LOGIN_ON_GET = True  # the policy of our pages lets no form lead to another host
 SOCIALACCOUNT_PROVIDERS = (

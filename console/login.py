@@ -30,7 +30,7 @@ class OneAtATimeBackend(ModelBackend):
         **kwargs: Any,
     ) -> User | None:
         """Raises HashingBusyError while this process hashes another password."""
-        is_known = request is not None and username is not None and device_of(request, username)
+        is_known = request is not None and username is not None and is_known_device(request, username)
         with passwords.hashing_slot(KNOWN_DEVICE_WAIT_SECONDS if is_known else 0.0):
             return super().authenticate(request, username, password, **kwargs)
 
@@ -48,15 +48,15 @@ def remember_device(request: HttpRequest, response: HttpResponse) -> None:
         )
 
 
-def device_of(request: HttpRequest, username: str) -> str:
-    """The id of the browser if this user logged in there before, else an empty text."""
+def is_known_device(request: HttpRequest, username: str) -> bool:
+    """Whether this user logged in before in this browser."""
     try:
-        owner, device = signing.loads(
+        owner, _device = signing.loads(
             request.COOKIES.get(settings.DEVICE_COOKIE_NAME, ""), salt=DEVICE_SALT, max_age=DEVICE_SECONDS
         )
     except signing.BadSignature:
-        return ""
-    return str(device) if owner in _digests(username) else ""
+        return False
+    return owner in _digests(username)
 
 
 def _digests(username: str) -> list[str]:

@@ -1,22 +1,23 @@
-"""Write logins, failed logins and changes of passwords to the security log.
+"""What happens at each login and logout: the session begins, and the security log gets a line.
 
-Django reports them by signals and by a password validator. `console.apps` connects the receivers.
+Django and allauth report them by signals and by a password validator. `console.apps` connects the receivers.
 """
 
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from allauth.mfa.signals import authentication_failed, authenticator_used
-from allauth.usersessions.models import UserSession
+from django.contrib import messages
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
-from core import clock, request_context, security_log
+from console.people import lockouts, sign_in
+from core import request_context, security_log
 from core.security_log import SecurityEvent
 
 UNKNOWN_SUBJECT = "staff:?"
-# In a session: when its login was.
-SIGNED_IN_AT = "signed_in_at"
 
 
 def connect() -> None:
@@ -29,9 +30,7 @@ def connect() -> None:
 
 def on_login(sender: Any, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> None:
     request_context.set_actor(subject_of(user))
-    request.session[SIGNED_IN_AT] = int(clock.now().timestamp())
-    UserSession.objects.create_from_request(request, user=user, session=request.session)
-    type(request.session).clear_expired()
+    sign_in.begin(request, user)
     security_log.record(SecurityEvent.LOGIN, subject=subject_of(user))
 
 
@@ -47,13 +46,21 @@ def on_failed_login(sender: Any, credentials: dict[str, Any], **kwargs: Any) -> 
     security_log.record(SecurityEvent.LOGIN_FAILED, subject=f"staff:{name}" if is_known else UNKNOWN_SUBJECT)
 
 
-def on_failed_second_step(sender: Any, user: AbstractBaseUser, **kwargs: Any) -> None:
+def on_failed_second_step(sender: Any, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> None:
     security_log.record(SecurityEvent.SECOND_FACTOR_FAILED, subject=subject_of(user))
+    lockouts.log_if_reached(request, lockouts.CODES, lockouts.key_of_codes(user), subject_of(user))
 
 
-def on_second_step(sender: Any, user: AbstractBaseUser, authenticator: Any, **kwargs: Any) -> None:
+def on_second_step(
+    sender: Any, request: HttpRequest, user: AbstractBaseUser, authenticator: Any, **kwargs: Any
+) -> None:
     subject = subject_of(user)
     security_log.record(SecurityEvent.SECOND_FACTOR_ACCEPTED, subject=subject, code=authenticator.type)
+    if authenticator.type == Authenticator.Type.RECOVERY_CODES:
+        authenticator.refresh_from_db()  # it is as it was before its code was used
+        left = len(authenticator.wrap().get_unused_codes())
+        text = _("You used a recovery code. %(left)d are left. Set up your app again if you lost it.")
+        messages.warning(request, text % {"left": left})
 
 
 class PasswordChangeLogger:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from allauth.socialaccount.models import SocialAccount
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
@@ -130,6 +131,8 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
+        if "email" in form.changed_data:
+            SocialAccount.objects.filter(user=form.instance).delete()
         _record(subject_of(form.instance), list(role_changes(form)) if change else ["+user"])
 
 

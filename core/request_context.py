@@ -28,7 +28,7 @@ class RequestContext(NamedTuple):
     address: str = ""
     session: str = ""
     hides_personal_data: bool = False
-    needs_confirmation: Callable[[], bool] = bool
+    needs_confirmation: Callable[[], bool] = lambda: False
 
 
 _current: ContextVar[RequestContext] = ContextVar("origin", default=RequestContext())  # noqa: B039 (immutable)

@@ -28,6 +28,7 @@ HIDDEN_TABLES = {
     "console_signinlimit",
     "django_session",
     "mfa_authenticator",
+    "socialaccount_socialaccount",
     "socialaccount_socialapp",
     "socialaccount_socialtoken",
     "usersessions_usersession",

@@ -3,8 +3,19 @@
 from django.db import migrations, models
 
 from console import roles
+from core import vault
 
 MOVED = ("lift_lockout", "end_sessions", "reset_second_factor")
+
+
+def keep_apps(apps, schema_editor):
+    """Authenticator apps stay. Recovery codes are digests, and passkeys lack parts: both are made anew."""
+    for factor in apps.get_model("console", "SecondFactor").objects.all():
+        secret = vault.open_sealed(factor.secret_sealed, context=f"staff:{factor.user_id}:second_factor")
+        apps.get_model("mfa", "Authenticator").objects.create(
+            user_id=factor.user_id, type="totp", created_at=factor.created_at,
+            data={"secret": vault.seal(secret, context="second_factor")},
+        )
 
 
 def move_permissions(apps, schema_editor):
@@ -21,6 +32,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('console', '0010_export_has_personal_data'),
+        ('mfa', '0003_authenticator_type_uniq'),
     ]
 
     operations = [
@@ -39,6 +51,7 @@ class Migration(migrations.Migration):
             name='invitation',
             options={'default_permissions': (), 'permissions': [('lift_lockout', 'Can lift a lockout'), ('end_sessions', 'Can end the sessions of others'), ('reset_second_factor', 'Can reset the second factor of others')], 'verbose_name': 'invitation', 'verbose_name_plural': 'invitations'},
         ),
+        migrations.RunPython(keep_apps, migrations.RunPython.noop),
         # The release before this one may still run. The next one drops the tables.
         migrations.SeparateDatabaseAndState(
             state_operations=[

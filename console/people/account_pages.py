@@ -4,7 +4,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from allauth.account.decorators import reauthentication_required
 from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.views import ActivateTOTPView
+from allauth.mfa.utils import is_mfa_enabled
+from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib import admin, messages
@@ -14,16 +18,18 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.cache import never_cache
+from django.views.generic.edit import FormView
 
 from audit_trail import recording
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.login_log import subject_of
 from console.people import sign_in
-from core import clock, security_log
+from core import admin_refusals, clock, security_log
 from core.security_log import SecurityEvent
 
 Type = Authenticator.Type
@@ -37,6 +43,7 @@ BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("FxiOS",
 SYSTEMS = (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"),
            ("Macintosh", "macOS"), ("CrOS", "ChromeOS"), ("Linux", "Linux"))  # fmt: skip
 
+NEEDED = gettext_lazy("You need a second step. Set up another app or a passkey first.")
 # Of allauth's pages, by the names of their addresses.
 TITLES = {
     "account_login": gettext_lazy("Log in"),
@@ -66,6 +73,28 @@ def context(request: HttpRequest) -> dict[str, Any]:
     return {**admin.site.each_context(request), "title": TITLES[match.url_name]}
 
 
+class StepNeededError(Exception):
+    """The last second step would go, and each session needs one."""
+
+
+class AppView(ActivateTOTPView):
+    """Set up an app, also in place of another one."""
+
+    @method_decorator(reauthentication_required(app="allauth.mfa"))
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        # Not allauth's, which leads people with an app to its removal.
+        return FormView.dispatch(self, request, *args, **kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        # Of two first enrolments at once, the second one may be that of a guesser.
+        if is_mfa_enabled(self.request.user) and sign_in.HAS_SECOND_STEP not in self.request.session:
+            return HttpResponseRedirect(reverse("account_login"))
+        old = (Type.TOTP, Type.RECOVERY_CODES)
+        Authenticator.objects.filter(user=self.request.user, type__in=old).delete()
+        answer: HttpResponse = super().form_valid(form)
+        return answer
+
+
 def with_record(view: View) -> View:
     """A page of allauth that changes a second factor, in one transaction with the record of the change."""
 
@@ -75,12 +104,21 @@ def with_record(view: View) -> View:
     def page(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method != "POST":
             return view(request, *args, **kwargs)
+        try:
+            return change(request, *args, **kwargs)
+        except StepNeededError:
+            return admin_refusals.page(request, _("Not allowed"), NEEDED, status=400)
+
+    def change(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         with transaction.atomic():
             # Two changes of one person take turns.
             person = User.objects.select_for_update().get(username=request.user.get_username())
             before = _factors(person)
             response = view(request, *args, **kwargs)
-            _record(request, person, before, _factors(person))
+            after = _factors(person)
+            if settings.REQUIRE_TWO_FACTOR and _has_step(before) and not _has_step(after):
+                raise StepNeededError
+            _record(request, person, before, after)
         return response
 
     return page
@@ -99,7 +137,8 @@ def account_page(request: HttpRequest) -> HttpResponse:
         "factor": factors.filter(type=Type.TOTP).first(),
         "passkeys": factors.filter(type=Type.WEBAUTHN),
         "unused_codes": None if codes is None else len(codes.wrap().get_unused_codes()),
-        "is_required": settings.REQUIRE_TWO_FACTOR,
+        "has_company": bool(settings.SOCIALACCOUNT_PROVIDERS),
+        "company": SocialAccount.objects.filter(user=request.user).first(),
         "sessions": [
             (row, browser_name(row.user_agent), row.session_key == request.session.session_key)
             for row in sessions
@@ -137,6 +176,10 @@ def _factors(user: Any) -> dict[int, Authenticator]:
     return {row.pk: row for row in Authenticator.objects.filter(user=user)}
 
 
+def _has_step(factors: dict[int, Authenticator]) -> bool:
+    return any(row.type in ADDED for row in factors.values())
+
+
 def _record(request: HttpRequest, user: User, before: dict[int, Any], after: dict[int, Any]) -> None:
     added = [after[key] for key in after.keys() - before.keys()]
     removed = [before[key] for key in before.keys() - after.keys()]
@@ -150,5 +193,8 @@ def _record(request: HttpRequest, user: User, before: dict[int, Any], after: dic
         security_log.record_on_commit(
             SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(user), changes=[change]
         )
-        if act == Act.SECOND_FACTOR_ADDED:  # other sessions may be those of a guesser
+        if act in ADDED.values():  # other sessions may be those of a guesser
+            request.session[sign_in.HAS_SECOND_STEP] = True
             sign_in.end_sessions(user, but=request.session.session_key)
+    if not _has_step(after):
+        request.session.pop(sign_in.HAS_SECOND_STEP, None)

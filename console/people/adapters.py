@@ -4,23 +4,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
-from django.contrib.auth.models import User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
 from console import page_limits
-from console.people import lockouts, sign_in
+from console.people import company, lockouts, sign_in
 from console.people.account_pages import browser_name
-from core import request_context, security_log, vault
-from core.security_log import SecurityEvent
+from core import request_context, vault
 from qrcodes import images
 
 CONTEXT = "second_factor"  # of sealed secrets
-COMPANY = "company"  # the name of the provider in SOCIALACCOUNT_PROVIDERS
+# In a session that waits for its second step: what Django ends a session by, after a new password.
+AUTH_HASH = "auth_hash"
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -39,26 +40,52 @@ class AccountAdapter(DefaultAccountAdapter):
         """No messages: the pages show what changed."""
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        if not lockouts.count_attempt(request, credentials["username"]):
+        if not lockouts.may_try(request, credentials["username"]):
             raise self.validation_error("too_many_login_attempts")
+
+    def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
+        lockouts.count_failure(request, credentials["username"])
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
         user = super().authenticate(request, **credentials)
         if user is not None:
-            lockouts.forget_attempts(request, credentials["username"])
+            lockouts.forget_failures(request, credentials["username"])
             request.checked_user = credentials["username"]  # type: ignore[attr-defined]
         return user
+
+    def pre_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> Any:
+        request.session[AUTH_HASH] = user.get_session_auth_hash()
+        return super().pre_login(request, user, **kwargs)
+
+    def login(self, request: HttpRequest, user: Any) -> None:
+        """Refuse a login whose password was changed while it waited for the second step."""
+        user.refresh_from_db()
+        begun_with = request.session.pop(AUTH_HASH, "")
+        if begun_with not in {user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()}:
+            raise ImmediateHttpResponse(HttpResponseRedirect(reverse("account_login")))
+        super().login(request, user)
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
         return not sign_in.is_fresh(self.request)
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
         """A second factor if there is one: a browser may know the password of an unattended screen."""
-        methods = super().get_reauthentication_methods(user)
-        company = reverse("openid_connect_login", args=[COMPANY])
-        if not methods and settings.SOCIALACCOUNT_PROVIDERS:
-            return [{"id": COMPANY, "description": "", "url": company}]
-        return [each for each in methods if each["id"] != "reauthenticate"] or methods
+        methods = [
+            {**each, "description": gettext_lazy("Use a passkey")} if "webauthn" in each["id"] else each
+            for each in super().get_reauthentication_methods(user)
+        ]
+        strong = [each for each in methods if each["id"] != "reauthenticate"]
+        if strong or not settings.SOCIALACCOUNT_PROVIDERS:
+            return strong or methods
+        if not SocialAccount.objects.filter(user=user).exists():
+            return methods
+        return [
+            {
+                "id": "company",
+                "description": "",
+                "url": reverse("openid_connect_login", args=[company.PROVIDER]),
+            }
+        ]
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
@@ -95,13 +122,6 @@ class CompanyAdapter(DefaultSocialAccountAdapter):
         return False
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Connect the account of the company with the invited person who has its proven address."""
-        proven = [each.email for each in sociallogin.email_addresses if each.verified and each.email]
-        if sociallogin.is_existing or not proven:
-            return
-        people = list(User.objects.filter(email__iexact=proven[0], is_active=True)[:2])
-        if len(people) == 1:
-            sociallogin.connect(request, people[0])
-
-    def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
-        security_log.record(SecurityEvent.LOGIN_FAILED, subject="staff:?")
+        if not sociallogin.is_existing:
+            company.connect(request, sociallogin)
+        company.note_proof(request, sociallogin)

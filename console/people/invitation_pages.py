@@ -67,11 +67,12 @@ def invite_again_page(site: Any, request: HttpRequest, object_id: str) -> HttpRe
 
 
 def may_invite_again(inviter: Any, person: User) -> bool:
-    """Nobody makes a link for a person who holds more, or who has a password."""
+    """Nobody makes a link for a person who holds more, or who has a password or logged in before."""
     return (
         inviter.has_perm("auth.add_user")
         and person.is_active
         and not person.has_usable_password()
+        and person.last_login is None
         and grants.may_change_person(inviter, person)
     )
 

@@ -38,26 +38,46 @@ class LiftForm(forms.Form):
         return person
 
 
-def count_attempt(request: HttpRequest, username: str) -> bool:
-    """Count an attempt to give a password, before it is checked. False if there were too many."""
-    subjects = (ADDRESSES, _address(request_context.current().address)), (PASSWORDS, _who(request, username))
-    for action, subject in subjects:
-        if not ratelimit.consume(request, action=action, key=subject):
-            is_name = not subject.startswith("user:") or User.objects.filter(username=username).exists()
-            security_log.record(SecurityEvent.LOCKOUT, subject=subject if is_name else "user:?")
-            return False
-    return True
+def may_try(request: HttpRequest, username: str) -> bool:
+    """Whether a password may be checked.
+
+    The attempt counts for the user at once, and is forgotten if it is right. So requests at once do not
+    exceed the limit.
+    """
+    if not ratelimit.consume(request, action=ADDRESSES, key=_address_of_request(), dry_run=True):
+        return False
+    return bool(ratelimit.consume(request, action=PASSWORDS, key=_who(request, username)))
 
 
-def forget_attempts(request: HttpRequest, username: str) -> None:
+def count_failure(request: HttpRequest, username: str) -> None:
+    """Count a wrong password for the address too. Who reaches a limit is in the security log once."""
+    ratelimit.consume(request, action=ADDRESSES, key=_address_of_request())
+    log_if_reached(request, ADDRESSES, _address_of_request(), _address_of_request())
+    who = _who(request, username)
+    # An unknown name may be a password in the wrong field.
+    is_known = User.objects.filter(username=username).exists()
+    log_if_reached(request, PASSWORDS, who, who if is_known else "user:?")
+
+
+def log_if_reached(request: HttpRequest, action: str, key: str, subject: str) -> None:
+    if not ratelimit.consume(request, action=action, key=key, dry_run=True):
+        security_log.record(SecurityEvent.LOCKOUT, subject=subject)
+
+
+def forget_failures(request: HttpRequest, username: str) -> None:
     """After a right password. The address keeps its count: valid accounts must not hide guesses at others."""
     ratelimit.clear(request, action=PASSWORDS, key=_who(request, username))
 
 
+def key_of_codes(person: Any) -> str:
+    return f"mfa-auth-user-{person.pk}"  # allauth's
+
+
 def lift(request: HttpRequest, person: User) -> None:
     """Let this person try again at once, with any browser."""
-    ratelimit.clear(request, action=PASSWORDS, key=f"user:{person.get_username()}")
-    ratelimit.clear(request, action=CODES, key=f"mfa-auth-user-{person.pk}")  # allauth's key
+    for kind in ("user", "device"):
+        ratelimit.clear(request, action=PASSWORDS, key=f"{kind}:{person.get_username()}")
+    ratelimit.clear(request, action=CODES, key=key_of_codes(person))
 
 
 def lift_address(network: str) -> bool:
@@ -86,8 +106,12 @@ def lift_page(site: Any, request: HttpRequest) -> HttpResponse:
 
 
 def _who(request: HttpRequest, username: str) -> str:
-    device = login.device_of(request, username)
-    return f"device:{device}" if device else f"user:{username}"
+    """The browsers in which a person logged in before have a count of their own, all together."""
+    return f"{'device' if login.is_known_device(request, username) else 'user'}:{username}"
+
+
+def _address_of_request() -> str:
+    return _address(request_context.current().address)
 
 
 def _address(address: str) -> str:

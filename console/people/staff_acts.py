@@ -5,6 +5,7 @@ from typing import Any
 
 from allauth.mfa.models import Authenticator
 from allauth.mfa.utils import is_mfa_enabled
+from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -19,14 +20,16 @@ from core.security_log import SecurityEvent
 
 def _explain_reset(person: Any) -> str:
     text = _(
-        "The app and the recovery codes of %(name)s no longer work, and all sessions end. At the next login, "
-        "the password alone is enough to set up a new app. So make sure that it is really %(name)s who asks."
+        "The app, the passkeys, the recovery codes and the company's login of %(name)s no longer work, "
+        "and all sessions end. At the next login, the password alone is enough to set up a new app. So "
+        "make sure that it is really %(name)s who asks."
     )
     return text % {"name": person.get_username()}
 
 
 def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
     Authenticator.objects.filter(user=person).delete()
+    SocialAccount.objects.filter(user=person).delete()
     sign_in.end_sessions(person)
     security_log.record_on_commit(
         SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(person), changes=["-app"]
@@ -34,7 +37,7 @@ def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
 
 
 def _is_enrolled(person: Any, now: datetime) -> bool:
-    return bool(is_mfa_enabled(person))
+    return bool(is_mfa_enabled(person) or SocialAccount.objects.filter(user=person).exists())
 
 
 def _explain_end(person: Any) -> str:

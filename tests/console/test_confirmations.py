@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pytest
@@ -47,7 +48,7 @@ UNCONFIRMED_ACTS = {
     Act.WITHDRAWAL_CANCELED, Act.TRANSFER_CANCELED, Act.EXCEPTION_RESOLVED,
     Act.STATEMENT_IMPORTED, Act.BANK_ASKED, Act.ENDPOINT_DISABLED, Act.ENDPOINT_ENABLED, Act.PAUSE_SKIPPED,
     Act.DELIVERIES_REPLAYED, Act.LATE_MONEY_CHANGED, Act.OPEN_REFERENCES_CHANGED, Act.PASSWORD_CHANGED,
-    Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED,
+    Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED, Act.COMPANY_CONNECTED,
     Act.INVITATION_ACCEPTED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED, Act.LOCKOUT_LIFTED,
     Act.ERASED,  # only by a command or the clock
 }  # fmt: skip
@@ -74,7 +75,7 @@ CONFIRMED_PERMISSIONS = {
 def make_stale(client: Client) -> Client:
     """As if the last confirmation was an hour ago."""
     session = client.session
-    session["signed_in_at"] -= 3600
+    session["proven_at"] -= 3600
     for record in session.get("account_authentication_methods", []):
         record["at"] -= 3600
     session.save()
@@ -104,12 +105,15 @@ def paid(shop: Shop, bank: SandboxBankClient) -> str:
 
 def asked(response: Any) -> bool:
     """Whether the answer leads to the question "Is it you?"."""
-    return bool(response.status_code == 302 and response.headers["Location"].startswith(QUESTION))
+    places = (QUESTION, "/admin/login/company/")
+    return bool(response.status_code == 302 and response.headers["Location"].startswith(places))
 
 
 def confirm(client: Client, question: Any, **answer: str) -> Any:
-    """Answer the question to which a response leads."""
-    return client.post(question.headers["Location"], answer or {"password": PASSWORD})
+    """Answer the question to which a response leads, and go on."""
+    answered = client.post(question.headers["Location"], answer or {"password": PASSWORD})
+    onward = answered.headers.get("Location", "")
+    return client.get(onward) if "/go-on/" in onward else answered
 
 
 def test_each_act_is_confirmed_or_listed_here() -> None:
@@ -156,8 +160,50 @@ def test_act_goes_on_after_the_answer_with_all_its_fields(client: Client, paid: 
     made = Refund.objects.get()
     assert (made.amount, acts_of_staff().get(act="refund_created").reason) == (150, form["reason"])
     assert token_of(client, url), "nobody is asked again"
-    confirm(client, question)
+    confirm(make_stale(client), question)
     assert Refund.objects.count() == 1
+
+
+def test_act_that_its_sender_gave_up_does_not_run_after_another_question(client: Client, paid: str) -> None:
+    """Otherwise whoever finds an unattended screen plants an amount, and its owner confirms it later."""
+    url = act_url(paid, "refund")
+    form = {"amount": "1.50", "kind": "other", "reason": "x", "token": token_of(client, url)}
+    planted = make_stale(client).post(url, form)
+    assert asked(planted)
+    assert confirm(client, client.get(url)).headers["Location"] == url
+    assert not Refund.objects.exists()
+
+
+def test_form_at_an_address_with_a_query_goes_on(client: Client, paid: str) -> None:
+    url = act_url(paid, "refund")
+    form = {"amount": "1.50", "kind": "other", "reason": "x", "token": token_of(client, url)}
+    confirm(client, make_stale(client).post(f"{url}?_changelist_filters=q%3D1", form))
+    assert Refund.objects.get().amount == 150
+
+
+def test_form_that_is_refused_after_the_question_can_be_sent_again(
+    client: Client, shop: Shop, paid: str
+) -> None:
+    url = act_url(paid, "refund")
+    form = {"amount": "1.50", "kind": "other", "reason": "x", "token": token_of(client, url)}
+    question = make_stale(client).post(url, form)
+    everything = {"payment_id": paid}
+    assert shop.post("/v1/refunds", everything, key="1").status_code == 200
+    onward = client.post(question.headers["Location"], {"password": PASSWORD}).headers["Location"]
+    for sent in (client.get(onward), client.post(onward, form)):
+        assert (sent.status_code, "errorlist" in sent.content.decode()) == (200, True)
+    assert client.get(onward).headers["Location"] == url
+    assert Refund.objects.count() == 1
+
+
+def test_form_of_somebody_else_does_not_go_on(client: Client, paid: str) -> None:
+    url = act_url(paid, "refund")
+    form = {"amount": "1.50", "kind": "other", "reason": "x", "token": token_of(client, url)}
+    question = make_stale(client).post(url, form)
+    name = question.headers["Location"].partition("next=")[2]
+    other = Client()
+    other.force_login(User.objects.create_user("prasit", is_staff=True))
+    assert other.get(unquote(name)).status_code == 404
 
 
 def test_question_before_a_page_leads_to_the_page(client: Client, paid: str) -> None:
@@ -244,7 +290,7 @@ def test_new_app_and_new_recovery_codes_need_a_confirmation(client: Client) -> N
     make_stale(client)
     for path in ("recovery-codes/new/", "app/remove/", "passkeys/add/"):
         assert asked(client.post(f"/admin/account/{path}"))
-    assert client.get(APP).status_code == 302
+    assert asked(client.get(APP))
 
 
 @pytest.mark.parametrize("slug", ["arrived", "never-arrived"])

@@ -150,6 +150,7 @@ def test_code_with_spaces_is_accepted(somsri: User, app: App) -> None:
 def test_recovery_code_works_once(somsri: User, app: App) -> None:
     client = after_password(somsri)
     assert enter(client, app.recovery_codes[0]).status_code == 302
+    assert "You used a recovery code. 9 are left." in client.get(HOME).content.decode()
     assert "9 recovery codes are left" in client.get(ACCOUNT).content.decode()
     assert enter(after_password(somsri), app.recovery_codes[0]).status_code == 200
     assert enter(after_password(somsri), app.recovery_codes[1]).status_code == 302
@@ -193,6 +194,9 @@ def test_second_steps_are_in_the_security_log(
         security_lines(caplog, f"second_factor_{result}") for result in ("failed", "accepted")
     )
     assert (failed["subject"], accepted["subject"], accepted["code"]) == ("staff:somsri",) * 2 + ("totp",)
+    for _ in range(FAILURES):
+        enter(after_password(somsri), "000000")
+    assert [line["subject"] for line in security_lines(caplog, "lockout")] == ["staff:somsri"]
     assert app.secret not in caplog.text
     assert app.code() not in caplog.text
 
@@ -224,14 +228,39 @@ def test_session_without_app_is_locked_when_the_second_step_becomes_required(
 
 
 @pytest.mark.slow
-def test_second_factor_can_be_removed(somsri: User, settings: Settings) -> None:
+def test_second_factor_can_be_removed_where_it_is_optional(somsri: User, settings: Settings) -> None:
     client = after_password(somsri)
     set_up(client)
+    settings.REQUIRE_TWO_FACTOR = True
+    refused = client.post(REMOVE)
+    assert (refused.status_code, "You need a second step" in refused.content.decode()) == (400, True)
+    assert (is_enrolled(somsri), is_inside(client)) == (True, True)
+    settings.REQUIRE_TWO_FACTOR = False
     assert client.post(REMOVE).headers["Location"] == ACCOUNT
     assert not Authenticator.objects.exists()
     assert is_inside(after_password(somsri))
     settings.REQUIRE_TWO_FACTOR = True
     assert client.get(ACCOUNT).headers["Location"] == APP
+
+
+@pytest.mark.slow
+def test_guesser_who_waits_for_the_second_step_of_its_owner_does_not_get_in(
+    somsri: User, settings: Settings
+) -> None:
+    settings.REQUIRE_TWO_FACTOR = True
+    guesser, owner = after_password(somsri), after_password(somsri)
+    set_up(owner)
+    assert guesser.get(HOME).headers["Location"].startswith(LOGIN)
+    assert is_inside(owner)
+
+
+@pytest.mark.slow
+def test_login_that_waits_for_its_code_ends_with_a_new_password(somsri: User, app: App) -> None:
+    client = after_password(somsri)
+    somsri.set_password("four-geckos-asleep")
+    somsri.save()
+    assert enter(client, app.code()).headers["Location"] == LOGIN
+    assert not is_inside(client)
 
 
 def test_account_that_is_not_of_staff_gets_a_reason_and_the_logout(db: None) -> None:
@@ -280,8 +309,6 @@ def test_new_app_replaces_the_old_one_and_ends_other_sessions(somsri: User) -> N
     old, _ = set_up(client)
     elsewhere = after_password(somsri)
     enter(elsewhere, old.next_code())
-    assert client.get(APP).headers["Location"] == REMOVE
-    client.post(REMOVE)
     new, _ = set_up(client)
     assert (is_inside(client), is_inside(elsewhere)) == (True, False)
     assert enter(after_password(somsri), old.recovery_codes[0]).status_code == 200

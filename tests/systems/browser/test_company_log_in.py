@@ -28,7 +28,7 @@ MAKE_STALE = """
 from allauth.usersessions.models import UserSession
 for row in UserSession.objects.filter(user__username="somsri"):
     session = row._session_store(row.session_key)
-    session["signed_in_at"] -= 3600
+    session["proven_at"] -= 3600
     for record in session["account_authentication_methods"]:
         record["at"] -= 3600
     session.save()
@@ -68,7 +68,7 @@ def page(stack: Stack, browser: Browser) -> Iterator[Page]:
 def log_in(page: Page, name: str) -> None:
     page.goto("/admin/payments/payment/")
     assert serious_faults(page) == []
-    page.get_by_role("link", name="Log in by Somtam Group").click()
+    page.get_by_role("link", name="Log in with Somtam Group").click()
     answer_as(page, name)
 
 

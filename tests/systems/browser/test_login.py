@@ -90,7 +90,7 @@ MAKE_STALE = """
 from allauth.usersessions.models import UserSession
 for row in UserSession.objects.filter(user__username="malee"):
     session = row._session_store(row.session_key)
-    session["signed_in_at"] -= 3600
+    session["proven_at"] -= 3600
     for record in session.get("account_authentication_methods", []):
         record["at"] -= 3600
     session.save()
