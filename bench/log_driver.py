@@ -19,7 +19,6 @@ from django.http import HttpRequest, HttpResponse
 from config.application import application
 from config.asgi import ServiceRequest, answer
 from config.capacity.shops import BODY, CREATE_PATH
-from config.server import NEW_OBJECTS
 from core import ids
 from request_log.recorder import RECORDER
 
@@ -54,7 +53,6 @@ def main() -> None:
     given = parser.parse_args()
     # As in a web worker.
     gc.freeze()
-    gc.set_threshold(NEW_OBJECTS)
     timed = TimedLog()
     _turn(timed, WARM_UP)
     print(json.dumps([_turn(timed, given.requests) for _ in range(given.turns)]))

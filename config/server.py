@@ -32,12 +32,6 @@ STOP_SECONDS, EXIT_SECONDS = 5, 2
 KEEP_ALIVE_SECONDS = 6
 # The event loop of a worker tells its parent that it runs. A worker that is silent for so long is replaced.
 SILENT_SECONDS = 60
-# With Python's 5 ms, four busy threads of a worker delay its event loop by 20 ms. Switches take time, too:
-# with 0.5 ms a request needs 5 % more of the processor.
-SWITCH_SECONDS = 0.002
-# New objects before a garbage collection. With Python's 700 there is one in almost each request, which finds
-# nothing.
-NEW_OBJECTS = 10_000
 
 
 class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
@@ -104,8 +98,6 @@ def prepare_worker(server: Arbiter, worker: Worker) -> None:
     worker.cfg.set("graceful_timeout", STOP_SECONDS)
     # Workers of a killed parent would keep the port.
     exit_with_parent(server.pid, signal.SIGKILL)
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.set_threshold(NEW_OBJECTS)
     if apps.ready:
         from config import observation
 

@@ -13,7 +13,7 @@ MAX_CLIENT_LENGTH = 140
 IMAGE_FORMATS = ["png", "svg"]
 
 
-class QrCodeRequest(fields.Body):
+class QrCodeRequest(serializers.Serializer[Any]):
     """What the customer shall pay, and what you know about the customer."""
 
     amount = fields.Amount()

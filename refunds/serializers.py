@@ -75,7 +75,7 @@ class RefundObject(serializers.Serializer[Any]):
     completed_at = response_fields.instant(allow_null=True)
 
 
-class ClaimLinkRequest(fields.Body):
+class ClaimLinkRequest(serializers.Serializer[Any]):
     """How long the payer may name an account."""
 
     expires_in_hours = fields.Integer(

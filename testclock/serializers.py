@@ -6,7 +6,7 @@ from core import fields, response_fields
 from testclock.models import MAX_SECONDS
 
 
-class AdvanceRequest(fields.Body):
+class AdvanceRequest(serializers.Serializer[Any]):
     """How far to advance the time: exactly one of the two fields."""
 
     advance_seconds = fields.Integer(unit="seconds", min_value=1, max_value=MAX_SECONDS, required=False)
