@@ -1,7 +1,7 @@
 """Plain SQL for hot paths where the ORM costs too much.
 
-`insert_together` of a new code takes 0.3 ms and `save` of its rows 1.8 ms; `fetch` of a payment takes 0.2 ms
-and `get` 1.1 ms. The columns come from the models; `tests/core/test_rows.py` compares results with the ORM's.
+With the ORM, a fifth fewer lives of payments and a quarter fewer deliveries pass
+(docs/decisions/13-one-statement.md). The columns come from the models; `tests/core/test_rows.py` compares.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,24 +125,6 @@ def update_rows(rows: Sequence[Model], names: Sequence[str]) -> None:
         for field in _updated_fields(model, names)
     ]
     run(_update_sql(model, tuple(names)), values)
-
-
-def fetch(model: type[M], **where: Any) -> M | None:
-    """The row whose columns equal `where`, or None."""
-    found = run(_select_one_sql(model, tuple(where)), list(where.values())).fetchone()
-    return None if found is None else instance(model, found)
-
-
-def fetch_with(model: type[M], relation: str, **where: Any) -> M | None:
-    """The row whose columns equal `where` with the row that it refers to by `relation`, or None."""
-    found = run(_select_with_sql(model, relation, tuple(where)), list(where.values())).fetchone()
-    if found is None:
-        return None
-    field: Any = model._meta.get_field(relation)
-    own = len(model._meta.concrete_fields)
-    row = instance(model, found[:own])
-    field.set_cached_value(row, instance(field.related_model, found[own:]))
-    return row
 
 
 def find(model: type[M], rest: str, *values: Any) -> list[M]:
@@ -273,26 +255,6 @@ def _type_of(field: Any) -> str:
     """The SQL type. Text has no length here: a cast would cut longer text, an assignment refuses it."""
     type_name = str(field.rel_db_type(connection) if field.is_relation else field.db_type(connection))
     return "text" if "char" in type_name else type_name
-
-
-@lru_cache
-def _select_with_sql(model: type[Model], relation: str, names: tuple[str, ...]) -> str:
-    field: Any = model._meta.get_field(relation)
-    other = field.related_model
-    join = f'{other._meta.db_table} o ON o."{other._meta.pk.column}" = t."{field.column}"'
-    both = f"{columns(model, 't')}, {columns(other, 'o')}"
-    conditions = _conditions(model, names)
-    return f"SELECT {both} FROM {model._meta.db_table} t JOIN {join} WHERE {conditions}"  # noqa: S608
-
-
-@lru_cache
-def _select_one_sql(model: type[Model], names: tuple[str, ...]) -> str:
-    return f"{_select_sql(model)} WHERE {_conditions(model, names)}"
-
-
-def _conditions(model: type[Model], names: tuple[str, ...]) -> str:
-    fields: list[Any] = [model._meta.get_field(name) for name in names]
-    return " AND ".join(f't."{field.column}" = %s' for field in fields)
 
 
 @lru_cache

@@ -54,7 +54,7 @@ class KeyedRequest:
 
 def find(keyed_request: KeyedRequest) -> IdempotencyKey | None:
     """The row of this key, or None if there is none or it has expired. Raises IdempotencyKeyReused."""
-    found = rows.fetch(IdempotencyKey, merchant_id=keyed_request.merchant.id, key=keyed_request.key)
+    found = IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).first()
     if found is None or found.expires_at <= keyed_request.now:
         return None
     keyed_request.fingerprint.check(bytes(found.fingerprint))

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -95,9 +94,9 @@ def _reference1(merchant: Merchant) -> str:
 
 def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
     """Find a code of this merchant, or of any merchant for its public picture. Raises QrCodeNotFound."""
-    where = {"id": qr_code_id} if merchant is None else {"id": qr_code_id, "merchant_id": merchant.id}
-    read = partial(rows.fetch_with, QrCode, "payment", **where)
-    return ids.find(qr_code_id, "qr_", read, QrCodeNotFound)
+    where = {} if merchant is None else {"merchant": merchant}
+    found = QrCode.objects.select_related("payment").filter(id=qr_code_id, **where)
+    return ids.find(qr_code_id, "qr_", found.first, QrCodeNotFound)
 
 
 @transaction.atomic

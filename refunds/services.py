@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -69,8 +68,8 @@ def create(
 
 def find(*, merchant: Merchant, refund_id: str) -> Refund:
     """Raises RefundNotFound."""
-    query = partial(rows.fetch, Refund, id=refund_id, merchant_id=merchant.id)
-    return ids.find(refund_id, "ref_", query, RefundNotFound)
+    found = Refund.objects.filter(id=refund_id, merchant=merchant)
+    return ids.find(refund_id, "ref_", found.first, RefundNotFound)
 
 
 @transaction.atomic

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import orjson
@@ -30,8 +29,8 @@ class NewEvent:
 
 def find(*, merchant: Merchant, event_id: str) -> Event:
     """Find an event of the merchant. Raises EventNotFound."""
-    query = partial(rows.fetch, Event, id=event_id, merchant_id=merchant.id)
-    return ids.find(event_id, "evt_", query, EventNotFound)
+    found = Event.objects.filter(id=event_id, merchant=merchant)
+    return ids.find(event_id, "evt_", found.first, EventNotFound)
 
 
 # The id of an endpoint of a merchant, and the event types that it subscribes to.

@@ -16,7 +16,6 @@ from merchants.models import ApiKey, Merchant
 from payments import services as payments
 from payments.models import Payment
 from qrcodes import services as qrcodes
-from qrcodes.models import QrCode
 from tests.conftest import Shop
 from transactions.models import Transaction
 from webhooks.models import Delivery, Endpoint, Event
@@ -212,11 +211,10 @@ def test_insert_together_writes_a_row_like_save(make: Any, shop: Shop, noon: dat
 
 
 @pytest.mark.parametrize("make", ROWS, ids=lambda make: make.__name__)
-def test_fetch_reads_a_row_like_the_orm(make: Any, shop: Shop, noon: datetime) -> None:
+def test_instance_has_the_values_of_the_orm(make: Any, shop: Shop, noon: datetime) -> None:
     row = make(shop, noon)
     row.save(force_insert=True)
-    found = rows.fetch(type(row), **{row._meta.pk.attname: row.pk})
-    assert found is not None
+    [found] = rows.find(type(row), f"WHERE t.{row._meta.pk.column} = %s", row.pk)
     assert columns(found) == columns(stored(row))
     assert {name: type(value) for name, value in vars(found).items() if name != "_state"} == {
         name: type(value) for name, value in vars(stored(row)).items() if name != "_state"
@@ -256,28 +254,3 @@ def test_insert_together_stores_nothing_if_one_row_is_refused(shop: Shop, noon: 
     with pytest.raises(IntegrityError), transaction.atomic():
         rows.insert_together([first, second])
     assert not Payment.objects.exists()
-    assert rows.fetch(Payment, id=first.id) is None
-
-
-def test_fetch_returns_none_unless_all_given_columns_match(
-    shop: Shop, other_shop: Shop, noon: datetime
-) -> None:
-    row = payment(shop, noon)
-    rows.insert_together([row])
-    assert rows.fetch(Payment, id=row.id, merchant_id=shop.merchant.id) == row
-    assert rows.fetch(Payment, id=row.id, merchant_id=other_shop.merchant.id) is None
-
-
-def test_fetch_with_reads_a_code_and_its_payment_like_the_orm(
-    shop: Shop, noon: datetime, django_assert_num_queries: Any
-) -> None:
-    made = qrcodes.generate(
-        merchant=shop.merchant, subscriptions=[], now=noon, amount=150_000, expiry_minutes=15
-    )
-    rows.insert_together(made.rows)
-    with django_assert_num_queries(1):
-        found = rows.fetch_with(QrCode, "payment", id=made.qr_code.id)
-        assert found is not None
-        of_code, of_payment = columns(found), columns(found.payment)
-    assert (of_code, of_payment) == (columns(stored(made.qr_code)), columns(stored(made.payment)))
-    assert rows.fetch_with(QrCode, "payment", id="qr_x") is None
