@@ -18,6 +18,7 @@ from allauth.mfa.utils import is_mfa_enabled
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import logout
+from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import resolve, reverse
@@ -165,6 +166,9 @@ def go_on_page(request: HttpRequest, name: str) -> Any:
             return HttpResponseRedirect(waiting["path"])
         if not is_fresh(request):
             return ask(request)
+        # Of two requests at once, one sends the form.
+        if not cache.add(f"console.form:{name}", "", PERIOD.total_seconds()):
+            return HttpResponseRedirect(waiting["path"])
         request.method, request.POST = "POST", QueryDict(waiting["fields"])
     request.session[WAITING_FORMS][name]["fields"] = None
     request.session.modified = True

@@ -22,6 +22,7 @@ from reconciliation.exceptions import resolution_records
 from reconciliation.models import Resolution, ResolutionType
 from refunds.models import Refund
 from tests.authenticator_app import APP, set_up
+from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.console import test_role_matrix as matrix
 from tests.console.test_acts import act_url, refund, token_of
@@ -194,6 +195,19 @@ def test_form_that_is_refused_after_the_question_can_be_sent_again(
         assert (sent.status_code, "errorlist" in sent.content.decode()) == (200, True)
     assert client.get(onward).headers["Location"] == url
     assert Refund.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_form_goes_on_once_for_two_requests_at_once(malee: User) -> None:
+    client = Client()
+    client.force_login(malee)
+    form = {"username": "somsri", "password1": "four-geckos-asleep", "password2": "four-geckos-asleep"}
+    question = make_stale(client).post("/admin/auth/user/add/", form | {"usable_password": "true"})
+    onward = client.post(question.headers["Location"], {"password": PASSWORD}).headers["Location"]
+    answers = run_concurrently(*[lambda: client.get(onward)] * 3)
+    assert {answer.status_code for answer in answers} == {302}
+    assert User.objects.filter(username="somsri").count() == 1
+    assert acts_of_staff().filter(act="added").count() == 1
 
 
 def test_form_of_somebody_else_does_not_go_on(client: Client, paid: str) -> None:
