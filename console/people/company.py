@@ -32,8 +32,8 @@ from core import clock, request_context
 PROVIDER = "company"  # its name in SOCIALACCOUNT_PROVIDERS
 # In a session: its user may connect the account with which they come back.
 CONNECTS = "connects_company"
-# It asks its user again, and tells when it did.
-AGAIN = "prompt=login&max_age=0"
+# It asks its user again. With `max_age` it tells when it did (OpenID Connect Core 1.0, 2 and 3.1.2.1).
+AGAIN, ONCE_A_DAY = "prompt=login&max_age=0", "max_age=86400"
 # An answer that no provider should give.
 FAULTS = (
     requests.RequestException,
@@ -69,8 +69,7 @@ def login_page(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Go to the company. Who is logged in already proves again who they are."""
     query = QueryDict(mutable=True)
     query["next"] = request.GET.get("next", "")
-    if request.user.is_authenticated:
-        query["auth_params"] = AGAIN
+    query["auth_params"] = AGAIN if request.user.is_authenticated else ONCE_A_DAY
     request.GET = query  # type: ignore[assignment]
     answer: HttpResponse = views.login(request, provider_id)
     return answer

@@ -137,6 +137,7 @@ def test_address_cannot_choose_another_process(somsri: User, query: str) -> None
 def test_address_cannot_choose_parameters_of_the_provider(somsri: User) -> None:
     there = Client().get(f"{LOGIN}?auth_params=redirect_uri%3Dhttps%3A%2F%2Fevil.example&scope=x")
     assert "evil.example" not in there.headers["Location"]
+    assert "max_age=86400" in there.headers["Location"]
 
 
 def test_colleague_connects_and_disconnects_the_company(provider: dict[str, Any]) -> None:

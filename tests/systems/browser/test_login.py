@@ -120,7 +120,7 @@ def test_passkey_is_the_second_factor_and_confirms_acts(stack: Stack, page: Page
     theirs.goto("/admin/account/passkeys/add/")
     expect(theirs.get_by_role("heading", name="Is it you?")).to_be_visible()
     check_looks(theirs)
-    theirs.get_by_role("link", name="Use a security key").click()
+    theirs.get_by_role("link", name="Use a passkey").click()
     theirs.get_by_role("button", name="Use a passkey").click()
     expect(theirs.get_by_role("button", name="Add a passkey")).to_be_visible()
     theirs.context.clear_cookies()

@@ -119,8 +119,9 @@ def addresses(client: Client, texts: list[str], *, may_everything: bool) -> Iter
     Each list and each filter gets one odd text in turn, or all with EXAMPLES_FACTOR=1.
     """
     odd = cycle([text] for text in ODD_TEXTS) if FACTOR < 1 else repeat(ODD_TEXTS)
-    for page in ("index", "monthly_report", "exports", "account", "reconciliation_slipcheck_check"):
+    for page in ("index", "monthly_report", "exports", "reconciliation_slipcheck_check"):
         yield from (f"{reverse(f'admin:{page}')}?mode={mode}" for mode in ("live", "test"))
+    yield reverse("mfa_index")
     searched = texts if may_everything else some(texts)
     yield from (f"{reverse('admin:search')}?{urlencode({'q': text})}" for text in searched)
     for model_admin, page in lists():

@@ -275,7 +275,7 @@ def test_role_without_superuser_is_no_problem(installed: Installation) -> None:
         found = json.loads(installed.run("check", "--json", is_checked=False, DATABASE_URL=as_role).stdout)
         assert one([Finding(**each) for each in found["findings"]], "PostgreSQL role").level == Level.OK
         rights = one([Finding(**each) for each in found["findings"]], "PostgreSQL rights")
-        assert rights.found.startswith(f"{role} lacks ") and "approvals_approval: INSERT" in rights.found
+        assert rights.found.startswith(f"{role} lacks ") and "account_emailaddress: " in rights.found
         assert rights.level == Level.WARNING
         assert f"GRANT thaiqr_app TO {role}" in rights.advice
         admin.execute(f"DROP OWNED BY {role}")
