@@ -82,10 +82,14 @@ def lift(request: HttpRequest, person: User) -> None:
 
 def lift_address(network: str) -> bool:
     """network: such as 203.0.113.7 or 2001:db8::/64. False if it is none."""
-    subject = _address(network.partition("/")[0])
-    if subject == UNKNOWN:
+    address = network.partition("/")[0]
+    if _address(address) == UNKNOWN:
         return False
-    ratelimit.clear(HttpRequest(), action=ADDRESSES, key=subject)
+    ratelimit.clear(HttpRequest(), action=ADDRESSES, key=_address(address))
+    # allauth counts the requests of a minute by the address of the request.
+    now = request_context.current()
+    request_context.begin(actor=now.actor, request_id=now.request_id, address=address)
+    ratelimit.clear(HttpRequest(), action="login")
     return True
 
 
