@@ -289,7 +289,7 @@ ACCOUNT_ADAPTER = "console.people.adapters.AccountAdapter"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = BASE_URL.partition(":")[0] or "http"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
-ACCOUNT_SESSION_REMEMBER = False
+ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_RATE_LIMITS = {
     "password": "10/15m/key",  # of a person, or of a browser in which they logged in before
     "password_address": "20/15m/key",

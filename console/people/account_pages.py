@@ -49,7 +49,6 @@ TITLES = {
     "account_login": gettext_lazy("Log in"),
     "openid_connect_login": gettext_lazy("Log in"),
     "openid_connect_callback": gettext_lazy("Log in"),
-    "socialaccount_login_error": gettext_lazy("Log in"),
     "socialaccount_login_cancelled": gettext_lazy("Log in"),
     "account_logout": gettext_lazy("Log out"),
     "mfa_authenticate": gettext_lazy("Second step"),
@@ -85,10 +84,11 @@ class AppView(ActivateTOTPView):
         # Not allauth's, which leads people with an app to its removal.
         return FormView.dispatch(self, request, *args, **kwargs)
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        is_replacement = is_mfa_enabled(self.request.user, [Type.TOTP])
+        return {**super().get_context_data(**kwargs), "is_replacement": is_replacement}
+
     def form_valid(self, form: Any) -> HttpResponse:
-        # Of two first enrolments at once, the second one may be that of a guesser.
-        if is_mfa_enabled(self.request.user) and sign_in.HAS_SECOND_STEP not in self.request.session:
-            return HttpResponseRedirect(reverse("account_login"))
         old = (Type.TOTP, Type.RECOVERY_CODES)
         Authenticator.objects.filter(user=self.request.user, type__in=old).delete()
         answer: HttpResponse = super().form_valid(form)
@@ -114,6 +114,9 @@ def with_record(view: View) -> View:
             # Two changes of one person take turns.
             person = User.objects.select_for_update().get(username=request.user.get_username())
             before = _factors(person)
+            # Of two first set-ups at once, the second one may be that of a guesser with the password.
+            if _has_step(before) and sign_in.HAS_SECOND_STEP not in request.session:
+                return HttpResponseRedirect(reverse("account_login"))
             response = view(request, *args, **kwargs)
             after = _factors(person)
             if settings.REQUIRE_TWO_FACTOR and _has_step(before) and not _has_step(after):

@@ -79,13 +79,8 @@ class AccountAdapter(DefaultAccountAdapter):
             return strong or methods
         if not SocialAccount.objects.filter(user=user).exists():
             return methods
-        return [
-            {
-                "id": "company",
-                "description": "",
-                "url": reverse("openid_connect_login", args=[company.PROVIDER]),
-            }
-        ]
+        url = reverse("openid_connect_login", args=[company.PROVIDER])
+        return [{"id": company.PROVIDER, "description": "", "url": url}]
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):

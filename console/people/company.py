@@ -27,7 +27,8 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.login_log import subject_of
 from console.people.sign_in import WAITING_FORMS
-from core import clock, request_context
+from core import clock, request_context, security_log
+from core.security_log import SecurityEvent
 
 PROVIDER = "company"  # its name in SOCIALACCOUNT_PROVIDERS
 # In a session: its user may connect the account with which they come back.
@@ -102,6 +103,7 @@ def disconnect_page(request: HttpRequest) -> HttpResponse:
     person = User.objects.get(username=request.user.get_username())
     with recorded(Act.COMPANY_DISCONNECTED, person):
         SocialAccount.objects.filter(user=person).delete()
+        _log_change(person, "-company")
     return HttpResponseRedirect(reverse("mfa_index"))
 
 
@@ -116,13 +118,21 @@ def connect(request: HttpRequest, login: Any) -> None:
         found = User.objects.filter(pk=asked)
     else:
         proven = [each.email for each in login.email_addresses if each.verified and each.email]
-        found = User.objects.filter(email__iexact=proven[0] if proven else None, last_login=None)
+        if not proven:
+            return
+        found = User.objects.filter(email__iexact=proven[0], last_login=None)
     taken = SocialAccount.objects.values("user")
     people = list(found.filter(is_active=True).exclude(pk__in=taken).select_for_update()[:2])
     if len(people) == 1:
         request_context.set_actor(subject_of(people[0]))
         with recorded(Act.COMPANY_CONNECTED, people[0]):
             login.connect(request, people[0])
+            _log_change(people[0], "+company")
+
+
+def _log_change(person: User, change: str) -> None:
+    event, subject = SecurityEvent.SECOND_FACTOR_CHANGED, subject_of(person)
+    security_log.record_on_commit(event, subject=subject, changes=[change])
 
 
 def note_proof(request: HttpRequest, login: Any) -> None:

@@ -4,6 +4,7 @@ A session is complete with a second step, if REQUIRE_TWO_FACTOR asks for one. It
 after its last request. Some acts need a proof of the last ten minutes (`audit_trail.confirmation`).
 """
 
+import logging
 import secrets
 import struct
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from console import page_limits
 from console.models import SignInLimit
 from core import admin_refusals, clock, request_context
 
+log = logging.getLogger("console")
 PERIOD = timedelta(minutes=10)
 # A request within a minute after another one writes nothing.
 TOUCH_PERIOD = timedelta(minutes=1)
@@ -41,6 +43,7 @@ OPEN_PAGES = {
 }  # fmt: skip
 NOT_STAFF = _("Your account does not include the console. Log out to use another one.")
 NO_PASSKEY = _("The passkey was not accepted. Try again.")
+PASSKEY_PAGES = {"mfa_authenticate", "mfa_add_webauthn", "mfa_reauthenticate_webauthn"}
 # What parsers raise for an answer that no browser gives.
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError, struct.error)
 
@@ -87,7 +90,9 @@ class SignInRules:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, ReauthenticationRequired) and request.user.is_authenticated:
             return ask(request)
-        if isinstance(error, MALFORMED) and "credential" in request.POST:
+        match = request.resolver_match
+        if isinstance(error, MALFORMED) and match is not None and match.url_name in PASSKEY_PAGES:
+            log.warning("A passkey was refused: %s", type(error).__name__)
             return admin_refusals.page(request, _("Not allowed"), NO_PASSKEY, status=400)
         return None
 
@@ -162,7 +167,8 @@ def go_on_page(request: HttpRequest, name: str) -> Any:
     if waiting is None or not request.user.is_authenticated:
         raise Http404
     if request.method != "POST":
-        if waiting["fields"] is None:
+        is_old = clock.now().timestamp() - waiting["at"] >= PERIOD.total_seconds()
+        if waiting["fields"] is None or is_old:
             return HttpResponseRedirect(waiting["path"])
         if not is_fresh(request):
             return ask(request)
@@ -186,7 +192,7 @@ def end_sessions(user: Any, *, but: str | None = None, only: str | None = None) 
     but: the key of a session that stays. only: the id of the row of the one to end.
     """
     found = UserSession.objects.filter(user=user).exclude(session_key=but or "")
-    if only is not None:
+    if only is not None:  # longer numbers are no ids
         found = found.filter(pk=only) if only.isdecimal() and len(only) < 19 else found.none()
     rows = list(found)
     for row in rows:

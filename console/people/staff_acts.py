@@ -32,7 +32,7 @@ def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
     SocialAccount.objects.filter(user=person).delete()
     sign_in.end_sessions(person)
     security_log.record_on_commit(
-        SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(person), changes=["-app"]
+        SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(person), changes=["-all"]
     )
 
 

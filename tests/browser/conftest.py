@@ -20,6 +20,17 @@ AXE = ROOT / ".venv" / "node" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE = "[...document.querySelectorAll('html, .results')].filter(e => e.scrollWidth > e.clientWidth).length"
 # A login takes seconds, so tests share it, far shorter than its confirmation lasts (sign_in.PERIOD).
 FRESH_SECONDS = 120
+# As if the last proof of a colleague was an hour ago.
+MAKE_STALE = """
+from allauth.usersessions.models import UserSession
+from console.sessions import SessionStore
+for row in UserSession.objects.filter(user__username="{0}"):
+    session = SessionStore(row.session_key)
+    session["proven_at"] -= 3600
+    for record in session.get("account_authentication_methods", []):
+        record["at"] -= 3600
+    session.save()
+"""
 
 
 @pytest.fixture(scope="package")

@@ -175,6 +175,15 @@ def test_act_that_its_sender_gave_up_does_not_run_after_another_question(client:
     assert not Refund.objects.exists()
 
 
+def test_form_that_waited_too_long_does_not_go_on(clock: Any, client: Client, paid: str) -> None:
+    url = act_url(paid, "refund")
+    form = {"amount": "1.50", "kind": "other", "reason": "x", "token": token_of(client, url)}
+    question = make_stale(client).post(url, form)
+    clock.shift(sign_in.PERIOD)
+    assert confirm(client, question).headers["Location"] == url
+    assert not Refund.objects.exists()
+
+
 def test_form_at_an_address_with_a_query_goes_on(client: Client, paid: str) -> None:
     url = act_url(paid, "refund")
     form = {"amount": "1.50", "kind": "other", "reason": "x", "token": token_of(client, url)}

@@ -11,7 +11,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.models import SignInLimit
-from tests.authenticator_app import CODE, codes_on, set_up
+from tests.authenticator_app import CODE, codes_on, enrolled, set_up
 from tests.console.test_confirmations import asked, make_stale
 from tests.console.test_second_factor import after_password, colleague
 from tests.examples import examples
@@ -190,6 +190,19 @@ def test_passkey_alone_is_a_second_step_with_recovery_codes(somsri: User, settin
     assert client.get("/admin/").status_code == 200
     other = after_password(somsri)
     assert answer(other, key.get(challenge(other)))
+
+
+def test_guesser_with_the_password_adds_no_passkey_beside_the_one_of_the_owner(
+    somsri: User, settings: Settings
+) -> None:
+    """Their session is from before the owner set up the second step, in another request at the same time."""
+    settings.REQUIRE_TWO_FACTOR = True
+    guesser = after_password(somsri)
+    options = options_on(guesser.get(ADD).content.decode())
+    enrolled(somsri)
+    given = guesser.post(ADD, {"name": "x", "credential": SecurityKey().create(options)})
+    assert given.headers["Location"] == "/admin/login/"
+    assert not passkeys().exists()
 
 
 def test_passkey_before_the_second_step_is_not_added(somsri: User, key: SecurityKey) -> None:

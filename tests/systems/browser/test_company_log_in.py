@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from config.devstack import ports
-from tests.browser.conftest import PHONE, serious_faults
+from tests.browser.conftest import MAKE_STALE, PHONE, serious_faults
 from tests.stack import ROOT, Stack, wait_until
 
 pytestmark = pytest.mark.slow
@@ -22,16 +22,6 @@ for name in ("somsri", "malee"):
     user = User.objects.create_user(name, f"{name}@shop.example", is_staff=True)
     user.set_unusable_password()
     user.save()
-"""
-# As if the last confirmation was an hour ago.
-MAKE_STALE = """
-from allauth.usersessions.models import UserSession
-for row in UserSession.objects.filter(user__username="somsri"):
-    session = row._session_store(row.session_key)
-    session["proven_at"] -= 3600
-    for record in session["account_authentication_methods"]:
-        record["at"] -= 3600
-    session.save()
 """
 
 
@@ -87,7 +77,7 @@ def test_colleague_logs_in_by_the_company_and_proves_it_again(stack: Stack, page
     expect(page.locator("#menu")).to_be_attached()
     page.goto("/admin/account/passkeys/add/")
     expect(page.get_by_role("button", name="Add a passkey")).to_be_visible()
-    stack.manage("shell", "-c", MAKE_STALE)
+    stack.manage("shell", "-c", MAKE_STALE.format("somsri"))
     page.goto("/admin/account/passkeys/add/")
     # The company asks again, although its own session goes on.
     page.get_by_placeholder("Enter any login").fill("somsri")

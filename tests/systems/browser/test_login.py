@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.authenticator_app import App
-from tests.browser.conftest import PHONE, WIDE, serious_faults
+from tests.browser.conftest import MAKE_STALE, PHONE, WIDE, serious_faults
 from tests.stack import Stack
 
 pytestmark = pytest.mark.slow
@@ -85,18 +85,6 @@ def test_invited_colleague_logs_in_with_a_second_factor(page: Page, theirs: Page
     expect(theirs.locator(".sessions li")).to_have_count(1)
 
 
-# As if the last confirmation was an hour ago.
-MAKE_STALE = """
-from allauth.usersessions.models import UserSession
-for row in UserSession.objects.filter(user__username="malee"):
-    session = row._session_store(row.session_key)
-    session["proven_at"] -= 3600
-    for record in session.get("account_authentication_methods", []):
-        record["at"] -= 3600
-    session.save()
-"""
-
-
 def test_passkey_is_the_second_factor_and_confirms_acts(stack: Stack, page: Page, theirs: Page) -> None:
     device = theirs.context.new_cdp_session(theirs)
     device.send("WebAuthn.enable")
@@ -116,7 +104,7 @@ def test_passkey_is_the_second_factor_and_confirms_acts(stack: Stack, page: Page
     enter_password(theirs, "malee")
     theirs.get_by_role("button", name="Use a passkey").click()
     theirs.wait_for_url("**/admin/payments/payment/")
-    stack.manage("shell", "-c", MAKE_STALE)
+    stack.manage("shell", "-c", MAKE_STALE.format("malee"))
     theirs.goto("/admin/account/passkeys/add/")
     expect(theirs.get_by_role("heading", name="Is it you?")).to_be_visible()
     check_looks(theirs)
