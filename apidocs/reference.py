@@ -57,7 +57,7 @@ def error_table() -> str:
 
 
 def published() -> dict[str, str]:
-    """The content of the files that are committed and served, by name."""
+    """The content of the files that are served, by name."""
     whole = document()
     return {
         "openapi.json": _as_json(whole),
@@ -68,8 +68,10 @@ def published() -> dict[str, str]:
 
 
 def reference_files() -> dict[Path, str]:
-    """The content of the committed files, by path."""
-    return {FOLDER / name: text for name, text in (published() | {"errors.md": error_table()}).items()}
+    """The content of the committed files, by path. The other forms say what the JSON document says."""
+    served = published()
+    texts = {name: served[name] for name in ("openapi.json", "llms.txt")} | {"errors.md": error_table()}
+    return {FOLDER / name: text for name, text in texts.items()}
 
 
 def _as_json(value: dict[str, Any]) -> str:

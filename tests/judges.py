@@ -1,4 +1,4 @@
-"""Programs of others that judge the OpenAPI document and the Helm chart. `make judges` installs them."""
+"""Programs of others that judge the OpenAPI document and the deployment. `make judges` installs them."""
 
 import subprocess
 import sys
@@ -15,8 +15,9 @@ ACCEPTED = ROOT / "docs/released/accepted-changes.txt"
 FOLDER = Path(sys.prefix) / "judges"
 MODULES = FOLDER / "node_modules"
 OASDIFF = FOLDER / "bin/oasdiff"
-HELM, KUBECONFORM = FOLDER / "bin/helm", FOLDER / "bin/kubeconform"
-KUBERNETES_SCHEMAS = FOLDER / "kubernetes"
+HELM = FOLDER / "python/bin/helm"
+KUBERNETES_VALIDATE = FOLDER / "python/kubernetes_validate"
+COMPOSE_SCHEMA = FOLDER / "compose-spec.json"
 REDOCLY = MODULES / "@redocly/cli/bin/cli.js"
 SPECTRAL = MODULES / "@stoplight/spectral-cli/dist/index.js"
 OPENAPI_TYPESCRIPT = MODULES / "openapi-typescript/bin/cli.js"

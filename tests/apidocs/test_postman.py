@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
-from apidocs import reference
+from apidocs import postman, reference
 from core.openapi import Tag
 from tests.apidocs.test_openapi import METHODS, document
 
@@ -13,9 +14,9 @@ Json = dict[str, Any]
 VARIABLE = re.compile(r"{{(\w+)}}")
 
 
+@cache
 def collection() -> Json:
-    made: Json = json.loads((reference.FOLDER / "postman.json").read_text())
-    return made
+    return postman.collection(document())
 
 
 def requests() -> Iterator[Json]:

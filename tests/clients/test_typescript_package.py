@@ -121,24 +121,15 @@ def test_methods_send_their_operation_and_return_its_answer(
     assert outcome.value == answer or outcome.value[:1] in [each[:1] for each in lists]
 
 
-def test_types_are_those_of_the_newest_openapi_document(tmp_path: Path) -> None:
-    """If this fails: `make client-types`."""
-    written = tmp_path / "schema.ts"
-    options = ("--default-non-nullable=false", "--output", written)
-    done = judges.run_node(judges.OPENAPI_TYPESCRIPT, judges.DOCUMENT, *options, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert written.read_text() == (PACKAGE / "src" / "schema.ts").read_text()
-
-
 def test_client_compiles_strictly_and_its_types_refuse_mistakes(tmp_path: Path) -> None:
     configuration = {
-        "extends": str(PACKAGE / "tsconfig.json"),
+        "extends": str(package.with_types() / "tsconfig.json"),
         "compilerOptions": {
             "noEmit": True,
             "rootDir": "/",
-            "paths": {"thai-qr-payments": [str(PACKAGE / "src" / "index.ts")]},
+            "paths": {"thai-qr-payments": [str(package.with_types() / "src" / "index.ts")]},
         },
-        "include": [str(PACKAGE / "src"), "types.ts"],
+        "include": [str(package.with_types() / "src"), "types.ts"],
     }
     shutil.copy(PROGRAMS / "types.ts", tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}')
@@ -153,10 +144,11 @@ def test_version_of_the_client_is_that_of_the_api() -> None:
     assert f'"{as_npm_writes_it}"' in (PACKAGE / "src" / "version.ts").read_text()
 
 
-def test_client_depends_on_nothing_and_is_built_by_the_compiler_of_the_tests() -> None:
+def test_client_depends_on_nothing_and_is_built_by_the_programs_of_the_tests() -> None:
     assert "dependencies" not in MANIFEST
     judge = json.loads((ROOT / "requirements" / "judges" / "package.json").read_text())
-    assert MANIFEST["devDependencies"] == {"typescript": judge["dependencies"]["typescript"]}
+    assert MANIFEST["devDependencies"].items() <= judge["dependencies"].items()
+    assert MANIFEST["devDependencies"].keys() == {"openapi-typescript", "typescript"}
     sources = "".join(path.read_text() for path in (PACKAGE / "src").glob("*.ts"))
     assert [name for name in re.findall(r'from "([^"]+)"', sources) if not name.startswith("./")] == []
 

@@ -25,13 +25,23 @@ def project() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="thaiqr-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     installed = folder / "node_modules" / "thai-qr-payments"
-    compile_with("--project", PACKAGE, "--noCheck", "--outDir", installed / "dist", folder=folder)
-    compile_with(
-        "--project", PACKAGE / "cjs", "--noCheck", "--outDir", installed / "cjs" / "dist", folder=folder
-    )
-    for manifest in ("package.json", "cjs/package.json"):
-        shutil.copy(PACKAGE / manifest, installed / manifest)
+    for form in (with_types(), with_types() / "cjs"):
+        compile_with("--project", form, "--noCheck", folder=folder)
+    shutil.copytree(with_types(), installed)
     (folder / "package.json").write_text('{"type": "module"}')
+    return folder
+
+
+@functools.cache
+def with_types() -> Path:
+    """A copy of the package with the types of the API, which the build makes from the OpenAPI document."""
+    folder = Path(tempfile.mkdtemp(prefix="thaiqr-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    built = shutil.ignore_patterns("node_modules", "dist")
+    shutil.copytree(PACKAGE, folder, ignore=built, dirs_exist_ok=True)
+    options = ("--default-non-nullable=false", "--output", folder / "src" / "schema.ts")
+    done = judges.run_node(judges.OPENAPI_TYPESCRIPT, judges.DOCUMENT, *options, folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 

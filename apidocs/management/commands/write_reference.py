@@ -6,7 +6,7 @@ from apidocs import reference
 
 
 class Command(BaseCommand):
-    help = "Write docs/openapi.json and docs/errors.md anew from the code."
+    help = "Write docs/openapi.json, docs/llms.txt and docs/errors.md anew from the code."
 
     def handle(self, *args: Any, **options: Any) -> None:
         for path, text in reference.reference_files().items():

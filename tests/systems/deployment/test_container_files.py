@@ -3,7 +3,6 @@
 import json
 import re
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -12,6 +11,7 @@ import yaml
 
 from config.command_line import parser
 from config.workers import WORKERS
+from tests import judges
 from tests.stack import ROOT
 from tests.systems.deployment import dockerfiles
 
@@ -20,8 +20,6 @@ IMAGE = {step.instruction: step.value for step in STAGES[-1].steps}
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name for name, service in SERVICES.items() if service["image"] == "thai-qr-payments"}
-SCHEMA = Path(__file__).with_name("compose-spec.json")
-"""From the Go module github.com/compose-spec/compose-go."""
 
 
 def test_image_has_a_version_and_runs_without_root() -> None:
@@ -51,7 +49,8 @@ def test_build_gets_all_that_the_wheel_is_made_of_and_no_tests() -> None:
 
 
 def test_compose_file_follows_the_specification() -> None:
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(COMPOSE)
+    judges.require(judges.COMPOSE_SCHEMA)
+    jsonschema.Draft202012Validator(json.loads(judges.COMPOSE_SCHEMA.read_text())).validate(COMPOSE)
 
 
 def test_compose_file_runs_each_kind_of_process() -> None:

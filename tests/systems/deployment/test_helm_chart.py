@@ -1,7 +1,8 @@
-"""The Helm chart: helm and kubeconform accept it, and it keeps the rules of the other deployments."""
+"""The Helm chart: helm and Kubernetes accept it, and it keeps the rules of the other deployments."""
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,21 +44,27 @@ def test_helm_finds_nothing_wrong(values: Path) -> None:
 def test_objects_follow_the_schemas_of_kubernetes(values: Path) -> None:
     done = judge(helm.manifests(values))
     assert done.returncode == 0, done.stdout
-    assert f"Valid: {len(helm.objects(values))}, Invalid: 0, Errors: 0, Skipped: 0" in done.stdout
+    assert done.stdout.count("INFO ") == len(done.stdout.splitlines()) == len(helm.objects(values))
 
 
 def test_wrong_objects_are_refused() -> None:
     wrong = helm.manifests(SMALL).replace("revisionHistoryLimit", "revisionHistoryLmit")
     done = judge(wrong)
     assert done.returncode == 1
-    assert "'revisionHistoryLmit' not allowed" in done.stdout
+    assert "'revisionHistoryLmit' was unexpected" in done.stdout
 
 
 def judge(manifests: str) -> "subprocess.CompletedProcess[str]":
-    judges.require(judges.KUBERNETES_SCHEMAS)
-    schemas = f"{judges.KUBERNETES_SCHEMAS}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
-    arguments = ["-strict", "-summary", "-kubernetes-version", helm.KUBERNETES, "-schema-location", schemas]
-    return helm.run(judges.KUBECONFORM, *arguments, given=manifests)
+    judges.require(judges.KUBERNETES_VALIDATE)
+    return subprocess.run(
+        [sys.executable, "-m", "kubernetes_validate", "--strict", "-k", helm.KUBERNETES, "-"],
+        env={"PYTHONPATH": str(judges.KUBERNETES_VALIDATE.parent)},
+        input=manifests,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=judges.SECONDS,
+    )
 
 
 @each_values
