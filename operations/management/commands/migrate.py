@@ -82,11 +82,16 @@ class Command(migrate.Command):
                 cursor.execute("SELECT set_config(%s, %s, false)", [name, value])
         try:
             yield
-        finally:
-            with connection.cursor() as cursor:
-                for name in LIMITS:
-                    cursor.execute(f"RESET {name}")
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [ONE_AT_A_TIME])
+        except OperationalError:
+            # Django leaves its transaction open if a foreign key, which it adds last, gets no lock. The
+            # limits and the lock end with the session.
+            connection.close()
+            connection.connect()
+            raise
+        with connection.cursor() as cursor:
+            for name in LIMITS:
+                cursor.execute(f"RESET {name}")
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [ONE_AT_A_TIME])
 
     def _lock(self, cursor: Any) -> None:
         is_told = False
