@@ -44,14 +44,10 @@ class DigestedRow(models.Model):
         setattr(self, self.DIGESTED.digest, sealed.digest)
 
     def has_its_content(self) -> bool:
-        """Whether the content is that of the digest. Raises vault.CannotOpen.
-
-        A row without both is from a release before digests that ran beside the migration which filled the
-        others. Nobody can take a digest away.
-        """
+        """Whether the content is that of the digest. Raises vault.CannotOpen."""
         stored = getattr(self, self.DIGESTED.digest)
         key, text = vault.open_with_key(getattr(self, self.DIGESTED.sealed), context=self._place())
-        return bool(stored == (_digest(key, text, *self._covered()) if key else ""))
+        return bool(key and stored == _digest(key, text, *self._covered()))
 
     def _covered(self) -> list[str]:
         return [getattr(self, name) or "" for name in self.DIGESTED.also]

@@ -1,7 +1,7 @@
 """Tables that PostgreSQL keeps in one partition for each month, so that an old month goes at once.
 
-`core.migrations.PartitionByMonth` does it in a migration. A month begins at midnight in UTC. Rows of a
-month without a partition go to the default partition, so no row is ever refused. They stay there until
+The migration of a new table calls `operations_partition_by_month`. A month begins at midnight in UTC. Rows
+of a month without a partition go to the default partition, so no row is ever refused. They stay there until
 they are old.
 
 The application has no right to change tables. It makes and drops partitions by functions of the owner, see

@@ -165,7 +165,6 @@ class Payment(DigestedRow, StateMachine):
                 "paid_after_creation",
                 triggers.UPDATE,
                 "a payment is not paid before it was created",
-                # Rows of earlier releases stay as they are.
                 condition="OLD.completed_at IS NULL AND NEW.completed_at < NEW.created_at "
                 f"- interval '{CLOCK_SKEW.seconds} seconds'",
             ),

@@ -24,7 +24,7 @@ NAME = "test_template"
 DUMP_FOLDER = Path(sys.prefix) / "test-template"
 # Besides the migrations: what they import, and Django's own migrations.
 SOURCES = [
-    *("*/migrations/*.py", "*/sql/*.sql", "core/columns.py", "core/migrations.py", "core/partitions.py"),
+    *("*/migrations/*.py", "*/sql/*.sql", "core/columns.py"),
     *("console/roles.py", "requirements/dev.lock"),
 ]
 

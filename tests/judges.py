@@ -57,3 +57,12 @@ def breaking_changes(old: Path, new: Path) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout if done.returncode else ""
+
+
+def last_release() -> str:
+    """The tag of the last release, or an empty text before the first one."""
+    return git("tag", "--list", "v*", "--merged", "HEAD", "--sort=-v:refname").partition("\n")[0]
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -1,10 +1,10 @@
 """No migration since the last release stops requests, or breaks the release that still runs beside it.
 
-The rules are those of squawk, a linter for PostgreSQL. `docs/released/migrations.txt` names the migrations of
-the last release, in which new databases only begin.
+The rules are those of squawk, a linter for PostgreSQL. The migrations of a release are those at its tag.
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
 from core.migrations import BuildIndex
+from tests import judges
 from tests.stack import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
-RELEASED = ROOT / "docs/released/migrations.txt"
 SQUAWK = Path(sys.executable).with_name("squawk")
 # `manage.py migrate` sets the limits and the transactions. Types of columns are the choice of Django.
 LEFT_OUT = (
@@ -57,7 +57,7 @@ def ours(loader: MigrationLoader) -> list[tuple[str, str]]:
 
 def test_migrations_since_the_last_release_can_run_beside_it(tmp_path: Path) -> None:
     loader = MigrationLoader(connection)
-    released = set(RELEASED.read_text().split())
+    released = migrations_of_the_last_release()
     found = {}
     for app, name in ours(loader):
         if f"{app}.{name}" in released:
@@ -70,7 +70,16 @@ def test_migrations_since_the_last_release_can_run_beside_it(tmp_path: Path) -> 
 
 def test_migrations_of_the_last_release_still_exist() -> None:
     present = {f"{app}.{name}" for app, name in ours(MigrationLoader(connection))}
-    assert set(RELEASED.read_text().split()) <= present
+    assert migrations_of_the_last_release() <= present
+
+
+def migrations_of_the_last_release() -> set[str]:
+    """Such as `payments.0001_initial`. Before the first release, the first ones of all apps are the start."""
+    tag = judges.last_release()
+    if not tag:
+        return {f"{app}.{name}" for app, name in ours(MigrationLoader(connection)) if name == "0001_initial"}
+    files = judges.git("ls-tree", "-r", "--name-only", tag).split()
+    return {f"{m[1]}.{m[2]}" for file in files if (m := re.fullmatch(r"(\w+)/migrations/(\d\w+)\.py", file))}
 
 
 BRANCH = models.CharField(max_length=35)

@@ -7,7 +7,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -35,23 +34,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='PayoutAccount',
-            fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('bank_code', models.CharField(max_length=3)),
-                ('account_sealed', models.TextField(editable=False)),
-                ('account_fingerprint', models.CharField(editable=False, max_length=64)),
-                ('account_last4', models.CharField(max_length=4)),
-                ('account_name', models.CharField(max_length=140)),
-                ('added_by', models.CharField(help_text='The actor, as in core.request_context.', max_length=160)),
-                ('added_at', models.DateTimeField()),
-                ('usable_at', models.DateTimeField(help_text='When the waiting period ends.')),
-                ('removed_by', models.CharField(blank=True, default='', max_length=160)),
-                ('removed_at', models.DateTimeField(null=True)),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-            ],
-        ),
-        migrations.CreateModel(
             name='Approval',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
@@ -61,6 +43,7 @@ class Migration(migrations.Migration):
                 ('bank_code', models.CharField(blank=True, default='', help_text='Of the destination.', max_length=3)),
                 ('account_last4', models.CharField(blank=True, default='', max_length=4)),
                 ('account_name', models.CharField(blank=True, default='', max_length=140)),
+                ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('status', models.CharField(choices=[('within_limits', 'Within Limits'), ('waiting', 'Waiting'), ('approved', 'Approved'), ('rejected', 'Rejected'), ('canceled', 'Canceled')], max_length=13)),
                 ('reason', models.CharField(blank=True, choices=[('', 'within the limits'), ('item_limit', 'above the limit per item'), ('daily_limit', 'above the limit per 24 hours')], max_length=11, verbose_name='reason for approval')),
                 ('requested_by', models.CharField(blank=True, help_text='The actor, as in core.request_context.', max_length=160)),
@@ -74,9 +57,89 @@ class Migration(migrations.Migration):
             ],
             options={
                 'permissions': [('decide_approval', 'Can approve and reject outgoing money')],
-                'indexes': [models.Index(fields=['status', 'requested_at', 'id'], name='approval_by_status'), models.Index(fields=['-requested_at', '-id'], name='approval_newest_first'), models.Index(fields=['subject_id'], name='approval_of_subject'), models.Index(condition=models.Q(('status__in', ('within_limits', 'waiting', 'approved'))), fields=['merchant', 'requested_at'], include=('amount',), name='approval_counted')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('kind__in', ['withdrawal', 'refund', 'return', 'return_by_hand', 'write_off', 'never_arrived'])), name='approval_kind_known'), models.CheckConstraint(condition=models.Q(('status__in', ['within_limits', 'waiting', 'approved', 'rejected', 'canceled'])), name='approval_status_known'), models.CheckConstraint(condition=models.Q(('reason__in', ['', 'item_limit', 'daily_limit'])), name='approval_reason_known'), models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='approval_amount_positive'), models.CheckConstraint(condition=models.Q(models.Q(('reason', ''), ('status', 'within_limits')), models.Q(models.Q(('status', 'within_limits'), _negated=True), models.Q(('reason', ''), _negated=True)), _connector='OR'), name='approval_has_reason_iff_needed'), models.CheckConstraint(condition=models.Q(models.Q(('decided_at__isnull', True), ('decided_by', ''), ('status__in', ['within_limits', 'waiting'])), models.Q(('decided_at__isnull', False), ('status', 'canceled')), models.Q(('decided_at__isnull', False), ('status__in', ('approved', 'rejected')), models.Q(('decided_by', ''), _negated=True)), _connector='OR'), name='approval_decided_by_somebody'), models.CheckConstraint(condition=models.Q(models.Q(('status__in', ('approved', 'rejected')), _negated=True), models.Q(('decided_by', models.F('requested_by')), _negated=True), _connector='OR'), name='approval_decided_by_another'), models.CheckConstraint(condition=models.Q(models.Q(('status', 'rejected'), _negated=True), models.Q(('decision_note', ''), _negated=True), _connector='OR'), name='approval_rejected_has_note'), models.UniqueConstraint(condition=models.Q(('kind__in', ('write_off', 'never_arrived')), _negated=True), fields=('subject_id',), name='approval_once_per_subject'), models.UniqueConstraint(condition=models.Q(('status', 'waiting')), fields=('subject_id', 'kind'), name='approval_waits_once')],
             },
+        ),
+        migrations.CreateModel(
+            name='PayoutAccount',
+            fields=[
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('bank_code', models.CharField(max_length=3)),
+                ('account_sealed', models.TextField(editable=False)),
+                ('account_fingerprint', models.CharField(editable=False, max_length=64)),
+                ('account_last4', models.CharField(max_length=4)),
+                ('account_name', models.CharField(max_length=140)),
+                ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
+                ('added_by', models.CharField(help_text='The actor, as in core.request_context.', max_length=160)),
+                ('added_at', models.DateTimeField()),
+                ('usable_at', models.DateTimeField(help_text='When the waiting period ends.')),
+                ('removed_by', models.CharField(blank=True, default='', max_length=160)),
+                ('removed_at', models.DateTimeField(null=True)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+            ],
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payoutpolicy',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a payout policy is switched off, and its row stays' USING ERRCODE = 'insufficient_privilege';", hash='0acafa5e043333618d0f59596d92b606f9658d72', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_2fba2', table='approvals_payoutpolicy', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payoutpolicy',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'a payout policy keeps its merchant' USING ERRCODE = 'check_violation';", hash='ffff005eafedbdcd4a898a6b27a2eb8c54e2045e', operation='UPDATE', pgid='pgtrigger_read_only_0d0f9', table='approvals_payoutpolicy', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='approval',
+            index=models.Index(fields=['status', 'requested_at', 'id'], name='approval_by_status'),
+        ),
+        migrations.AddIndex(
+            model_name='approval',
+            index=models.Index(fields=['-requested_at', '-id'], name='approval_newest_first'),
+        ),
+        migrations.AddIndex(
+            model_name='approval',
+            index=models.Index(fields=['subject_id'], name='approval_of_subject'),
+        ),
+        migrations.AddIndex(
+            model_name='approval',
+            index=models.Index(condition=models.Q(('status__in', ('within_limits', 'waiting', 'approved'))), fields=['merchant', 'requested_at'], include=('amount',), name='approval_counted'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['withdrawal', 'refund', 'return', 'return_by_hand', 'write_off', 'never_arrived'])), name='approval_kind_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['within_limits', 'waiting', 'approved', 'rejected', 'canceled'])), name='approval_status_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(('reason__in', ['', 'item_limit', 'daily_limit'])), name='approval_reason_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='approval_amount_positive'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('reason', ''), ('status', 'within_limits')), models.Q(models.Q(('status', 'within_limits'), _negated=True), models.Q(('reason', ''), _negated=True)), _connector='OR'), name='approval_has_reason_iff_needed'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_at__isnull', True), ('decided_by', ''), ('status__in', ['within_limits', 'waiting'])), models.Q(('decided_at__isnull', False), ('status', 'canceled')), models.Q(('decided_at__isnull', False), ('status__in', ('approved', 'rejected')), models.Q(('decided_by', ''), _negated=True)), _connector='OR'), name='approval_decided_by_somebody'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ('approved', 'rejected')), _negated=True), models.Q(('decided_by', models.F('requested_by')), _negated=True), _connector='OR'), name='approval_decided_by_another'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'rejected'), _negated=True), models.Q(('decision_note', ''), _negated=True), _connector='OR'), name='approval_rejected_has_note'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.UniqueConstraint(condition=models.Q(('kind__in', ('write_off', 'never_arrived')), _negated=True), fields=('subject_id',), name='approval_once_per_subject'),
+        ),
+        migrations.AddConstraint(
+            model_name='approval',
+            constraint=models.UniqueConstraint(condition=models.Q(('status', 'waiting')), fields=('subject_id', 'kind'), name='approval_waits_once'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
@@ -92,11 +155,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
-            trigger=pgtrigger.compiler.Trigger(name='decided_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> 'waiting' OR NEW.status = 'waiting')", func="RAISE EXCEPTION 'an approval changes once, when it is decided' USING ERRCODE = 'check_violation';", hash='1671047c496b076d20fb2de4fd43d4a7ecb4768e', operation='UPDATE', pgid='pgtrigger_decided_once_22270', table='approvals_approval', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='decided_once', sql=core.triggers.TriggerSql(condition="WHEN ((OLD.status <> 'waiting' OR NEW.status = 'waiting') AND NOT current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on')", func="RAISE EXCEPTION 'an approval changes once, when it is decided' USING ERRCODE = 'check_violation';", hash='bb58f965e8c356fe2ca18187652983258014c9da', operation='UPDATE', pgid='pgtrigger_decided_once_22270', table='approvals_approval', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."subject_id" IS DISTINCT FROM NEW."subject_id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."requested_by" IS DISTINCT FROM NEW."requested_by" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."requested_at" IS DISTINCT FROM NEW."requested_at" OR OLD."note" IS DISTINCT FROM NEW."note"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='7c5eb07dc08ec85b285bc45c83a661d1e0b69ee0', operation='UPDATE', pgid='pgtrigger_read_only_4eb8a', table='approvals_approval', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."subject_id" IS DISTINCT FROM NEW."subject_id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."requested_by" IS DISTINCT FROM NEW."requested_by" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."requested_at" IS DISTINCT FROM NEW."requested_at") OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_last4, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR OLD."account_name" IS DISTINCT FROM NEW."account_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_name, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."decided_by" IS DISTINCT FROM NEW."decided_by" OR OLD."decided_at" IS DISTINCT FROM NEW."decided_at" OR OLD."decision_note" IS DISTINCT FROM NEW."decision_note"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='405b3b5e7fab5c32120b67c4c5b0b254e6687ed7', operation='UPDATE', pgid='pgtrigger_read_only_4eb8a', table='approvals_approval', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='payoutaccount',
@@ -124,7 +187,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutaccount',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."added_by" IS DISTINCT FROM NEW."added_by" OR OLD."added_at" IS DISTINCT FROM NEW."added_at" OR OLD."usable_at" IS DISTINCT FROM NEW."usable_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" OR OLD."account_fingerprint" IS DISTINCT FROM NEW."account_fingerprint") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."removed_by" IS DISTINCT FROM NEW."removed_by" OR OLD."removed_at" IS DISTINCT FROM NEW."removed_at"))', func="RAISE EXCEPTION 'an account on the list never changes' USING ERRCODE = 'check_violation';", hash='c90583f4e2cda3c08a1c9ee508f1e416945f1fe7', operation='UPDATE', pgid='pgtrigger_read_only_516b9', table='approvals_payoutaccount', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."added_by" IS DISTINCT FROM NEW."added_by" OR OLD."added_at" IS DISTINCT FROM NEW."added_at" OR OLD."usable_at" IS DISTINCT FROM NEW."usable_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE OR OLD."account_fingerprint" IS DISTINCT FROM NEW."account_fingerprint" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\') IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."removed_by" IS DISTINCT FROM NEW."removed_by" OR OLD."removed_at" IS DISTINCT FROM NEW."removed_at"))', func="RAISE EXCEPTION 'an account on the list never changes' USING ERRCODE = 'check_violation';", hash='0b4dfb4c4d73d43fbada26df3bac098a7e7424dd', operation='UPDATE', pgid='pgtrigger_read_only_516b9', table='approvals_payoutaccount', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutaccount',

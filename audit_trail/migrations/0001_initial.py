@@ -8,7 +8,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -69,10 +68,6 @@ class Migration(migrations.Migration):
                 'default_permissions': (),
             },
         ),
-        migrations.AddConstraint(
-            model_name='auditrecord',
-            constraint=models.UniqueConstraint(fields=('form_token',), name='auditrecord_once_per_form'),
-        ),
         migrations.AddIndex(
             model_name='auditrecord',
             index=models.Index(fields=['object_id', 'id'], name='auditrecord_of_object'),
@@ -104,6 +99,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='auditrecord',
             index=models.Index(fields=['created_at'], name='auditrecord_created'),
+        ),
+        migrations.AddConstraint(
+            model_name='auditrecord',
+            constraint=models.UniqueConstraint(fields=('form_token',), name='auditrecord_once_per_form'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='auditrecord',

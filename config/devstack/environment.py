@@ -34,20 +34,16 @@ def has_separate_workers() -> bool:
 
 def environment(instance: Instance, databases: Mapping[str, str], redis_url: str) -> dict[str, str]:
     """Return the settings: from the environment, or else those that the instance stores."""
-    is_new = "SECRET_KEY" not in instance.state
-    secret_key = instance.secret("SECRET_KEY", lambda: secrets.token_urlsafe(50))
 
-    def make_idempotency_keys() -> str:
-        """Older releases used SECRET_KEY: as a fallback it lets their retries replay."""
-        made = secrets.token_urlsafe(50)
-        return made if is_new else f"{made},{os.environ.get('SECRET_KEY', secret_key)}"
+    def long_secret() -> str:
+        return secrets.token_urlsafe(50)
 
     settings = {
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "BASE_URL": f"http://127.0.0.1:{port()}",
         "ALLOWED_HOSTS": "*",
-        "SECRET_KEY": secret_key,
-        "IDEMPOTENCY_KEYS": instance.secret("IDEMPOTENCY_KEYS", make_idempotency_keys),
+        "SECRET_KEY": instance.secret("SECRET_KEY", long_secret),
+        "IDEMPOTENCY_KEYS": instance.secret("IDEMPOTENCY_KEYS", long_secret),
         "FIELD_ENCRYPTION_KEYS": instance.secret("FIELD_ENCRYPTION_KEYS", vault.new_key),
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",

@@ -3,7 +3,6 @@ from pathlib import Path
 import core.columns
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 

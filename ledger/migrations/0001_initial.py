@@ -8,7 +8,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -17,6 +16,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('counts', '0001_initial'),
         ('merchants', '0001_initial'),
     ]
 
@@ -38,8 +38,23 @@ class Migration(migrations.Migration):
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=48, primary_key=True, serialize=False)),
                 ('type', models.CharField(choices=[('available', 'Available'), ('reserved', 'Reserved'), ('debt', 'Debt'), ('unconfirmed', 'Unconfirmed'), ('bank', 'Bank'), ('acquirer', 'Acquirer'), ('suspense', 'Suspense'), ('write_offs', 'Write Offs')], max_length=11)),
                 ('rolled_up_balance', models.BigIntegerField(default=0, help_text='Satang, without pending entries.')),
+                ('entries_total', models.BigIntegerField(db_default=0, default=0, editable=False, help_text='The same, as triggers of the entries sum it. Nobody else changes it.')),
                 ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
+        ),
+        migrations.CreateModel(
+            name='BalanceTransaction',
+            fields=[
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('type', models.CharField(choices=[('payment', 'Payment'), ('unconfirmed_payment', 'Unconfirmed Payment'), ('confirmed', 'Confirmed'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('refund_returned', 'Refund Returned'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('unconfirmed_reversal', 'Unconfirmed Reversal')], max_length=20)),
+                ('amount', models.BigIntegerField(help_text='Satang that moved, without a sign.')),
+                ('source_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
+                ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+            ],
+            options={
+                'default_permissions': (),
+            },
         ),
         migrations.CreateModel(
             name='PendingEntry',
@@ -100,6 +115,26 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'an account never changes its merchant' USING ERRCODE = 'insufficient_privilege';", hash='5b263dfb0141773b971ed07f70d338a9861e147e', operation='UPDATE', pgid='pgtrigger_read_only_e75ba', table='ledger_account', when='BEFORE')),
         ),
         migrations.AddIndex(
+            model_name='balancetransaction',
+            index=models.Index(fields=['merchant', '-created_at', '-id'], name='baltransaction_newest_first'),
+        ),
+        migrations.AddIndex(
+            model_name='balancetransaction',
+            index=models.Index(fields=['merchant', 'type', '-created_at', '-id'], name='baltransaction_filtered'),
+        ),
+        migrations.AddConstraint(
+            model_name='balancetransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'unconfirmed_payment', 'confirmed', 'refund_reserved', 'refund_paid', 'refund_released', 'refund_returned', 'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned', 'reversal', 'unconfirmed_reversal'])), name='baltransaction_type_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='balancetransaction',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gt', 0)), name='baltransaction_amount_positive'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='balancetransaction',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='27d6bec8ebd6c248c3a817dc92ff65c3bd3da2d1', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a70bd', table='ledger_balancetransaction', when='BEFORE')),
+        ),
+        migrations.AddIndex(
             model_name='pendingentry',
             index=models.Index(fields=['account_id', 'entry'], include=('amount',), name='pendingentry_in_order'),
         ),
@@ -127,5 +162,5 @@ class Migration(migrations.Migration):
             model_name='entry',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='aba5f49916ed1e074e1520eb907d4a25141008fe', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_af900', table='ledger_entry', when='BEFORE')),
         ),
-        migrations.RunSQL((SQL / "rules.sql").read_text()),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -1,3 +1,5 @@
+SELECT counts_count_list('balance', 'ledger_balancetransaction', 'type', amount => 'amount');
+
 CREATE OR REPLACE FUNCTION ledger_check_balance() RETURNS trigger
     LANGUAGE plpgsql
     AS $$

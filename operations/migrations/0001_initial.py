@@ -1,7 +1,12 @@
+from pathlib import Path
+
+import core.columns
 import core.triggers
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
+
+SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
@@ -13,13 +18,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Heartbeat',
-            fields=[
-                ('name', models.CharField(max_length=20, primary_key=True, serialize=False)),
-                ('recorded_at', models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
             name='EncryptionKeyCheck',
             fields=[
                 ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
@@ -27,7 +25,85 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='encryption_key_check_single_row')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ErasureCursor',
+            fields=[
+                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('last_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction that was looked at last.', max_length=31)),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='Heartbeat',
+            fields=[
+                ('name', models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ('recorded_at', models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='JobRun',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('job', models.CharField(choices=[('daily_close', 'Close of the day'), ('audit', 'Audit of the books'), ('retention', 'Deletion of old rows'), ('import_statements', 'Import of statements'), ('reconcile', 'Comparison with the banks'), ('anonymise', 'Erasure of personal data')], max_length=20, verbose_name='job')),
+                ('day', models.DateField(help_text='Null: a command.', null=True, verbose_name='day')),
+                ('attempts', models.SmallIntegerField(default=0, verbose_name='attempts')),
+                ('started_at', models.DateTimeField(verbose_name='began')),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('ended_at', models.DateTimeField(null=True, verbose_name='ended')),
+                ('seconds', models.FloatField(null=True, verbose_name='duration')),
+                ('differences', models.IntegerField(null=True, verbose_name='differences')),
+                ('error', models.CharField(blank=True, help_text='Why it did not run to its end.', max_length=60, verbose_name='error')),
+            ],
+            options={
+                'verbose_name': 'nightly job',
+                'verbose_name_plural': 'nightly jobs',
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.CreateModel(
+            name='Measurement',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=20)),
+                ('labels', models.CharField(help_text='Values of the labels, as a JSON list.', max_length=250)),
+                ('bucket', models.SmallIntegerField()),
+                ('count', models.BigIntegerField()),
+                ('seconds', models.FloatField()),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='ProcessReport',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('host', models.CharField(max_length=64)),
+                ('pid', models.IntegerField()),
+                ('process', models.CharField(help_text='Such as web-0, worker or beat.', max_length=40)),
+                ('version', models.CharField(max_length=40)),
+                ('started_at', models.DateTimeField()),
+                ('reported_at', models.DateTimeField()),
+                ('memory_bytes', models.BigIntegerField()),
+                ('open_files', models.IntegerField()),
+                ('max_files', models.BigIntegerField()),
+                ('processor_seconds', models.FloatField()),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='WaitingErasure',
+            fields=[
+                ('movement_id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+            ],
+            options={
+                'default_permissions': (),
             },
         ),
         migrations.CreateModel(
@@ -52,4 +128,37 @@ class Migration(migrations.Migration):
             model_name='dailyclose',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a daily close is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b214f4996264f2306d5e8654aa32dda224fafd91', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a82b6', table='operations_dailyclose', when='BEFORE')),
         ),
+        migrations.AddConstraint(
+            model_name='encryptionkeycheck',
+            constraint=models.CheckConstraint(condition=models.Q(('id', 1)), name='encryption_key_check_single_row'),
+        ),
+        migrations.AddConstraint(
+            model_name='erasurecursor',
+            constraint=models.CheckConstraint(condition=models.Q(('id', 1)), name='erasurecursor_single_row'),
+        ),
+        migrations.AddIndex(
+            model_name='jobrun',
+            index=models.Index(fields=['job', '-started_at'], name='jobrun_newest_of_job'),
+        ),
+        migrations.AddIndex(
+            model_name='jobrun',
+            index=models.Index(condition=models.Q(('lease_until__isnull', False)), fields=['lease_until'], name='jobrun_leased'),
+        ),
+        migrations.AddConstraint(
+            model_name='jobrun',
+            constraint=models.UniqueConstraint(fields=('job', 'day'), name='jobrun_once_a_day'),
+        ),
+        migrations.AddConstraint(
+            model_name='jobrun',
+            constraint=models.CheckConstraint(condition=models.Q(('job__in', ['daily_close', 'audit', 'retention', 'import_statements', 'reconcile', 'anonymise'])), name='jobrun_job_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='measurement',
+            constraint=models.UniqueConstraint(fields=('name', 'labels', 'bucket'), name='measurement_once_per_bucket'),
+        ),
+        migrations.AddConstraint(
+            model_name='processreport',
+            constraint=models.UniqueConstraint(fields=('host', 'pid'), name='processreport_once'),
+        ),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -9,7 +9,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -37,6 +36,7 @@ class Migration(migrations.Migration):
                 ('client_name', models.CharField(max_length=140, null=True)),
                 ('client_bank_name', models.CharField(max_length=140, null=True)),
                 ('client_bank_account_sealed', models.TextField(editable=False, null=True)),
+                ('client_account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('payer_name', models.CharField(max_length=140, null=True)),
                 ('payer_bank_code', models.CharField(max_length=3, null=True)),
                 ('payer_account_sealed', models.TextField(editable=False, null=True)),
@@ -50,10 +50,11 @@ class Migration(migrations.Migration):
                 ('amount_refunding', models.BigIntegerField(default=0, help_text='Satang of refunds in progress.')),
                 ('amount_received', models.BigIntegerField(help_text='Only if it differs from the amount.', null=True)),
                 ('has_exceptions', models.BooleanField(db_default=False, default=False, help_text='Money arrived that did not match: see `exceptions`.')),
+                ('holds_reference', models.BooleanField(db_default=False, default=False, help_text='While it is pending, no other such payment of the merchant has its reference.')),
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField(null=True)),
-                ('completed_at', models.DateTimeField(help_text="The bank's payment time.", null=True)),
+                ('completed_at', models.DateTimeField(help_text="The bank's payment time, or that of the creation if the bank's cannot be.", null=True)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
@@ -71,6 +72,7 @@ class Migration(migrations.Migration):
                 ('returned_at', models.DateTimeField(help_text='When the payer came back from 3-D Secure.', null=True)),
                 ('created_at', models.DateTimeField()),
                 ('completed_at', models.DateTimeField(null=True)),
+                ('paid_at', models.DateTimeField(help_text='When the acquirer took the money.', null=True)),
             ],
         ),
         migrations.CreateModel(
@@ -139,6 +141,10 @@ class Migration(migrations.Migration):
             model_name='cardcharge',
             trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('submitted', 'completed'), ('submitted', 'pending'), ('submitted', 'refused'), ('pending', 'completed')))", func="RAISE EXCEPTION 'card charge cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';", hash='d7abae27fb91785ce7f15dae21761a5d857e25c3', operation='UPDATE', pgid='pgtrigger_transitions_513d9', table='payments_cardcharge', when='BEFORE')),
         ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='cardcharge',
+            trigger=pgtrigger.compiler.Trigger(name='state_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state NOT IN ('submitted', 'pending') AND NEW.state = OLD.state AND (NEW.completed_at, NEW.paid_at) IS DISTINCT FROM (OLD.completed_at, OLD.paid_at))", func="RAISE EXCEPTION 'a charge keeps when it was completed' USING ERRCODE = 'check_violation';", hash='a18e529810b159140b49a9ca480d2af94b706e4a', operation='UPDATE', pgid='pgtrigger_state_final_78477', table='payments_cardcharge', when='BEFORE')),
+        ),
         migrations.AddIndex(
             model_name='payment',
             index=models.Index(fields=['merchant', '-created_at', '-id'], name='payment_newest_first'),
@@ -154,6 +160,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='payment',
             index=models.Index(condition=models.Q(('status', 'pending')), fields=['expires_at'], name='payment_next_to_expire'),
+        ),
+        migrations.AddIndex(
+            model_name='payment',
+            index=models.Index(condition=models.Q(('bank_transaction_id__isnull', False)), fields=['bank_transaction_id', 'merchant'], name='payment_by_bank_transaction'),
+        ),
+        migrations.AddConstraint(
+            model_name='payment',
+            constraint=models.UniqueConstraint(condition=models.Q(('holds_reference', True), ('status', 'pending')), fields=('merchant', 'reference'), name='payment_open_reference_unique'),
         ),
         migrations.AddConstraint(
             model_name='payment',
@@ -193,7 +207,43 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payment',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."description" IS DISTINCT FROM NEW."description" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."client_name" IS DISTINCT FROM NEW."client_name" OR OLD."client_bank_name" IS DISTINCT FROM NEW."client_bank_name" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='908bfa7c6f9b7a424527a90d84e402e44a126a02', operation='UPDATE', pgid='pgtrigger_read_only_ad630', table='payments_payment', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."client_account_digest" IS DISTINCT FROM NEW."client_account_digest" OR OLD."holds_reference" IS DISTINCT FROM NEW."holds_reference" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."description" IS DISTINCT FROM NEW."description" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.description, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_name" IS DISTINCT FROM NEW."client_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_name, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_bank_name" IS DISTINCT FROM NEW."client_bank_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_bank_name, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_bank_account_sealed" IS DISTINCT FROM NEW."client_bank_account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.client_bank_account_sealed, \'sealed:\') AND starts_with(NEW.client_bank_account_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_bank_account_sealed, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='148ce23c48e05a3700e47f90357c6f72e692d4f1', operation='UPDATE', pgid='pgtrigger_read_only_ad630', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='payer_name_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_name IS NOT NULL AND NEW.payer_name IS DISTINCT FROM OLD.payer_name AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_name, '') = '' AND (OLD.status <> 'pending' AND OLD.amount_refunding = 0)) IS NOT TRUE)", func="RAISE EXCEPTION 'a payment keeps its payer' USING ERRCODE = 'check_violation';", hash='29a5a70a70246f499e8691edb74bac60f2d73906', operation='UPDATE', pgid='pgtrigger_payer_name_set_once_9d09c', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='payer_bank_code_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.payer_bank_code IS NOT NULL AND NEW.payer_bank_code IS DISTINCT FROM OLD.payer_bank_code)', func="RAISE EXCEPTION 'a payment keeps its payer' USING ERRCODE = 'check_violation';", hash='495f9766b65d2075d3b6c82f0657aa9f49c7692a', operation='UPDATE', pgid='pgtrigger_payer_bank_code_set_once_381fb', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='payer_account_sealed_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed IS NOT NULL AND NEW.payer_account_sealed IS DISTINCT FROM OLD.payer_account_sealed AND (current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on' AND starts_with(OLD.payer_account_sealed, 'sealed:') AND starts_with(NEW.payer_account_sealed, 'sealed:')) IS NOT TRUE AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_account_sealed, '') = '' AND (OLD.status <> 'pending' AND OLD.amount_refunding = 0)) IS NOT TRUE)", func="RAISE EXCEPTION 'a payment keeps its payer' USING ERRCODE = 'check_violation';", hash='2bbd1b9146a53bcbf38ea024ee95ce7a114f2125', operation='UPDATE', pgid='pgtrigger_payer_account_sealed_set_once_7bcf4', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='bank_transaction_id_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.bank_transaction_id IS NOT NULL AND NEW.bank_transaction_id IS DISTINCT FROM OLD.bank_transaction_id)', func="RAISE EXCEPTION 'a payment keeps its payer' USING ERRCODE = 'check_violation';", hash='dd03e8216e3af3ea31983f36b94cddd315cc35af', operation='UPDATE', pgid='pgtrigger_bank_transaction_id_set_once_82305', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='completed_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)', func="RAISE EXCEPTION 'a payment keeps when it was paid' USING ERRCODE = 'check_violation';", hash='e021447a6a5af3ac1c4a123a224a0032e7f630e0', operation='UPDATE', pgid='pgtrigger_completed_at_set_once_5bfd9', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='paid_after_creation', sql=core.triggers.TriggerSql(condition="WHEN (OLD.completed_at IS NULL AND NEW.completed_at < NEW.created_at - interval '90 seconds')", func="RAISE EXCEPTION 'a payment is not paid before it was created' USING ERRCODE = 'check_violation';", hash='c2b10c31029ca2ae7e80277c9d1acfcee4cb607a', operation='UPDATE', pgid='pgtrigger_paid_after_creation_78dbd', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending') AND NEW.status = OLD.status AND (NEW.card_last4, NEW.card_brand, NEW.failure_code, NEW.authorize_uri) IS DISTINCT FROM (OLD.card_last4, OLD.card_brand, OLD.failure_code, OLD.authorize_uri))", func="RAISE EXCEPTION 'a payment keeps how it ended' USING ERRCODE = 'check_violation';", hash='fa60c55d628bfa14062e2699f94910af7776d3ed', operation='UPDATE', pgid='pgtrigger_status_final_47379', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='payer_of_paid', sql=core.triggers.TriggerSql(condition="WHEN (NEW.status NOT IN ('succeeded', 'refunded') AND num_nonnulls(NEW.payer_name, NEW.payer_bank_code, NEW.payer_account_sealed, NEW.bank_transaction_id) > num_nonnulls(OLD.payer_name, OLD.payer_bank_code, OLD.payer_account_sealed, OLD.bank_transaction_id))", func="RAISE EXCEPTION 'only a payment that succeeded has a payer' USING ERRCODE = 'check_violation';", hash='e31dfab333f9f7022655b560cb6fd476aab1dd55', operation='UPDATE', pgid='pgtrigger_payer_of_paid_cf4e1', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='received_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL AND NEW.amount_received IS DISTINCT FROM OLD.amount_received)', func="RAISE EXCEPTION 'the received amount of a payment never changes' USING ERRCODE = 'check_violation';", hash='bca21f570d3b118a22354c5ed61192fc7fdf3429', operation='UPDATE', pgid='pgtrigger_received_once_3fb31', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payment',
@@ -210,10 +260,6 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='chargeanswer',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of an acquirer is never changed' USING ERRCODE = 'insufficient_privilege';", hash='642ab98f18e85e838f94fa6c9bc7bbcd6ddb6d24', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_cffe7', table='payments_chargeanswer', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='payment',
-            trigger=pgtrigger.compiler.Trigger(name='received_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL AND NEW.amount_received IS DISTINCT FROM OLD.amount_received)', func="RAISE EXCEPTION 'the received amount of a payment never changes' USING ERRCODE = 'check_violation';", hash='bca21f570d3b118a22354c5ed61192fc7fdf3429', operation='UPDATE', pgid='pgtrigger_received_once_3fb31', table='payments_payment', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -9,7 +9,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -18,14 +17,30 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('merchants', '0001_initial'),
-        ('payments', '0001_initial'),
-        ('transfers', '0001_initial'),
-        ('refunds', '0001_initial'),
+        ('approvals', '0001_initial'),
         ('ledger', '0001_initial'),
+        ('merchants', '0001_initial'),
+        ('operations', '0001_initial'),
+        ('payments', '0001_initial'),
+        ('refunds', '0001_initial'),
+        ('transfers', '0001_initial'),
     ]
 
     operations = [
+        migrations.CreateModel(
+            name='BankNotification',
+            fields=[
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('bank', models.CharField(max_length=20)),
+                ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=10)),
+                ('body_sealed', models.TextField(editable=False)),
+                ('body_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
+                ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('unsigned', 'Unsigned')], max_length=10)),
+                ('order_id', core.columns.PublicId(db_collation='C', help_text='The refund, withdrawal or return that it reports on.', max_length=31, null=True)),
+                ('received_at', models.DateTimeField()),
+                ('request_id', models.CharField(blank=True, default='', max_length=64)),
+            ],
+        ),
         migrations.CreateModel(
             name='BankRateLimit',
             fields=[
@@ -36,11 +51,45 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='BankTransaction',
+            fields=[
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('bank', models.CharField(max_length=20)),
+                ('bank_transaction_id', models.CharField(help_text='Given by the bank. Statement lines have none, so we generate one.', max_length=64)),
+                ('later_bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id, if it came after the statement line.", max_length=64)),
+                ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=9)),
+                ('kind', models.CharField(choices=[('credit', 'Credit'), ('decline', 'Decline'), ('reversal', 'Reversal')], max_length=8)),
+                ('biller_id', models.CharField(max_length=15)),
+                ('reference1', models.CharField(max_length=35)),
+                ('reference2', models.CharField(blank=True, default='', max_length=35)),
+                ('reference3', models.CharField(blank=True, default='', max_length=35)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('paid_at', models.DateTimeField(help_text="The bank's time of payment.")),
+                ('payer_name', models.CharField(blank=True, default='', max_length=140)),
+                ('payer_bank_code', models.CharField(blank=True, default='', max_length=3)),
+                ('payer_account_sealed', models.TextField(blank=True, default='', editable=False)),
+                ('payer_account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
+                ('slip_reference', models.CharField(blank=True, default='', max_length=64)),
+                ('is_confirmed', models.BooleanField(db_default=True, default=True, help_text='No: only an uploaded statement reports this money, so it cannot be paid out.')),
+                ('match_result', models.CharField(blank=True, choices=[('', 'Pending'), ('applied', 'Applied'), ('declined', 'Declined'), ('reversed', 'Reversed'), ('ordered', 'Ordered'), ('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Wrong time'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry')], default='', max_length=16)),
+                ('received_at', models.DateTimeField()),
+                ('matched_at', models.DateTimeField(null=True)),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolved_at', models.DateTimeField(null=True)),
+                ('merchant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
+            ],
+            options={
+                'permissions': [('accept_exception', 'Can accept money for its payment'), ('attach_exception', 'Can attach money to another payment'), ('send_back_exception', 'Can send money back to the payer'), ('return_excess_exception', 'Can send the excess of an over-payment back to the payer'), ('send_to_exception', 'Can send money back to another account'), ('manual_return_exception', 'Can record money that was sent back at the bank'), ('merge_exception', 'Can merge bank transactions that are one'), ('dismiss_exception', 'Can dismiss exceptions about no money of ours'), ('write_off_exception', 'Can write off money that a bank took back'), ('credit_exception', 'Can credit merchants with refunds that came back'), ('returned_exception', 'Can book transfers as returned'), ('failed_exception', 'Can book transfers and card payments as failed'), ('reopen_exception', 'Can reopen resolved exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
+            },
+        ),
+        migrations.CreateModel(
             name='Return',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('amount', models.BigIntegerField(help_text='Satang; all of the held money.')),
                 ('route', models.CharField(help_text='The bank that sends it, such as bank:sandbox.', max_length=30)),
+                ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('completed', 'Completed'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=9)),
                 ('is_manual', models.BooleanField(default=False, help_text='Staff returned it at the bank themselves; there is no order.')),
                 ('bank_reference', models.CharField(blank=True, default='', max_length=64)),
@@ -60,9 +109,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SlipCheck',
             fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('sending_bank', models.CharField(help_text='Three digits, or truemoney.', max_length=20)),
                 ('transaction_id', models.CharField(help_text="The sending bank's id.", max_length=64)),
                 ('claimed_payment_id', core.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if staff entered one.', max_length=31, null=True)),
@@ -112,6 +161,46 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='StatementPart',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.IntegerField()),
+                ('content_sealed', models.TextField(editable=False)),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='StatementUpload',
+            fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('id', core.columns.PublicIdKey(db_collation='C', help_text='That of the statement, if the import begins.', max_length=31, primary_key=True, serialize=False)),
+                ('bank', models.CharField(max_length=20)),
+                ('file_name', models.CharField(max_length=255)),
+                ('file_sha256', models.CharField(max_length=64)),
+                ('created_at', models.DateTimeField()),
+                ('line_count', models.IntegerField()),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='StatementUploadPart',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.IntegerField()),
+                ('content_sealed', models.TextField(editable=False)),
+            ],
+            options={
+                'abstract': False,
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='Backoff',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -122,50 +211,31 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name='BankTransaction',
+            name='NotificationId',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('bank', models.CharField(max_length=20)),
-                ('bank_transaction_id', models.CharField(help_text='Given by the bank. Statement lines have none, so we generate one.', max_length=64)),
-                ('later_bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id, if it came after the statement line.", max_length=64)),
-                ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=9)),
-                ('kind', models.CharField(choices=[('credit', 'Credit'), ('decline', 'Decline'), ('reversal', 'Reversal')], max_length=8)),
-                ('biller_id', models.CharField(max_length=15)),
-                ('reference1', models.CharField(max_length=35)),
-                ('reference2', models.CharField(blank=True, default='', max_length=35)),
-                ('reference3', models.CharField(blank=True, default='', max_length=35)),
-                ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('paid_at', models.DateTimeField(help_text="The bank's time of payment.")),
-                ('payer_name', models.CharField(blank=True, default='', max_length=140)),
-                ('payer_bank_code', models.CharField(blank=True, default='', max_length=3)),
-                ('payer_account_sealed', models.TextField(blank=True, default='', editable=False)),
-                ('slip_reference', models.CharField(blank=True, default='', max_length=64)),
-                ('is_confirmed', models.BooleanField(db_default=True, default=True, help_text='No: only an uploaded statement reports this money, so it cannot be paid out.')),
-                ('match_result', models.CharField(blank=True, choices=[('', 'Pending'), ('applied', 'Applied'), ('declined', 'Declined'), ('reversed', 'Reversed'), ('ordered', 'Ordered'), ('unmatched', 'Unmatched'), ('duplicate', 'Duplicate'), ('amount_mismatch', 'Amount Mismatch'), ('late', 'Late')], default='', max_length=16)),
-                ('received_at', models.DateTimeField()),
-                ('matched_at', models.DateTimeField(null=True)),
-                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
-                ('resolved_at', models.DateTimeField(null=True)),
-                ('merchant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-                ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
+                ('notification', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='+', serialize=False, to='reconciliation.banknotification')),
             ],
             options={
-                'permissions': [('accept_exception', 'Can accept money for its payment'), ('attach_exception', 'Can attach money to another payment'), ('send_back_exception', 'Can send money back to the payer'), ('return_excess_exception', 'Can send the excess of an over-payment back to the payer'), ('send_to_exception', 'Can send money back to another account'), ('manual_return_exception', 'Can record money that was sent back at the bank'), ('merge_exception', 'Can merge bank transactions that are one'), ('dismiss_exception', 'Can dismiss exceptions about no money of ours'), ('write_off_exception', 'Can write off money that a bank took back'), ('credit_exception', 'Can credit merchants with refunds that came back'), ('returned_exception', 'Can book transfers as returned'), ('failed_exception', 'Can book transfers and card payments as failed'), ('reopen_exception', 'Can reopen resolved exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
+                'default_permissions': (),
             },
         ),
         migrations.CreateModel(
-            name='BankNotification',
+            name='Excess',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('bank', models.CharField(max_length=20)),
-                ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=10)),
-                ('body_sealed', models.TextField(editable=False)),
-                ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('unsigned', 'Unsigned')], max_length=10)),
-                ('order_id', core.columns.PublicId(db_collation='C', help_text='The refund, withdrawal or return that it reports on.', max_length=31, null=True)),
-                ('received_at', models.DateTimeField()),
-                ('request_id', models.CharField(blank=True, default='', max_length=64)),
-                ('movement', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='notifications', to='reconciliation.banktransaction')),
+                ('movement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='excess', serialize=False, to='reconciliation.banktransaction')),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolved_at', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
             ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.AddField(
+            model_name='banknotification',
+            name='movement',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='notifications', to='reconciliation.banktransaction'),
         ),
         migrations.CreateModel(
             name='ConfirmationInquiry',
@@ -218,17 +288,20 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('outcome', models.CharField(choices=[('found', 'Found'), ('nothing', 'Nothing'), ('no_answer', 'No Answer'), ('unreadable', 'Unreadable')], max_length=10)),
                 ('transaction_count', models.SmallIntegerField(default=0, help_text='How many bank transactions the answer has.')),
-                ('duration_ms', models.IntegerField()),
-                ('answered_at', models.DateTimeField()),
-                ('request_id', models.CharField(blank=True, db_default='', default='', help_text='The task or request that made the inquiry.', max_length=64)),
+                ('answer_count', models.IntegerField(db_default=1, default=1, help_text='How often the bank said so in a row.')),
+                ('duration_ms', models.IntegerField(help_text='Of the latest answer.')),
+                ('first_answered_at', models.DateTimeField(help_text='Null: it was the only answer.', null=True)),
+                ('answered_at', models.DateTimeField(help_text='Of the latest answer.')),
+                ('request_id', models.CharField(blank=True, db_default='', default='', help_text='The task or request that made the latest inquiry.', max_length=64)),
                 ('payment', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='inquiry_answers', to='payments.payment')),
             ],
         ),
+        migrations.RunSQL("SELECT operations_partition_by_month('reconciliation_inquiryanswer', 'payment_id')"),
         migrations.CreateModel(
             name='ReconciliationException',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
+                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Wrong time'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
                 ('bank', models.CharField(max_length=20)),
                 ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
                 ('payment_id', core.columns.PublicId(db_collation='C', max_length=31, null=True)),
@@ -248,9 +321,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Resolution',
             fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('subject_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction, notification, refund or contradiction.', max_length=31)),
                 ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('excess_sent_back', 'Excess Sent Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('confirmed', 'Confirmed')], max_length=17)),
                 ('note', models.CharField(max_length=500)),
@@ -262,7 +335,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'indexes': [models.Index(fields=['subject_id'], name='resolution_by_subject'), models.Index(condition=models.Q(('payment_id__isnull', False)), fields=['payment_id'], name='resolution_by_payment')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['accepted', 'attached', 'sent_back', 'sent_back_by_hand', 'excess_sent_back', 'merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed', 'reopened', 'confirmed'])), name='resolution_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('actor', ''), _negated=True), models.Q(('note', ''), _negated=True)), name='resolution_has_actor_and_note'), models.UniqueConstraint(condition=models.Q(('type__in', ['merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed'])), fields=('subject_id', 'reopen_count'), name='resolution_ends_subject_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into_id__isnull', False), ('type', 'merged')), models.Q(models.Q(('type', 'merged'), _negated=True), ('merged_into_id__isnull', True)), _connector='OR'), name='resolution_merged_into_iff_merged'), models.UniqueConstraint(condition=models.Q(('type', 'reopened')), fields=('subject_id', 'reopen_count'), name='resolution_reopens_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'confirmed')), fields=('subject_id',), name='resolution_confirms_subject_once')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['accepted', 'attached', 'sent_back', 'sent_back_by_hand', 'excess_sent_back', 'merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed', 'reopened', 'confirmed'])), name='resolution_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('actor', ''), _negated=True), models.Q(('note', ''), _negated=True)), name='resolution_has_actor_and_note'), models.UniqueConstraint(condition=models.Q(('type__in', ['merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed'])), fields=('subject_id', 'reopen_count'), name='resolution_ends_subject_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into_id__isnull', False), ('type', 'merged')), models.Q(models.Q(('type', 'merged'), _negated=True), ('merged_into_id__isnull', True)), _connector='OR'), name='resolution_merged_into_iff_merged'), models.UniqueConstraint(condition=models.Q(('type', 'reopened')), fields=('subject_id', 'reopen_count'), name='resolution_reopens_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'confirmed')), fields=('subject_id',), name='resolution_confirms_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'written_off')), fields=('ledger_subject_id',), name='resolution_of_loss')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
@@ -282,6 +355,20 @@ class Migration(migrations.Migration):
             model_name='slipcheck',
             name='movement',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='slip_checks', to='reconciliation.banktransaction'),
+        ),
+        migrations.CreateModel(
+            name='StatementImport',
+            fields=[
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed')], default='waiting', max_length=7)),
+                ('attempts', models.IntegerField(default=0)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('created_at', models.DateTimeField()),
+                ('finished_at', models.DateTimeField(db_index=True, null=True)),
+                ('statement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='background_import', serialize=False, to='reconciliation.statement')),
+            ],
+            options={
+                'default_permissions': (),
+            },
         ),
         migrations.AddIndex(
             model_name='statement',
@@ -313,9 +400,50 @@ class Migration(migrations.Migration):
             name='statement',
             field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='lines', to='reconciliation.statement'),
         ),
+        migrations.AddIndex(
+            model_name='statementupload',
+            index=models.Index(fields=['created_at'], name='statementupload_by_age'),
+        ),
+        migrations.AddField(
+            model_name='statementuploadpart',
+            name='upload',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='reconciliation.statementupload'),
+        ),
         migrations.AddConstraint(
             model_name='backoff',
             constraint=models.UniqueConstraint(fields=('bank', 'merchant'), name='backoff_one_per_merchant'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='notificationid',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the ids of notifications are kept' USING ERRCODE = 'insufficient_privilege';", hash='341fd0afff3ffde5b277d47aa9b99864e6ae94db', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_6ae9b', table='reconciliation_notificationid', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='excess',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='excess_amount_positive'),
+        ),
+        migrations.AddConstraint(
+            model_name='excess',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolution_state', ''), ('resolved_at__isnull', True)), models.Q(('resolution_state__in', ['sending_back', 'sent_back', 'taken_back']), ('resolved_at__isnull', False)), _connector='OR'), name='excess_state_known'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an excess is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c4c951893ee9382b37e95c65caf416f5ce35e024', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ab833', table='reconciliation_excess', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'an excess never changes' USING ERRCODE = 'insufficient_privilege';", hash='983adda267dee2d52b087aa1fba8838021380a0f', operation='UPDATE', pgid='pgtrigger_read_only_1ee4e', table='reconciliation_excess', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='resolution_state_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state NOT IN ('') AND NEW.resolution_state = OLD.resolution_state AND (NEW.resolved_at) IS DISTINCT FROM (OLD.resolved_at))", func="RAISE EXCEPTION 'an excess keeps when it was resolved' USING ERRCODE = 'insufficient_privilege';", hash='0c5b4fe1a2291a03eb66830fb74bdb867ad460a2', operation='UPDATE', pgid='pgtrigger_resolution_state_final_3bdc8', table='reconciliation_excess', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='resolution_state_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.resolution_state NOT IN (''))", func="RAISE EXCEPTION 'an excess cannot begin like that' USING ERRCODE = 'check_violation';", hash='33f18889e35609471334894f8de098125fa69b3e', operation='INSERT', pgid='pgtrigger_resolution_state_initial_90d03', table='reconciliation_excess', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='excess',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', '')))", func="RAISE EXCEPTION 'excess cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='cf86bde7540918f0d4b246c125cf3d9b9da1afdf', operation='UPDATE', pgid='pgtrigger_transitions_0413c', table='reconciliation_excess', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
@@ -324,10 +452,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='banktransaction',
             index=models.Index(fields=['-received_at'], name='banktxn_newest_first'),
-        ),
-        migrations.AddIndex(
-            model_name='banktransaction',
-            index=models.Index(condition=models.Q(('match_result__in', ['unmatched', 'duplicate', 'amount_mismatch', 'late']), ('resolution_state', '')), fields=['received_at'], name='banktxn_open_exceptions'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
@@ -344,6 +468,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='banktransaction',
             index=models.Index(condition=models.Q(('is_confirmed', False)), fields=['received_at'], name='banktxn_not_confirmed'),
+        ),
+        migrations.AddIndex(
+            model_name='banktransaction',
+            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('payer_name'), 'C'), condition=models.Q(('payer_name', ''), _negated=True), name='banktxn_by_payer_name'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
@@ -371,7 +499,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
-            constraint=models.CheckConstraint(condition=models.Q(('match_result__in', ['', 'applied', 'declined', 'reversed', 'ordered', 'unmatched', 'duplicate', 'amount_mismatch', 'late'])), name='banktxn_match_result_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('match_result__in', ['', 'applied', 'declined', 'reversed', 'ordered', 'unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late'])), name='banktxn_match_result_known'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
@@ -379,7 +507,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolution_state', ''), ('resolved_at__isnull', True)), models.Q(('match_result__in', ['unmatched', 'duplicate', 'amount_mismatch', 'late']), ('resolved_at__isnull', False), models.Q(('resolution_state', ''), _negated=True)), _connector='OR'), name='banktxn_only_held_are_resolved'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolution_state', ''), ('resolved_at__isnull', True)), models.Q(('match_result__in', ['unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late']), ('resolved_at__isnull', False), models.Q(('resolution_state', ''), _negated=True)), _connector='OR'), name='banktxn_only_held_are_resolved'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
@@ -403,11 +531,19 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))', func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='2fde2a3a5893d5b0b66259089815bfd7e54a645c', operation='UPDATE', pgid='pgtrigger_read_only_969c6', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."payer_account_digest" IS DISTINCT FROM NEW."payer_account_digest" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))', func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='fb89874369427501d04e3899dbf2ba5a19f67a39', operation='UPDATE', pgid='pgtrigger_read_only_969c6', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='payer_name_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_name <> '' AND NEW.payer_name IS DISTINCT FROM OLD.payer_name)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='7fd54d90dc9bdaf9df30cf1687447af14e31c3d4', operation='UPDATE', pgid='pgtrigger_payer_name_set_once_f13ce', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='resolution_state_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state NOT IN ('') AND NEW.resolution_state = OLD.resolution_state AND (NEW.resolved_at) IS DISTINCT FROM (OLD.resolved_at))", func="RAISE EXCEPTION 'a bank transaction keeps when it was resolved' USING ERRCODE = 'insufficient_privilege';", hash='57f19a744001f53f6cfb65d32d4d8af7da7134e9', operation='UPDATE', pgid='pgtrigger_resolution_state_final_70694', table='reconciliation_banktransaction', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='match_result_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.match_result NOT IN ('') AND NEW.match_result = OLD.match_result AND (NEW.matched_at) IS DISTINCT FROM (OLD.matched_at))", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='5c238d4a0e20ed5c7e5d2a5a84a16a1d424693e9', operation='UPDATE', pgid='pgtrigger_match_result_final_f7d40', table='reconciliation_banktransaction', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='payer_name_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_name <> '' AND NEW.payer_name IS DISTINCT FROM OLD.payer_name AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_name, '') = '' AND (OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')\n    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')))) IS NOT TRUE)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='18ce08b31d9098a91ed295fa8a2cda43a5597f4d', operation='UPDATE', pgid='pgtrigger_payer_name_set_once_f13ce', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
@@ -415,11 +551,19 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='payer_account_sealed_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed <> '' AND NEW.payer_account_sealed IS DISTINCT FROM OLD.payer_account_sealed AND (current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on' AND starts_with(OLD.payer_account_sealed, 'sealed:') AND starts_with(NEW.payer_account_sealed, 'sealed:')) IS NOT TRUE AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_account_sealed, '') = '' AND (OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')\n    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')))) IS NOT TRUE)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='6b3e552d8a573d65a9463d153531be9bd8f0ea8b', operation='UPDATE', pgid='pgtrigger_payer_account_sealed_set_once_59d5a', table='reconciliation_banktransaction', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='banktransaction',
+            trigger=pgtrigger.compiler.Trigger(name='payer_account_digest_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_digest <> '' AND NEW.payer_account_digest IS DISTINCT FROM OLD.payer_account_digest)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='cb995d976c184174ff971175d2ef92991d05affe', operation='UPDATE', pgid='pgtrigger_payer_account_digest_set_once_ef691', table='reconciliation_banktransaction', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='banktransaction',
             trigger=pgtrigger.compiler.Trigger(name='slip_reference_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.slip_reference <> '' AND NEW.slip_reference IS DISTINCT FROM OLD.slip_reference)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='35cf24a363c7a6ee44af1806aeb888db53fa5822', operation='UPDATE', pgid='pgtrigger_slip_reference_set_once_f7278', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='payer_account_sealed_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed NOT IN ('', NEW.payer_account_sealed) AND NOT current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on')", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='db8e838e648271a04dfe0469e502eb2c029793be', operation='UPDATE', pgid='pgtrigger_payer_account_sealed_set_once_59d5a', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='account_with_digest', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed = '' AND NEW.payer_account_sealed <> '' AND (OLD.payer_account_digest <> '' OR NEW.payer_account_digest = ''))", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='de288b76435cd3a6b9eb29f4fdda0c015ba1b263', operation='UPDATE', pgid='pgtrigger_account_with_digest_001dd', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
@@ -431,7 +575,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='match_result_fits_kind', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'amount_mismatch',\n                    'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)", func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';", hash='130aa265c7651088f42b23ef18e3acba6ff0e18a', operation='UPDATE', pgid='pgtrigger_match_result_fits_kind_c8310', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='match_result_fits_kind', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch',\n                    'amount_mismatch', 'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)", func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';", hash='34c8c96fbe7ee9e4989e29afb5b35cdb5dc1e609', operation='UPDATE', pgid='pgtrigger_match_result_fits_kind_c8310', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
@@ -471,7 +615,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banknotification',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed"))', func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';", hash='8e53743aee6bf88c2156f2875bafffd61587f7b2', operation='UPDATE', pgid='pgtrigger_read_only_36f5e', table='reconciliation_banknotification', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."body_digest" IS DISTINCT FROM NEW."body_digest" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.body_sealed, \'sealed:\') AND starts_with(NEW.body_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.body_sealed, \'\') = \'\' AND (true)) IS NOT TRUE)', func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';", hash='0868b855052535bad104e67b7d6d59ba1cb4640e', operation='UPDATE', pgid='pgtrigger_read_only_36f5e', table='reconciliation_banknotification', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='confirmationinquiry',
@@ -495,7 +639,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='inquiryanswer',
-            index=models.Index(fields=['payment', 'answered_at'], name='inquiryanswer_by_payment'),
+            index=models.Index(fields=['payment'], name='inquiryanswer_of_payment'),
         ),
         migrations.AddConstraint(
             model_name='inquiryanswer',
@@ -503,7 +647,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='inquiryanswer',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of a bank is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b049bd7da5ae21940d8c03aefd926427a8a3a61b', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_b811b', table='reconciliation_inquiryanswer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of a bank is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='7ef49e8d5212bb5db3b5a53f3bc39bdbdd171dea', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_f6d24', table='reconciliation_inquiryanswer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='inquiryanswer',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."outcome" IS DISTINCT FROM NEW."outcome" OR OLD."transaction_count" IS DISTINCT FROM NEW."transaction_count"))', func="RAISE EXCEPTION 'an answer of a bank is never changed' USING ERRCODE = 'check_violation';", hash='e8bb5c26260c16ddc25d1373215854560c4bca27', operation='UPDATE', pgid='pgtrigger_read_only_fa417', table='reconciliation_inquiryanswer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='inquiryanswer',
+            trigger=pgtrigger.compiler.Trigger(name='answers_grow', sql=core.triggers.TriggerSql(condition='WHEN (NEW.answer_count <= OLD.answer_count)', func="RAISE EXCEPTION 'the same answer of a bank can only come again' USING ERRCODE = 'check_violation';", hash='57c056f776644f6cd4f836bde69d41970562c926', operation='UPDATE', pgid='pgtrigger_answers_grow_64619', table='reconciliation_inquiryanswer', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='reconciliationexception',
@@ -532,6 +684,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='reconciliationexception',
             index=models.Index(fields=['amount', 'opened_at', 'id'], name='exception_by_amount'),
+        ),
+        migrations.AddIndex(
+            model_name='reconciliationexception',
+            index=models.Index(condition=models.Q(('reason', 'unmatched')), fields=['merchant', 'amount', 'opened_at'], name='exception_unmatched'),
         ),
         migrations.AddIndex(
             model_name='return',
@@ -567,7 +723,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';", hash='8725898f4be04778571ee72dbd7fd287d045bc1b', operation='UPDATE', pgid='pgtrigger_read_only_e5077', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';", hash='1f3a0ea5a0ef767aff97163365d82e20eb0ae533', operation='UPDATE', pgid='pgtrigger_read_only_e5077', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
@@ -579,7 +735,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> 'pending' AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)", func="RAISE EXCEPTION 'the end of a return never changes' USING ERRCODE = 'check_violation';", hash='a3dcda64e08bee3cfa914bdf61379381589d79c1', operation='UPDATE', pgid='pgtrigger_final_b278f', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending') AND NEW.status = OLD.status AND (NEW.completed_at, NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.completed_at, OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'the end of a return never changes' USING ERRCODE = 'check_violation';", hash='ef6f3c06b451cb956d8561b3b2ebad10fe4113b4', operation='UPDATE', pgid='pgtrigger_status_final_fdd69', table='reconciliation_return', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='slipcheck',
@@ -596,6 +752,19 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='slipcheck',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';", hash='73451efd80a184bd8054a393b66505e9ef8e568e', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_9b492', table='reconciliation_slipcheck', when='BEFORE')),
+        ),
+        migrations.AddField(
+            model_name='statementpart',
+            name='background_import',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='parts', to='reconciliation.statementimport'),
+        ),
+        migrations.AddIndex(
+            model_name='statementimport',
+            index=models.Index(condition=models.Q(('state__in', ('waiting', 'running'))), fields=['created_at'], name='statementimport_open'),
+        ),
+        migrations.AddConstraint(
+            model_name='statementimport',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'running', 'done', 'failed'])), name='statementimport_state_known'),
         ),
         migrations.AddIndex(
             model_name='statementline',
@@ -627,74 +796,19 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))', func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='5951575c244cfea587a61241ef3744e3afc72ca8', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.line_sealed, \'sealed:\') AND starts_with(NEW.line_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.line_sealed, \'\') = \'\' AND (true)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))', func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='17fc916be1a515c4b0c98016952688f67259c0fd', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
             trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='044e21edbc54a1e64602b18c13a6b159c57da487', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
         ),
-        migrations.CreateModel(
-            name='StatementImport',
-            fields=[
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed')], default='waiting', max_length=7)),
-                ('attempts', models.IntegerField(default=0)),
-                ('lease_until', models.DateTimeField(null=True)),
-                ('created_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField(db_index=True, null=True)),
-                ('statement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='background_import', serialize=False, to='reconciliation.statement')),
-            ],
-            options={
-                'default_permissions': (),
-                'indexes': [models.Index(condition=models.Q(('state__in', ('waiting', 'running'))), fields=['created_at'], name='statementimport_open')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'running', 'done', 'failed'])), name='statementimport_state_known')],
-            },
+        migrations.AddConstraint(
+            model_name='statementuploadpart',
+            constraint=models.UniqueConstraint(fields=('upload', 'number'), name='statementuploadpart_once'),
         ),
-        migrations.CreateModel(
-            name='StatementPart',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.IntegerField()),
-                ('content_sealed', models.TextField(editable=False)),
-                ('background_import', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='parts', to='reconciliation.statementimport')),
-            ],
-            options={
-                'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('background_import', 'number'), name='statementpart_once')],
-            },
-        ),
-        migrations.CreateModel(
-            name='Excess',
-            fields=[
-                ('movement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='excess', serialize=False, to='reconciliation.banktransaction')),
-                ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
-                ('resolved_at', models.DateTimeField(null=True)),
-                ('created_at', models.DateTimeField()),
-            ],
-            options={
-                'default_permissions': (),
-                'constraints': [models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='excess_amount_positive'), models.CheckConstraint(condition=models.Q(models.Q(('resolution_state', ''), ('resolved_at__isnull', True)), models.Q(('resolution_state__in', ['sending_back', 'sent_back', 'taken_back']), ('resolved_at__isnull', False)), _connector='OR'), name='excess_state_known')],
-            },
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an excess is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c4c951893ee9382b37e95c65caf416f5ce35e024', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ab833', table='reconciliation_excess', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'an excess never changes' USING ERRCODE = 'insufficient_privilege';", hash='983adda267dee2d52b087aa1fba8838021380a0f', operation='UPDATE', pgid='pgtrigger_read_only_1ee4e', table='reconciliation_excess', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='resolution_state_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.resolution_state NOT IN (''))", func="RAISE EXCEPTION 'an excess cannot begin like that' USING ERRCODE = 'check_violation';", hash='33f18889e35609471334894f8de098125fa69b3e', operation='INSERT', pgid='pgtrigger_resolution_state_initial_90d03', table='reconciliation_excess', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', '')))", func="RAISE EXCEPTION 'excess cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='cf86bde7540918f0d4b246c125cf3d9b9da1afdf', operation='UPDATE', pgid='pgtrigger_transitions_0413c', table='reconciliation_excess', when='BEFORE')),
-        ),
-        migrations.AddIndex(
-            model_name='banktransaction',
-            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('payer_name'), 'C'), condition=models.Q(('payer_name', ''), _negated=True), name='banktxn_by_payer_name'),
+        migrations.AddConstraint(
+            model_name='statementpart',
+            constraint=models.UniqueConstraint(fields=('background_import', 'number'), name='statementpart_once'),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -7,7 +7,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -20,20 +19,10 @@ class Migration(migrations.Migration):
         ('merchants', '0001_initial'),
         ('payments', '0001_initial'),
         ('transactions', '0001_initial'),
+        ('transfers', '0001_initial'),
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='RefundReversal',
-            fields=[
-                ('reversal_id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction that reports it.', max_length=31, primary_key=True, serialize=False)),
-                ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('refunded_amount', models.BigIntegerField(default=0, help_text='Satang that refunds show.')),
-                ('route', models.CharField(help_text='The bank, such as bank:sandbox.', max_length=30)),
-                ('created_at', models.DateTimeField()),
-                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='reversal', to='payments.payment')),
-            ],
-        ),
         migrations.CreateModel(
             name='Refund',
             fields=[
@@ -44,6 +33,7 @@ class Migration(migrations.Migration):
                 ('currency', models.CharField(max_length=3)),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('completed', 'Completed'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=9)),
                 ('route', models.CharField(blank=True, default='', help_text='Who sends it, such as bank:sandbox; empty while it waits for a destination.', max_length=30)),
+                ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('awaiting_approval', models.BooleanField(default=False, help_text='A second person must approve it.')),
                 ('reason', models.CharField(choices=[('requested_by_customer', 'Requested By Customer'), ('duplicate', 'Duplicate'), ('fraudulent', 'Fraudulent'), ('late_payment', 'Late Payment'), ('other', 'Other')], max_length=21, null=True)),
                 ('note', models.CharField(max_length=255, null=True)),
@@ -58,11 +48,94 @@ class Migration(migrations.Migration):
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
                 ('payment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='payments.payment')),
                 ('transaction', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='transactions.transaction')),
-                ('reversal', models.ForeignKey(help_text='Set if the refund only shows a reversal by the bank.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='refunds.refundreversal')),
             ],
             options={
                 'permissions': [('create_refund', 'Can refund payments'), ('cancel_refund', 'Can cancel refunds')],
             },
+        ),
+        migrations.CreateModel(
+            name='ClaimLink',
+            fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('token_digest', models.CharField(help_text='SHA-256, in hexadecimal.', max_length=64, unique=True)),
+                ('token_sealed', models.TextField(editable=False)),
+                ('created_at', models.DateTimeField()),
+                ('expires_at', models.DateTimeField()),
+                ('used_at', models.DateTimeField(null=True)),
+                ('revoked_at', models.DateTimeField(null=True)),
+                ('refund', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='claim_links', to='refunds.refund')),
+            ],
+            options={
+                'permissions': [('revoke_claimlink', 'Can revoke claim links')],
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='RefundReversal',
+            fields=[
+                ('reversal_id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction that reports it.', max_length=31, primary_key=True, serialize=False)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('refunded_amount', models.BigIntegerField(default=0, help_text='Satang that refunds show.')),
+                ('route', models.CharField(help_text='The bank, such as bank:sandbox.', max_length=30)),
+                ('created_at', models.DateTimeField()),
+                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='reversal', to='payments.payment')),
+            ],
+        ),
+        migrations.AddField(
+            model_name='refund',
+            name='reversal',
+            field=models.ForeignKey(help_text='Set if the refund only shows a reversal by the bank.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='refunds.refundreversal'),
+        ),
+        migrations.CreateModel(
+            name='ClaimTry',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.SmallIntegerField()),
+                ('network', models.CharField(blank=True, max_length=43)),
+                ('is_proven', models.BooleanField()),
+                ('tried_at', models.DateTimeField()),
+                ('link', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='tries', to='refunds.claimlink')),
+            ],
+            options={
+                'verbose_name_plural': 'claim tries',
+                'default_permissions': (),
+                'indexes': [models.Index(fields=['network', 'tried_at'], name='claimtry_of_network')],
+                'constraints': [models.UniqueConstraint(fields=('link', 'number'), name='claimtry_number_unique'), models.CheckConstraint(condition=models.Q(('number__gte', 1), ('number__lte', 5)), name='claimtry_number_limited')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='claimtry',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a try of a claim is never changed' USING ERRCODE = 'insufficient_privilege';", hash='54c8c1aa4d5c5c9c38d7cc8687c355142ae67a6f', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_6c322', table='refunds_claimtry', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='claimlink',
+            constraint=models.UniqueConstraint(condition=models.Q(('revoked_at__isnull', True)), fields=('refund',), name='claimlink_one_of_refund'),
+        ),
+        migrations.AddConstraint(
+            model_name='claimlink',
+            constraint=models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='claimlink_expires_after_creation'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='claimlink',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a claim link is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d4c805931ca5d85a2c587f8d34cd62bec73b7f1e', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_76ee0', table='refunds_claimlink', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='claimlink',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."token_digest" IS DISTINCT FROM NEW."token_digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at") OR OLD."token_sealed" IS DISTINCT FROM NEW."token_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.token_sealed, \'sealed:\') AND starts_with(NEW.token_sealed, \'sealed:\')) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."used_at" IS DISTINCT FROM NEW."used_at" OR OLD."revoked_at" IS DISTINCT FROM NEW."revoked_at"))', func="RAISE EXCEPTION 'a claim link is replaced, never changed' USING ERRCODE = 'check_violation';", hash='f1c35ffbfb09897920bd31ba74dce25a33e5beb4', operation='UPDATE', pgid='pgtrigger_read_only_af31b', table='refunds_claimlink', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='claimlink',
+            trigger=pgtrigger.compiler.Trigger(name='used_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.used_at IS NOT NULL AND NEW.used_at IS DISTINCT FROM OLD.used_at)', func="RAISE EXCEPTION 'a claim link is used once' USING ERRCODE = 'check_violation';", hash='f1b53651a730f51ab8e46141cd5c358f4a74ca2f', operation='UPDATE', pgid='pgtrigger_used_at_set_once_2d62c', table='refunds_claimlink', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='claimlink',
+            trigger=pgtrigger.compiler.Trigger(name='revoked_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)', func="RAISE EXCEPTION 'a revoked claim link stays revoked' USING ERRCODE = 'check_violation';", hash='695599163542c3123eb28ccff72b8c7416d0b293', operation='UPDATE', pgid='pgtrigger_revoked_at_set_once_17b0f', table='refunds_claimlink', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='claimlink',
+            trigger=pgtrigger.compiler.Trigger(name='revoked_is_not_used', sql=core.triggers.TriggerSql(condition='WHEN (NEW.used_at IS NOT NULL AND OLD.used_at IS NULL AND OLD.revoked_at IS NOT NULL)', func="RAISE EXCEPTION 'a revoked claim link is not used' USING ERRCODE = 'check_violation';", hash='c3fe52ed51cfb16463660c090ad4ee66688a23bb', operation='UPDATE', pgid='pgtrigger_revoked_is_not_used_96d42', table='refunds_claimlink', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='refundreversal',
@@ -142,11 +215,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."note" IS DISTINCT FROM NEW."note" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='eafb7528236a21f2495dea04026a6376d2a09828', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id") OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'pending\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."cancel_actor" IS DISTINCT FROM NEW."cancel_actor" OR OLD."cancel_request_id" IS DISTINCT FROM NEW."cancel_request_id" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."returned_at" IS DISTINCT FROM NEW."returned_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='71bad68ba338bc1cda5d00068162ea10b2296621', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='route_set_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.route <> OLD.route AND (OLD.route <> '' OR OLD.status <> 'pending'))", func="RAISE EXCEPTION 'a refund keeps its route' USING ERRCODE = 'check_violation';", hash='5df0ec09f66acb86ac157bf3d4a520b33ed9ea4c', operation='UPDATE', pgid='pgtrigger_route_set_once_61803', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='route_set_once', sql=core.triggers.TriggerSql(condition="WHEN ((NEW.route, NEW.account_digest) <> (OLD.route, OLD.account_digest) AND (OLD.route <> '' OR OLD.status <> 'pending'))", func="RAISE EXCEPTION 'a refund keeps its route and its destination' USING ERRCODE = 'check_violation';", hash='8f06371a32848a03e8fbb69b14f47a13d70f5c3e', operation='UPDATE', pgid='pgtrigger_route_set_once_61803', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
@@ -158,11 +231,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> 'pending' AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id))", func="RAISE EXCEPTION 'a refund keeps how it ended' USING ERRCODE = 'check_violation';", hash='59e7b9ecc365687ee6df14023204bcc73d8fa277', operation='UPDATE', pgid='pgtrigger_final_44b3a', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending') AND NEW.status = OLD.status AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id))", func="RAISE EXCEPTION 'a refund keeps how it ended' USING ERRCODE = 'check_violation';", hash='d1cc55a0e9e7f85f94f7c9ef6ffb6b4a0e0bf5d2', operation='UPDATE', pgid='pgtrigger_status_final_4929b', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
             trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'a refund keeps when its money came back' USING ERRCODE = 'check_violation';", hash='6a19887e0f871b60a86ee966797058d1caaee472', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_564bc', table='refunds_refund', when='BEFORE')),
         ),
-        migrations.RunSQL((SQL / "rules.sql").read_text()),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

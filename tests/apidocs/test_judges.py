@@ -1,7 +1,6 @@
 """What linters and a comparer that are not ours say about the OpenAPI document."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 
 from tests import judges
 from tests.judges import DOCUMENT
-from tests.stack import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -35,17 +33,13 @@ def test_spectral_finds_no_error_and_no_warning(tmp_path: Path) -> None:
 
 def test_no_change_since_the_last_release_breaks_clients(tmp_path: Path) -> None:
     """The document of the last release is that of its tag. A new major version may break clients."""
-    tag = git("tag", "--list", "v*", "--merged", "HEAD", "--sort=-v:refname").partition("\n")[0]
+    tag = judges.last_release()
     if not tag:
         pytest.skip("There is no release yet to compare with")
     released = tmp_path / "released.json"
-    released.write_text(git("show", f"{tag}:docs/openapi.json"))
+    released.write_text(judges.git("show", f"{tag}:docs/openapi.json"))
     if major_version(released) == major_version(DOCUMENT):
         assert judges.breaking_changes(released, DOCUMENT) == ""
-
-
-def git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def major_version(document: Path) -> str:

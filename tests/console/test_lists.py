@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 SMALL = frozenset({
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
     "webhooks_endpointaction", "webhooks_endpointhealth", "webhooks_deliverycounter", "operations_heartbeat",
-    "operations_dailyclose", "operations_jobrun", "console_loginthrottle", "reconciliation_bankratelimit",
+    "operations_dailyclose", "operations_jobrun", "reconciliation_bankratelimit",
     "reconciliation_backoff", "reconciliation_scancursor", "reconciliation_statement",
     "reconciliation_reconciliationexception",
     "ledger_account", "counts_listcount", "transfers_circuitbreaker",

@@ -4,18 +4,14 @@ import base64
 import io
 import re
 from datetime import timedelta
-from importlib import import_module
 from typing import Any
 
 import pytest
 import zxingcpp
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal.auth import generate_totp_secret
 from django.contrib.auth.models import Permission, User
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
-from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest
 from django.test import Client
 from PIL import Image
@@ -24,7 +20,6 @@ from pytest_django import Settings
 from audit_trail.models import AuditRecord
 from config.upload_authorization import _permitted_user_id
 from core import clock as our_clock
-from core import vault
 from qrcodes import images
 from tests.authenticator_app import (
     APP,
@@ -455,22 +450,3 @@ def test_upload_needs_the_second_step(somsri: User, app: App) -> None:
     assert _permitted_user_id(HttpRequest(), str(client.session.session_key), permission) is None
     enter(client, app.code())
     assert _permitted_user_id(HttpRequest(), str(client.session.session_key), permission) == str(somsri.pk)
-
-
-@pytest.mark.slow
-def test_app_of_the_release_before_goes_on(somsri: User) -> None:
-    """The migration reads the table that this release no longer uses."""
-    migration: Any = import_module("console.migrations.0011_allauth")
-    before = [("console", "0010_export_has_personal_data"), ("mfa", "0003_authenticator_type_uniq")]
-    apps = MigrationLoader(connection).project_state(before).apps
-    secret, now = generate_totp_secret(), our_clock.now()
-    apps.get_model("console", "SecondFactor").objects.create(
-        user_id=somsri.pk,
-        secret_sealed=vault.seal(secret, context=f"staff:{somsri.pk}:second_factor"),
-        created_at=now,
-        last_step=0,
-    )
-    migration.keep_apps(apps, None)
-    client = after_password(somsri)
-    assert enter(client, code_of(secret, our_clock.now())).status_code == 302
-    assert is_inside(client)

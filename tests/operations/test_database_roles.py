@@ -39,13 +39,8 @@ KEPT = {
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "withdrawals_withdrawal",
 }  # fmt: skip
-# Nothing here uses them. The next release drops them.
-OF_THE_RELEASE_BEFORE = {
-    "console_loginthrottle", "console_passkey", "console_recoverycode", "console_secondfactor",
-    "console_staffsession",
-}  # fmt: skip
 # They have no model.
-READ_ONLY = {"django_migrations", "reconciliation_open_exceptions", *OF_THE_RELEASE_BEFORE}
+READ_ONLY = {"django_migrations", "reconciliation_open_exceptions"}
 # Words in the names of columns that prove or open something, and columns with such a name that do not.
 SECRET_WORDS = ("password", "secret", "sealed", "digest", "session", "token", "fingerprint")
 NO_SECRETS = {"webhooks_endpoint.previous_secret_until"}

@@ -7,7 +7,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 

@@ -15,6 +15,34 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name='Transfer',
+            fields=[
+                ('id', core.columns.PublicIdKey(db_collation='C', help_text='The id of the refund, withdrawal or return; also the id of the order at the bank.', max_length=31, primary_key=True, serialize=False)),
+                ('purpose', models.CharField(choices=[('refund', 'Refund'), ('withdrawal', 'Withdrawal'), ('return', 'Return')], max_length=10)),
+                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant whose bank sends it; empty if it belongs to none.', max_length=31)),
+                ('route', models.CharField(help_text='Who sends it, such as bank:sandbox.', max_length=30)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('bank_code', models.CharField(blank=True, default='', max_length=3)),
+                ('account_sealed', models.TextField(blank=True, default='', editable=False)),
+                ('account_name', models.CharField(blank=True, default='', max_length=140)),
+                ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
+                ('charge_id', models.CharField(blank=True, default='', help_text='The id of the charge that is taken back.', max_length=64)),
+                ('state', models.CharField(choices=[('held', 'Held'), ('queued', 'Queued'), ('submitted', 'Submitted'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('returned', 'Returned'), ('canceled', 'Canceled')], default='queued', max_length=9)),
+                ('due_at', models.DateTimeField(help_text='When it is sent or inquired next.')),
+                ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
+                ('inquiries', models.IntegerField(default=0)),
+                ('bank_reference', models.CharField(blank=True, default='', max_length=64)),
+                ('failure_code', models.CharField(blank=True, default='', max_length=40)),
+                ('created_at', models.DateTimeField()),
+                ('submitted_at', models.DateTimeField(null=True)),
+                ('completed_at', models.DateTimeField(null=True)),
+                ('completed_by', models.CharField(blank=True, default='', help_text='The member of staff who completed it, if any.', max_length=160)),
+            ],
+            options={
+                'permissions': [('complete_transfer', 'Can end transfers on which the bank is silent'), ('cancel_transfer', 'Can cancel transfers that never reached their bank')],
+            },
+        ),
+        migrations.CreateModel(
             name='TransferContradiction',
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
@@ -59,33 +87,117 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Transfer',
+            name='DatabaseIdentity',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', help_text='The id of the refund, withdrawal or return; also the id of the order at the bank.', max_length=31, primary_key=True, serialize=False)),
-                ('purpose', models.CharField(choices=[('refund', 'Refund'), ('withdrawal', 'Withdrawal'), ('return', 'Return')], max_length=10)),
-                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant whose bank sends it; empty if it belongs to none.', max_length=31)),
-                ('route', models.CharField(help_text='Who sends it, such as bank:sandbox.', max_length=30)),
-                ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('bank_code', models.CharField(blank=True, default='', max_length=3)),
-                ('account_sealed', models.TextField(blank=True, default='', editable=False)),
-                ('account_name', models.CharField(blank=True, default='', max_length=140)),
-                ('charge_id', models.CharField(blank=True, default='', help_text='The id of the charge that is taken back.', max_length=64)),
-                ('state', models.CharField(choices=[('held', 'Held'), ('queued', 'Queued'), ('submitted', 'Submitted'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('returned', 'Returned'), ('canceled', 'Canceled')], default='queued', max_length=9)),
-                ('due_at', models.DateTimeField(help_text='When it is sent or inquired next.')),
-                ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
-                ('inquiries', models.IntegerField(default=0)),
-                ('bank_reference', models.CharField(blank=True, default='', max_length=64)),
-                ('failure_code', models.CharField(blank=True, default='', max_length=40)),
-                ('created_at', models.DateTimeField()),
-                ('submitted_at', models.DateTimeField(null=True)),
-                ('completed_at', models.DateTimeField(null=True)),
-                ('completed_by', models.CharField(blank=True, default='', help_text='The member of staff who completed it, if any.', max_length=160)),
+                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('mark_xmin', models.BigIntegerField(help_text='The transaction that wrote the mark.')),
+                ('system_identifier', models.BigIntegerField(help_text='Of the PostgreSQL cluster.')),
+                ('database_oid', models.BigIntegerField()),
+                ('timeline', models.BigIntegerField(help_text='Of the write-ahead log: a restore or a promotion begins another.')),
             ],
             options={
-                'permissions': [('complete_transfer', 'Can end transfers on which the bank is silent'), ('cancel_transfer', 'Can cancel transfers that never reached their bank')],
-                'indexes': [models.Index(condition=models.Q(('state__in', ('queued', 'submitted'))), fields=['purpose', 'route', 'due_at'], name='transfer_due_by_route'), models.Index(condition=models.Q(('state__in', ('queued', 'submitted'))), fields=['created_at'], name='transfer_open_oldest'), models.Index(fields=['-created_at'], name='transfer_newest_first'), models.Index(condition=models.Q(('charge_id', ''), _negated=True), fields=['charge_id'], name='transfer_of_charge'), models.Index(condition=models.Q(('bank_reference', ''), _negated=True), fields=['bank_reference'], name='transfer_by_bank_reference')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['held', 'queued', 'submitted', 'succeeded', 'failed', 'returned', 'canceled'])), name='transfer_state_known'), models.CheckConstraint(condition=models.Q(('purpose__in', ['refund', 'withdrawal', 'return'])), name='transfer_purpose_known'), models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='transfer_amount_positive'), models.CheckConstraint(condition=models.Q(models.Q(('charge_id', ''), models.Q(('bank_code', ''), _negated=True), models.Q(('account_sealed', ''), _negated=True)), models.Q(models.Q(('charge_id', ''), _negated=True), ('account_sealed', ''), ('bank_code', ''), ('purpose__in', ['refund', 'return'])), _connector='OR'), name='transfer_goes_to_an_account_or_a_card'), models.CheckConstraint(condition=models.Q(('state__in', ('held', 'queued', 'canceled')), ('submitted_at__isnull', False), _connector='OR'), name='transfer_submitted_has_time'), models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('state__in', ('held', 'queued', 'submitted'))), models.Q(models.Q(('state__in', ('held', 'queued', 'submitted')), _negated=True), ('completed_at__isnull', False), ('lease_until__isnull', True)), _connector='OR'), name='transfer_completed_iff_finished'), models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['failed', 'returned']), models.Q(('failure_code', ''), _negated=True)), models.Q(models.Q(('state__in', ['failed', 'returned']), _negated=True), ('failure_code', '')), _connector='OR'), name='transfer_reason_iff_failed'), models.CheckConstraint(condition=models.Q(('completed_by', ''), ('state__in', ['succeeded', 'failed', 'returned']), _connector='OR'), name='transfer_completed_by_staff_is_finished')],
+                'default_permissions': (),
+                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='databaseidentity_single_row')],
             },
+        ),
+        migrations.CreateModel(
+            name='DatabaseMark',
+            fields=[
+                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('installation', models.UUIDField(help_text='Names the list of sent orders in Redis.')),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='databasemark_single_row')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SafeMode',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('cause', models.CharField(choices=[('copy', 'The database is a copy, such as a restored dump'), ('new_timeline', 'The server was restored from a backup, or a standby took over'), ('lost_orders', 'Banks got orders that this database does not have'), ('by_staff', 'Staff paused all outgoing money')], max_length=12, verbose_name='cause')),
+                ('started_at', models.DateTimeField(verbose_name='started at')),
+                ('lost_orders', models.TextField(blank=True, default='', help_text='Orders that a bank got and this database does not have, as far as Redis knows.', verbose_name='lost orders')),
+                ('ended_at', models.DateTimeField(null=True, verbose_name='ended at')),
+                ('ended_by', models.CharField(blank=True, default='', max_length=160, verbose_name='ended by')),
+            ],
+            options={
+                'verbose_name': 'safe mode',
+                'verbose_name_plural': 'safe mode',
+                'permissions': [('pause_transfers', 'Can pause all outgoing money'), ('resume_transfers', 'Can resume outgoing money after a restore')],
+                'default_permissions': ('view',),
+                'constraints': [models.CheckConstraint(condition=models.Q(('cause__in', ['copy', 'new_timeline', 'lost_orders', 'by_staff'])), name='safemode_cause_known'), models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('ended_by', '')), ('ended_at__isnull', False), _connector='OR'), name='safemode_ended_by_iff_ended'), models.UniqueConstraint(fields=('ended_at',), name='safemode_one_at_a_time', nulls_distinct=False)],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='safemode',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a period of safe mode is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='b592dde459510fe4f67ff9132969c062a16df8cb', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_024fd', table='transfers_safemode', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='safemode',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."cause" IS DISTINCT FROM NEW."cause" OR OLD."started_at" IS DISTINCT FROM NEW."started_at" OR OLD."lost_orders" IS DISTINCT FROM NEW."lost_orders"))', func="RAISE EXCEPTION 'a period of safe mode only ends' USING ERRCODE = 'check_violation';", hash='0ec7e023b302ef782b5f856dd553e2c9a64c4065', operation='UPDATE', pgid='pgtrigger_read_only_6a002', table='transfers_safemode', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='safemode',
+            trigger=pgtrigger.compiler.Trigger(name='ended_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.ended_at IS NOT NULL AND NEW.ended_at IS DISTINCT FROM OLD.ended_at)', func="RAISE EXCEPTION 'a period of safe mode ends once' USING ERRCODE = 'check_violation';", hash='d3bb77f74100fab9cf197b1aad9921e443de4804', operation='UPDATE', pgid='pgtrigger_ended_at_set_once_98752', table='transfers_safemode', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='transfer',
+            index=models.Index(condition=models.Q(('state__in', ('queued', 'submitted'))), fields=['purpose', 'route', 'due_at'], name='transfer_due_by_route'),
+        ),
+        migrations.AddIndex(
+            model_name='transfer',
+            index=models.Index(condition=models.Q(('state__in', ('queued', 'submitted'))), fields=['created_at'], name='transfer_open_oldest'),
+        ),
+        migrations.AddIndex(
+            model_name='transfer',
+            index=models.Index(fields=['-created_at'], name='transfer_newest_first'),
+        ),
+        migrations.AddIndex(
+            model_name='transfer',
+            index=models.Index(condition=models.Q(('submitted_at__isnull', False)), fields=['-submitted_at'], name='transfer_last_submitted'),
+        ),
+        migrations.AddIndex(
+            model_name='transfer',
+            index=models.Index(condition=models.Q(('charge_id', ''), _negated=True), fields=['charge_id'], name='transfer_of_charge'),
+        ),
+        migrations.AddIndex(
+            model_name='transfer',
+            index=models.Index(condition=models.Q(('bank_reference', ''), _negated=True), fields=['bank_reference'], name='transfer_by_bank_reference'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['held', 'queued', 'submitted', 'succeeded', 'failed', 'returned', 'canceled'])), name='transfer_state_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(('purpose__in', ['refund', 'withdrawal', 'return'])), name='transfer_purpose_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 1)), name='transfer_amount_positive'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('charge_id', ''), models.Q(('bank_code', ''), _negated=True), models.Q(models.Q(('account_sealed', ''), _negated=True), models.Q(('state__in', ('held', 'queued', 'submitted')), _negated=True), _connector='OR')), models.Q(models.Q(('charge_id', ''), _negated=True), ('account_sealed', ''), ('bank_code', ''), ('purpose__in', ['refund', 'return'])), _connector='OR'), name='transfer_goes_to_an_account_or_a_card'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ('held', 'queued', 'canceled')), ('submitted_at__isnull', False), _connector='OR'), name='transfer_submitted_has_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('completed_at__isnull', True), ('state__in', ('held', 'queued', 'submitted'))), models.Q(models.Q(('state__in', ('held', 'queued', 'submitted')), _negated=True), ('completed_at__isnull', False), ('lease_until__isnull', True)), _connector='OR'), name='transfer_completed_iff_finished'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['failed', 'returned']), models.Q(('failure_code', ''), _negated=True)), models.Q(models.Q(('state__in', ['failed', 'returned']), _negated=True), ('failure_code', '')), _connector='OR'), name='transfer_reason_iff_failed'),
+        ),
+        migrations.AddConstraint(
+            model_name='transfer',
+            constraint=models.CheckConstraint(condition=models.Q(('completed_by', ''), ('state__in', ['succeeded', 'failed', 'returned']), _connector='OR'), name='transfer_completed_by_staff_is_finished'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
@@ -97,7 +209,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."purpose" IS DISTINCT FROM NEW."purpose" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."charge_id" IS DISTINCT FROM NEW."charge_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by"))', func="RAISE EXCEPTION 'what was ordered never changes' USING ERRCODE = 'check_violation';", hash='d5753d77184f825b11bd13de8797da7c561f0cbe', operation='UPDATE', pgid='pgtrigger_read_only_f5208', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."purpose" IS DISTINCT FROM NEW."purpose" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."charge_id" IS DISTINCT FROM NEW."charge_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_sealed, \'\') = \'\' AND (OLD.state NOT IN (\'held\', \'queued\', \'submitted\'))) IS NOT TRUE OR OLD."account_name" IS DISTINCT FROM NEW."account_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_name, \'\') = \'\' AND (OLD.state NOT IN (\'held\', \'queued\', \'submitted\'))) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by"))', func="RAISE EXCEPTION 'what was ordered never changes' USING ERRCODE = 'check_violation';", hash='1efaaf7aa82b241de13a8b52de593c8e7883679f', operation='UPDATE', pgid='pgtrigger_read_only_f5208', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
@@ -105,7 +217,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='state_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state NOT IN ('held', 'queued', 'submitted') AND NEW.state = OLD.state AND (NEW.submitted_at, NEW.completed_at, NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.submitted_at, OLD.completed_at, OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'a transfer keeps how it ended' USING ERRCODE = 'check_violation';", hash='1d6ecd508856d2397fb2472738000e5312bf78a7', operation='UPDATE', pgid='pgtrigger_state_final_5bbc0', table='transfers_transfer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='transfer',
             trigger=pgtrigger.compiler.Trigger(name='inquired_is_not_sent_again', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state = 'submitted' AND NEW.state = 'queued' AND OLD.inquiries > 0)", func="RAISE EXCEPTION 'an order that was inquired is not sent again' USING ERRCODE = 'check_violation';", hash='0293221a64582b4a98b257f7a3be447e9a707c01', operation='UPDATE', pgid='pgtrigger_inquired_is_not_sent_again_4b4a7', table='transfers_transfer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='transfer',
+            trigger=pgtrigger.compiler.Trigger(name='inquiries_grow', sql=core.triggers.TriggerSql(condition='WHEN (NEW.inquiries < OLD.inquiries)', func="RAISE EXCEPTION 'the number of inquiries only grows' USING ERRCODE = 'check_violation';", hash='244c4583fad7e98b695500ba11aa391928628d61', operation='UPDATE', pgid='pgtrigger_inquiries_grow_b38ad', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',

@@ -8,7 +8,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -19,6 +18,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('counts', '0001_initial'),
         ('merchants', '0001_initial'),
+        ('operations', '0001_initial'),
     ]
 
     operations = [
@@ -55,6 +55,7 @@ class Migration(migrations.Migration):
                 ('secret_sealed', models.TextField(editable=False)),
                 ('previous_secret_sealed', models.TextField(editable=False, null=True)),
                 ('previous_secret_until', models.DateTimeField(editable=False, null=True)),
+                ('older_secrets_sealed', models.TextField(blank=True, db_default='', default='', editable=False, help_text='Those before the previous one with their ends, as JSON; the newest first.')),
                 ('status', models.CharField(choices=[('active', 'Active'), ('disabled', 'Disabled')], default='active', max_length=8)),
                 ('disabled_reason', models.CharField(blank=True, choices=[('merchant', 'Merchant'), ('gone', 'Gone'), ('failing', 'Failing'), ('staff', 'Staff')], default='', max_length=40)),
                 ('last_ping_status', models.SmallIntegerField(null=True)),
@@ -65,6 +66,17 @@ class Migration(migrations.Migration):
             ],
             options={
                 'permissions': [('disable_endpoint', 'Can disable endpoints'), ('enable_endpoint', 'Can enable endpoints'), ('skip_pause', 'Can skip the pause of endpoints'), ('replay_deliveries', 'Can replay held deliveries')],
+            },
+        ),
+        migrations.CreateModel(
+            name='UnnumberedEvent',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('event_id', core.columns.PublicId(db_collation='C', max_length=31)),
+            ],
+            options={
+                'default_permissions': (),
             },
         ),
         migrations.CreateModel(
@@ -83,6 +95,7 @@ class Migration(migrations.Migration):
                 ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempt_set', to='webhooks.delivery')),
             ],
         ),
+        migrations.RunSQL("SELECT operations_partition_by_month('webhooks_deliveryattempt', 'started_at')"),
         migrations.CreateModel(
             name='DeliveryCounter',
             fields=[
@@ -98,44 +111,6 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'delivery counters',
                 'constraints': [models.UniqueConstraint(fields=('type', 'outcome', 'bucket_ms'), name='delivery_counter_once_per_bucket')],
             },
-        ),
-        migrations.AddField(
-            model_name='delivery',
-            name='endpoint',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.endpoint'),
-        ),
-        migrations.CreateModel(
-            name='EndpointAction',
-            fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
-                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('type', models.CharField(choices=[('created', 'Created'), ('url_changed', 'Url Changed'), ('events_changed', 'Events Changed'), ('secret_rotated', 'Secret Rotated'), ('disabled', 'Disabled'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('pause_skipped', 'Pause Skipped'), ('resumed', 'Resumed'), ('replayed', 'Replayed'), ('verified', 'Verified'), ('deleted', 'Deleted')], max_length=14)),
-                ('detail', models.TextField(blank=True, default='', help_text='The reason, or the value before. Never a secret.')),
-                ('created_at', models.DateTimeField()),
-                ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='actions', to='webhooks.endpoint')),
-            ],
-            options={
-                'verbose_name': 'endpoint action',
-            },
-        ),
-        migrations.CreateModel(
-            name='Event',
-            fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
-                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('type', models.CharField(max_length=40)),
-                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or exception.', max_length=31)),
-                ('body', models.BinaryField()),
-                ('created_at', models.DateTimeField()),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-            ],
-        ),
-        migrations.AddField(
-            model_name='delivery',
-            name='event',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.event'),
         ),
         migrations.CreateModel(
             name='EndpointHealth',
@@ -157,8 +132,74 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name_plural': 'endpoint health',
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('pause_seconds', 0), ('paused_at__isnull', True), ('paused_until__isnull', True)), models.Q(('pause_seconds__gt', 0), ('paused_at__isnull', False), ('paused_until__isnull', False)), _connector='OR'), name='endpoint_health_pause_complete')],
             },
+        ),
+        migrations.AddField(
+            model_name='delivery',
+            name='endpoint',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.endpoint'),
+        ),
+        migrations.CreateModel(
+            name='EndpointAction',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('type', models.CharField(choices=[('created', 'Created'), ('url_changed', 'Url Changed'), ('events_changed', 'Events Changed'), ('secret_rotated', 'Secret Rotated'), ('disabled', 'Disabled'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('pause_skipped', 'Pause Skipped'), ('resumed', 'Resumed'), ('replayed', 'Replayed'), ('verified', 'Verified'), ('deleted', 'Deleted')], max_length=14)),
+                ('detail', models.TextField(blank=True, default='', help_text='The reason, or the value before. Never a secret.')),
+                ('created_at', models.DateTimeField()),
+                ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='actions', to='webhooks.endpoint')),
+            ],
+            options={
+                'verbose_name': 'endpoint action',
+            },
+        ),
+        migrations.CreateModel(
+            name='Event',
+            fields=[
+                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
+                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('type', models.CharField(max_length=40)),
+                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or exception.', max_length=31)),
+                ('body', models.BinaryField()),
+                ('created_at', models.DateTimeField()),
+                ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, see core.telemetry.', max_length=55, null=True)),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+            ],
+        ),
+        migrations.AddField(
+            model_name='delivery',
+            name='event',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.event'),
+        ),
+        migrations.CreateModel(
+            name='EventSequence',
+            fields=[
+                ('event_id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('sequence', models.BigIntegerField()),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'sequence'), name='eventsequence_once'), models.CheckConstraint(condition=models.Q(('sequence__gte', 1)), name='eventsequence_positive')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='eventsequence',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the sequence of an event never changes' USING ERRCODE = 'insufficient_privilege';", hash='a4bd2072e3833749af647eb747487647b3e6b46f', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_2391d', table='webhooks_eventsequence', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='unnumberedevent',
+            index=models.Index(fields=['merchant_id', 'id'], name='unnumbered_of_merchant'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='unnumberedevent',
+            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'unnumbered events wait for their sequence' USING ERRCODE = 'insufficient_privilege';", hash='3d27e83d64833c5d1eb2941b94f0f604da16a872', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_b164f', table='webhooks_unnumberedevent', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='endpointhealth',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('pause_seconds', 0), ('paused_at__isnull', True), ('paused_until__isnull', True)), models.Q(('pause_seconds__gt', 0), ('paused_at__isnull', False), ('paused_until__isnull', False)), _connector='OR'), name='endpoint_health_pause_complete'),
         ),
         migrations.AddIndex(
             model_name='endpoint',
@@ -187,6 +228,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='event',
             index=models.Index(fields=['subject_id'], name='event_of_subject'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='event',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an event is never changed' USING ERRCODE = 'insufficient_privilege';", hash='e6030f4cd86045b069d8baa2848d5e363cea6233', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_51e92', table='webhooks_event', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='delivery',
@@ -224,5 +269,5 @@ class Migration(migrations.Migration):
             model_name='delivery',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_id__isnull', False), ('lease_until__isnull', False), ('state', 'leased')), models.Q(models.Q(('state', 'leased'), _negated=True), ('lease_id__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='delivery_lease_iff_leased'),
         ),
-        migrations.RunSQL((SQL / "rules.sql").read_text()),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

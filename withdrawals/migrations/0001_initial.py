@@ -7,7 +7,6 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-
 SQL = Path(__file__).parents[1] / "sql"
 
 
@@ -34,6 +33,7 @@ class Migration(migrations.Migration):
                 ('account_sealed', models.TextField(editable=False)),
                 ('account_last4', models.CharField(max_length=4)),
                 ('account_name', models.CharField(max_length=140)),
+                ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('reference', models.CharField(max_length=35, null=True)),
                 ('metadata', core.columns.RawJson(null=True)),
                 ('failure_code', models.CharField(max_length=40, null=True)),
@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR NOT current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='dc485c7a0ad855f851e63741a8173b4983b066fc', operation='UPDATE', pgid='pgtrigger_read_only_dbfdb', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='5b9c57516bef1a9a45efc788095a6e67e160424d', operation='UPDATE', pgid='pgtrigger_read_only_dbfdb', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
@@ -69,6 +69,10 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
             trigger=pgtrigger.compiler.Trigger(name='approved_once', sql=core.triggers.TriggerSql(condition='WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval)', func="RAISE EXCEPTION 'a withdrawal that is approved does not wait again' USING ERRCODE = 'check_violation';", hash='d89d11b072e901c81513ebdbfb5b40d3de072521', operation='UPDATE', pgid='pgtrigger_approved_once_bc60c', table='withdrawals_withdrawal', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='withdrawal',
+            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending', 'processing') AND NEW.status = OLD.status AND (NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'a withdrawal keeps how it ended' USING ERRCODE = 'check_violation';", hash='dc52427e17de825b6751afd6185a9987b0093802', operation='UPDATE', pgid='pgtrigger_status_final_6c96f', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',

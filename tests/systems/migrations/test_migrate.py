@@ -19,16 +19,16 @@ from tests.stack import ROOT, wait_until
 from tests.tables import LOCKS
 
 DEADLINE_SECONDS = 120
-# The last migration of payments adds a constraint, so it needs the table for itself.
-BEFORE = ("payments", "0002")
-# Until its transaction ends, nobody can change the table.
-IN_USE = "SELECT id FROM payments_payment LIMIT 1"
-WAITING = f"SELECT count(*) FROM {LOCKS} WHERE NOT granted AND relation = 'payments_payment'::regclass"
+# The tables that come later refer to merchants, so they need this table without anybody who writes to it.
+BEFORE = ("merchants", "0001")
+# Until its transaction ends, nobody can refer to the table.
+IN_USE = "LOCK TABLE merchants_merchant IN ROW EXCLUSIVE MODE"
+WAITING = f"SELECT count(*) FROM {LOCKS} WHERE NOT granted AND relation = 'merchants_merchant'::regclass"
 
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    """The URL of a database in which the last migration of payments is missing, and all that need it."""
+    """The URL of a database in which the migrations after merchants are missing."""
     url = database_template.new_database(f"migrate_{os.getpid()}", template="template0")
     assert migrate(url, *BEFORE).wait(DEADLINE_SECONDS) == 0
     yield url
@@ -44,7 +44,7 @@ def migrate(url: str, *arguments: str, log: Path = Path(os.devnull)) -> subproce
 
 
 def is_applied(observer: psycopg.Connection[tuple[int]]) -> bool:
-    found = observer.execute("SELECT count(*) FROM pg_class WHERE relname = 'payment_open_reference_unique'")
+    found = observer.execute("SELECT count(*) FROM pg_class WHERE relname = 'payments_payment'")
     return found.fetchone() == (1,)
 
 
@@ -57,7 +57,8 @@ def test_migration_gives_way_to_requests_and_tries_again(database: str, tmp_path
         wait_until(lambda: observer.execute(WAITING).fetchone() == (1,), DEADLINE_SECONDS)
         # A request that comes now waits behind the migration, but not longer than the limit.
         observer.execute(f"SET statement_timeout = '{5 * LOCK_SECONDS}s'")
-        observer.execute(IN_USE)
+        with observer.transaction():
+            observer.execute(IN_USE)
         wait_until(lambda: "Try 1 of" in log.read_text(), DEADLINE_SECONDS)
         assert not is_applied(observer)
         user.rollback()
