@@ -9,6 +9,7 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib import admin
 from django.db.models import Field, Model
 from django.utils.choices import CallableChoiceIterator
 from django.utils.translation import gettext_lazy
@@ -29,9 +30,9 @@ def translate() -> None:
 
 
 def texts() -> list[str]:
-    """All these labels in English, in alphabetical order."""
+    """The labels of all models that the console shows, in English, in alphabetical order."""
     found: set[str] = set()
-    for model in own_models():
+    for model in filter(admin.site.is_registered, own_models()):
         found |= {str(model._meta.verbose_name), str(model._meta.verbose_name_plural)}
         for field in _own_fields(model):
             found |= {str(field.verbose_name), str(field.help_text)}

@@ -1,4 +1,4 @@
-"""People who work in the console: their invitations, exports and saved filters. allauth has the rest."""
+"""People who work in the console: their invitations and exports. allauth has the rest."""
 
 from typing import Any
 
@@ -104,32 +104,3 @@ class ExportPart(models.Model):
 
     def __str__(self) -> str:
         return f"{self.export_id}:{self.number}"
-
-
-class SavedFilter(models.Model):
-    """The filters of a list that a member of staff uses again, under a name. Only its owner sees it."""
-
-    user: Any = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_filters"
-    )
-    list_label = models.CharField(
-        max_length=100, help_text="The label of the model, such as payments.payment."
-    )
-    name = models.CharField(max_length=60)
-    query = models.CharField(max_length=1000, help_text="The filters as in the address of the list.")
-    created_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name, verbose_name_plural = _("saved filter"), _("saved filters")
-        default_permissions = ()
-        ordering = ["name", "id"]
-        constraints = [
-            models.UniqueConstraint(fields=["user", "list_label", "name"], name="savedfilter_name_once"),
-            models.CheckConstraint(condition=~Q(name="") & ~Q(query=""), name="savedfilter_not_empty"),
-        ]
-        triggers = [
-            ReadOnly("a saved filter is replaced, never changed", fields=["user", "list_label", "name"])
-        ]
-
-    def __str__(self) -> str:
-        return self.name

@@ -16,7 +16,7 @@ from django.views.i18n import JavaScriptCatalog, set_language
 
 from audit_trail import recording
 from audit_trail.acts import Act
-from console import navigation, saved_filters, search
+from console import navigation, search
 from console.exports import page as exports_page
 from console.home import page
 from console.people import invitation_pages, lockouts, sign_in
@@ -64,8 +64,6 @@ class ConsoleSite(admin.AdminSite):
     def get_urls(self) -> list[Any]:
         found = self.admin_view(partial(search.view, self))
         exported = self.admin_view(partial(exports_page.download, self))
-        save = partial(saved_filters.save_page, self)
-        delete = partial(saved_filters.delete_page, self)
         monthly = self.admin_view(partial(monthly_page.view, self))
         return [
             path(
@@ -76,8 +74,6 @@ class ConsoleSite(admin.AdminSite):
             path("exports/<int:number>/", exported, name="export_download"),
             path("reports/monthly/", monthly, name="monthly_report"),
             path("search/", found, name="search"),
-            path("filters/save/", self.admin_view(save), name="save_filter"),
-            path("filters/<int:number>/delete/", self.admin_view(delete), name="delete_filter"),
             path("language/", set_language, name="language"),
             *super().get_urls(),
         ]

@@ -30,7 +30,7 @@ class ListCount(models.Model):
     amount = models.BigIntegerField(default=0, db_default=0, help_text="Satang of these rows.")
 
     class Meta:
-        verbose_name, verbose_name_plural = "list count", "list counts"
+        default_permissions = ()
         indexes = [
             models.Index(
                 fields=["list", "bucket", "starts_at"],
@@ -66,7 +66,7 @@ class CountDelta(models.Model):
     amount = models.BigIntegerField(default=0, db_default=0, help_text="The change in satang.")
 
     class Meta:
-        verbose_name, verbose_name_plural = "count delta", "count deltas"
+        default_permissions = ()
         indexes = [models.Index(fields=["owner_id", "list"], name="countdelta_of_list")]
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ class IdempotencyKey(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
-        verbose_name, verbose_name_plural = "idempotency key", "idempotency keys"
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["key", "merchant"], name="idempotency_key_once_per_merchant")
         ]

@@ -73,10 +73,3 @@ class EntryAdmin(ReadOnlyAdmin):
     list_display = ["id", "account", "amount", "journal", "created_at"]
     list_select_related = ["journal"]
     search_fields = ["=account__id", "=journal__subject_id"]
-
-
-@admin.register(PendingEntry)
-class PendingEntryAdmin(ReadOnlyAdmin):
-    list_display = ["entry", "account_id", "amount"]
-    list_select_related = ["entry"]
-    search_fields = ["=account_id"]

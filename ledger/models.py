@@ -143,6 +143,7 @@ class PendingEntry(models.Model):
     amount = models.BigIntegerField(help_text="Satang.")
 
     class Meta:
+        default_permissions = ()
         triggers = [
             triggers.Refuse(
                 "no_update",
@@ -152,7 +153,6 @@ class PendingEntry(models.Model):
                 is_forbidden=True,
             )
         ]
-        verbose_name_plural = "pending entries"
         indexes = [
             # A roll-up continues after the last id of its last commit. Balances need only this index.
             models.Index(fields=["account_id", "entry"], include=["amount"], name="pendingentry_in_order")

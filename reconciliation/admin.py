@@ -22,12 +22,9 @@ from reconciliation.inquiries.admin import (
     ConfirmationInquiryAdmin,
     InquiryAdmin,
     InquiryAnswerAdmin,
-    InquiryStateAdmin,
 )
 from reconciliation.models import (
-    Backoff,
     BankNotification,
-    BankRateLimit,
     BankTransaction,
     ConfirmationInquiry,
     Inquiry,
@@ -35,7 +32,6 @@ from reconciliation.models import (
     ReconciliationException,
     Resolution,
     Return,
-    ScanCursor,
     SlipCheck,
     Statement,
     StatementLine,
@@ -135,7 +131,6 @@ admin.site.register(StatementLine, StatementLineAdmin)
 admin.site.register(Inquiry, InquiryAdmin)
 admin.site.register(ConfirmationInquiry, ConfirmationInquiryAdmin)
 admin.site.register(InquiryAnswer, InquiryAnswerAdmin)
-admin.site.register([BankRateLimit, Backoff, ScanCursor], InquiryStateAdmin)
 
 
 @admin.register(Resolution)

@@ -47,6 +47,7 @@ class SandboxCharge(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        default_permissions = ()
         constraints = [
             models.CheckConstraint(
                 condition=Q(refunded__gte=0, refunded__lte=models.F("amount")), name="sandboxcharge_refunds"
@@ -89,6 +90,9 @@ class SandboxCardRefund(models.Model):
     amount = models.BigIntegerField(help_text="Satang.")
     created_at = models.DateTimeField()
 
+    class Meta:
+        default_permissions = ()
+
     def __str__(self) -> str:
         return str(self.id)
 
@@ -112,6 +116,7 @@ class SandboxPayment(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        default_permissions = ()
         indexes = [models.Index(fields=["biller_id", "reference1"], name="sandboxpayment_of_code")]
         constraints = [models.UniqueConstraint(fields=["slip_reference"], name="sandboxpayment_slip_once")]
 
@@ -167,7 +172,7 @@ class SandboxEntry(models.Model):
     objects = SandboxEntryQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "sandbox entries"
+        default_permissions = ()
         indexes = [models.Index(fields=["occurred_at", "id"], name="sandboxentry_by_time")]
         constraints = [
             models.CheckConstraint(
@@ -204,6 +209,9 @@ class SandboxOrder(models.Model):
     completes_at = models.DateTimeField()
     returns_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
 
     def __str__(self) -> str:
         return str(self.reference)
@@ -249,6 +257,7 @@ class SandboxCallback(models.Model):
     objects = CallbackQuerySet.as_manager()
 
     class Meta:
+        default_permissions = ()
         indexes = [
             models.Index(
                 fields=["due_at", "id"], condition=Q(state="waiting"), name="sandboxcallback_next_due"

@@ -22,7 +22,6 @@ from webhooks.endpoint_acts import ENDPOINT_ACTS
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
-    DeliveryCounter,
     Endpoint,
     EndpointAction,
     EndpointHealth,
@@ -241,9 +240,3 @@ class DeliveryAttemptAdmin(ReadOnlyAdmin):
     list_filter = ["trigger", "error"]
     list_select_related = ["delivery"]
     search_fields = ["=delivery__id", "=delivery__event__id"]
-
-
-@admin.register(DeliveryCounter)
-class DeliveryCounterAdmin(ReadOnlyAdmin):
-    list_display = ["type", "outcome", "bucket_ms", "count", "total_ms"]
-    list_filter = ["type", "outcome"]

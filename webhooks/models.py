@@ -446,7 +446,7 @@ class DeliveryCounter(models.Model):
     total_ms = models.BigIntegerField()
 
     class Meta:
-        verbose_name, verbose_name_plural = "delivery counter", "delivery counters"
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["type", "outcome", "bucket_ms"], name="delivery_counter_once_per_bucket"

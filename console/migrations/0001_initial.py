@@ -105,23 +105,6 @@ class Migration(migrations.Migration):
                 'default_permissions': (),
             },
         ),
-        migrations.CreateModel(
-            name='SavedFilter',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('list_label', models.CharField(help_text='The label of the model, such as payments.payment.', max_length=100)),
-                ('name', models.CharField(max_length=60)),
-                ('query', models.CharField(help_text='The filters as in the address of the list.', max_length=1000)),
-                ('created_at', models.DateTimeField()),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='saved_filters', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'verbose_name': 'saved filter',
-                'verbose_name_plural': 'saved filters',
-                'ordering': ['name', 'id'],
-                'default_permissions': (),
-            },
-        ),
         migrations.AddConstraint(
             model_name='export',
             constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('waiting', 'running'))), fields=('owner',), name='export_one_open'),
@@ -137,18 +120,6 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='invitation',
             trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at"))', func="RAISE EXCEPTION 'an invitation is replaced, never changed' USING ERRCODE = 'check_violation';", hash='010a36ac3c1e5a2261600b74fbd42603ebd87169', operation='UPDATE', pgid='pgtrigger_read_only_c91d5', table='console_invitation', when='BEFORE')),
-        ),
-        migrations.AddConstraint(
-            model_name='savedfilter',
-            constraint=models.UniqueConstraint(fields=('user', 'list_label', 'name'), name='savedfilter_name_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='savedfilter',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('name', ''), _negated=True), models.Q(('query', ''), _negated=True)), name='savedfilter_not_empty'),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='savedfilter',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."list_label" IS DISTINCT FROM NEW."list_label" OR OLD."name" IS DISTINCT FROM NEW."name"))', func="RAISE EXCEPTION 'a saved filter is replaced, never changed' USING ERRCODE = 'check_violation';", hash='3d83a2f8f0679dd616bc137ad6655cd6ed294cfb', operation='UPDATE', pgid='pgtrigger_read_only_49521', table='console_savedfilter', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
         migrations.RunPython(roles.apply, migrations.RunPython.noop),

@@ -26,8 +26,7 @@ class Migration(migrations.Migration):
                 ('amount', models.BigIntegerField(db_default=0, default=0, help_text='The change in satang.')),
             ],
             options={
-                'verbose_name': 'count delta',
-                'verbose_name_plural': 'count deltas',
+                'default_permissions': (),
                 'indexes': [models.Index(fields=['owner_id', 'list'], name='countdelta_of_list')],
             },
         ),
@@ -44,8 +43,7 @@ class Migration(migrations.Migration):
                 ('amount', models.BigIntegerField(db_default=0, default=0, help_text='Satang of these rows.')),
             ],
             options={
-                'verbose_name': 'list count',
-                'verbose_name_plural': 'list counts',
+                'default_permissions': (),
                 'indexes': [models.Index(condition=models.Q(('bucket__in', ['day', 'hour']), ('list__in', ['payments', 'transactions'])), fields=['list', 'bucket', 'starts_at'], name='listcount_of_all_owners')],
                 'constraints': [models.UniqueConstraint(fields=('owner_id', 'list', 'bucket', 'starts_at', 'kind'), name='listcount_once'), models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='listcount_bucket_known')],
             },

@@ -26,8 +26,7 @@ class Migration(migrations.Migration):
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
-                'verbose_name': 'idempotency key',
-                'verbose_name_plural': 'idempotency keys',
+                'default_permissions': (),
                 'constraints': [models.UniqueConstraint(fields=('key', 'merchant'), name='idempotency_key_once_per_merchant')],
             },
         ),

@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
                 ('amount', models.BigIntegerField(help_text='Satang.')),
             ],
             options={
-                'verbose_name_plural': 'pending entries',
+                'default_permissions': (),
             },
         ),
         migrations.AddField(

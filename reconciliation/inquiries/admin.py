@@ -1,4 +1,4 @@
-"""Read-only lists of inquiries, their answers, rate limits and back-offs."""
+"""Read-only lists of inquiries and their answers."""
 
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
@@ -49,7 +49,3 @@ class InquiryAnswerAdmin(ReadOnlyAdmin):
     list_filter = ["outcome"]
     search_fields = ["=payment__id"]
     ordering = ["-id"]
-
-
-class InquiryStateAdmin(ReadOnlyAdmin):
-    """Rate limits of banks and the scan cursor: a row or two."""

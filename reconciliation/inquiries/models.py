@@ -73,6 +73,9 @@ class BankRateLimit(models.Model):
     batch_count = models.IntegerField(default=0, db_default=0, help_text="Batches so far.")
     silent_batches = models.IntegerField(default=0, help_text="Batches in a row without any answer.")
 
+    class Meta:
+        default_permissions = ()
+
     def __str__(self) -> str:
         return str(self.bank)
 
@@ -86,6 +89,7 @@ class Backoff(models.Model):
     retry_at = models.DateTimeField()
 
     class Meta:
+        default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["bank", "merchant"], name="backoff_one_per_merchant")]
 
     def __str__(self) -> str:
@@ -151,6 +155,7 @@ class ScanCursor(models.Model):
     created_before = models.DateTimeField(help_text="Payments created earlier have been scanned.")
 
     class Meta:
+        default_permissions = ()
         constraints = [models.CheckConstraint(condition=Q(id=1), name="scancursor_single_row")]
 
     def __str__(self) -> str:

@@ -49,6 +49,9 @@ class Migration(migrations.Migration):
                 ('batch_count', models.IntegerField(db_default=0, default=0, help_text='Batches so far.')),
                 ('silent_batches', models.IntegerField(default=0, help_text='Batches in a row without any answer.')),
             ],
+            options={
+                'default_permissions': (),
+            },
         ),
         migrations.CreateModel(
             name='BankTransaction',
@@ -105,6 +108,9 @@ class Migration(migrations.Migration):
                 ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
                 ('created_before', models.DateTimeField(help_text='Payments created earlier have been scanned.')),
             ],
+            options={
+                'default_permissions': (),
+            },
         ),
         migrations.CreateModel(
             name='SlipCheck',
@@ -209,6 +215,9 @@ class Migration(migrations.Migration):
                 ('retry_at', models.DateTimeField()),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
+            options={
+                'default_permissions': (),
+            },
         ),
         migrations.CreateModel(
             name='NotificationId',

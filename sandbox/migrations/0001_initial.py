@@ -26,6 +26,9 @@ class Migration(migrations.Migration):
                 ('returns_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField()),
             ],
+            options={
+                'default_permissions': (),
+            },
         ),
         migrations.CreateModel(
             name='SandboxCharge',
@@ -42,6 +45,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
             ],
             options={
+                'default_permissions': (),
                 'constraints': [models.CheckConstraint(condition=models.Q(('refunded__gte', 0), ('refunded__lte', models.F('amount'))), name='sandboxcharge_refunds'), models.CheckConstraint(condition=models.Q(('authorization__in', ['', 'pending', 'authorized', 'refused'])), name='sandboxcharge_authorization_known')],
             },
         ),
@@ -54,6 +58,9 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
                 ('charge', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='sandbox.sandboxcharge')),
             ],
+            options={
+                'default_permissions': (),
+            },
         ),
         migrations.CreateModel(
             name='SandboxPayment',
@@ -74,6 +81,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
             ],
             options={
+                'default_permissions': (),
                 'indexes': [models.Index(fields=['biller_id', 'reference1'], name='sandboxpayment_of_code')],
                 'constraints': [models.UniqueConstraint(fields=('slip_reference',), name='sandboxpayment_slip_once')],
             },
@@ -88,7 +96,7 @@ class Migration(migrations.Migration):
                 ('payment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='entries', to='sandbox.sandboxpayment')),
             ],
             options={
-                'verbose_name_plural': 'sandbox entries',
+                'default_permissions': (),
                 'indexes': [models.Index(fields=['occurred_at', 'id'], name='sandboxentry_by_time')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['credit', 'decline', 'reversal'])), name='sandboxentry_type_known'), models.UniqueConstraint(fields=('payment', 'type'), name='sandboxentry_once')],
             },
@@ -109,6 +117,7 @@ class Migration(migrations.Migration):
                 ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='callbacks', to='sandbox.sandboxpayment')),
             ],
             options={
+                'default_permissions': (),
                 'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at', 'id'], name='sandboxcallback_next_due')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'delivered', 'given_up'])), name='sandboxcallback_state_known'), models.CheckConstraint(condition=models.Q(models.Q(('order__isnull', False), ('payment__isnull', True)), models.Q(('order__isnull', True), ('payment__isnull', False)), _connector='OR'), name='sandboxcallback_has_one_subject')],
             },

@@ -18,7 +18,6 @@ from webhooks.delivery import metrics
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
-    DeliveryCounter,
     Endpoint,
     EndpointAction,
     EndpointHealth,
@@ -50,7 +49,6 @@ def history(shop: Shop) -> Endpoint:
         "endpoint",
         "endpointaction",
         "endpointhealth",
-        "deliverycounter",
         "event",
         "delivery",
         "deliveryattempt",
@@ -74,7 +72,7 @@ def test_admin_pages_of_endpoint_actions_counters_and_health_open(staff: Client,
     set_health(history, **PAUSED)
     run_action(staff, history, "disable")
     metrics.count_attempts(DeliveryAttempt.objects.all())
-    for row in (*EndpointAction.objects.all(), *DeliveryCounter.objects.all(), *EndpointHealth.objects.all()):
+    for row in (*EndpointAction.objects.all(), *EndpointHealth.objects.all()):
         page = staff.get(f"/admin/webhooks/{row._meta.model_name}/{row.pk}/change/")
         assert page.status_code == 200
         assert 'name="_save"' not in page.content.decode()

@@ -107,8 +107,7 @@ class Migration(migrations.Migration):
                 ('total_ms', models.BigIntegerField()),
             ],
             options={
-                'verbose_name': 'delivery counter',
-                'verbose_name_plural': 'delivery counters',
+                'default_permissions': (),
                 'constraints': [models.UniqueConstraint(fields=('type', 'outcome', 'bucket_ms'), name='delivery_counter_once_per_bucket')],
             },
         ),
