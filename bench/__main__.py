@@ -22,8 +22,8 @@ from bench.deliveries import (
     DeliveryLatencies,
 )
 from bench.floor import Floor
-from config.capacity.lives import quantile
-from config.capacity.load import NotMeasurable
+from bench.lives import quantile
+from bench.load import NotMeasurable
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
 

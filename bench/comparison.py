@@ -12,10 +12,9 @@ from typing import Generic, TypeVar
 
 import psycopg
 
-from bench import pgbench
-from config.capacity import load, processors
-from config.capacity.load import NotMeasurable
-from config.capacity.shops import BODY
+from bench import load, pgbench, processors
+from bench.load import NotMeasurable
+from bench.shops import BODY
 from core import ids
 from merchants import secret_keys
 from tests.stack import Stack

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from bench import processors
 from bench.comparison import OURS, Candidate
-from config.capacity import processors
-from config.capacity.load import NotMeasurable
+from bench.load import NotMeasurable
 from tests.stack import ROOT, Stack
 
 # Each endpoint has its own port, because connections are kept by host and port.

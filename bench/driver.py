@@ -24,7 +24,7 @@ import requests  # noqa: E402
 from django.db import transaction  # noqa: E402
 from urllib3 import HTTPConnectionPool  # noqa: E402
 
-from config.capacity import publishing  # noqa: E402
+from bench import publishing  # noqa: E402
 from core import clock  # noqa: E402
 from webhooks import events, signing  # noqa: E402
 from webhooks.models import Endpoint, Event  # noqa: E402

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from bench import pgbench
+from bench.load import NotMeasurable
 from bench.replay import Life, Script
-from config.capacity.load import NotMeasurable
 from tests import database_template
 from tests.stack import ROOT, Stack
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.capacity import processors
-from config.capacity.load import NotMeasurable
+from bench import processors
+from bench.load import NotMeasurable
 from tests.stack import Stack
 
 SETTLE_SECONDS, IDLE_SECONDS = 10.0, 20.0

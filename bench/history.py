@@ -12,8 +12,8 @@ import psycopg
 
 from bench import bulk, console_pages
 from bench.lists import LISTS, PAYMENTS, MeasuredList
+from bench.load import NotMeasurable
 from bench.questions import Answers, Measured, Questioner
-from config.capacity.load import NotMeasurable
 from core import ids
 from core.clock import iso
 from tests.stack import Stack

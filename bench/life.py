@@ -8,13 +8,13 @@ from typing import Any
 
 import psycopg
 
+from bench import processors
 from bench.comparison import OURS, Candidate
 from bench.deliveries import run_driver
 from bench.floor import Floor
-from config.capacity import processors
-from config.capacity.lives import Lives, LivesResult, quantile
-from config.capacity.load import NotMeasurable
-from config.capacity.shops import Bank, Shop
+from bench.lives import Lives, LivesResult, quantile
+from bench.load import NotMeasurable
+from bench.shops import Bank, Shop
 from tests.stack import Stack, wait_until
 
 FLOOR = "(b) pgbench, same SQL"

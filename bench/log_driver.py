@@ -16,9 +16,9 @@ os.environ["LOG_STREAM"] = "stderr"
 
 from django.http import HttpRequest, HttpResponse
 
+from bench.shops import BODY, CREATE_PATH
 from config.application import application
 from config.asgi import ServiceRequest, answer
-from config.capacity.shops import BODY, CREATE_PATH
 from core import ids
 from request_log.recorder import RECORDER
 

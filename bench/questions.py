@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from config.capacity import load
-from config.capacity.load import NotMeasurable
+from bench import load
+from bench.load import NotMeasurable
 from tests.stack import Stack, wait_until
 
 RESTART_SECONDS = 60.0

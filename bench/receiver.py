@@ -12,7 +12,7 @@ from collections import defaultdict
 
 import uvloop
 
-from config.capacity.endpoint import MESSAGE_ID, OK, Endpoint, header
+from bench.endpoint import MESSAGE_ID, OK, Endpoint, header
 
 HOST = "127.0.0.1"
 SLOW = b"/after/"

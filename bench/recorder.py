@@ -28,9 +28,9 @@ from psycopg.adapt import PyFormat, Transformer  # noqa: E402
 
 from bench import driver  # noqa: E402
 from bench.deliveries import HOOK, receiver  # noqa: E402
+from bench.load import NotMeasurable  # noqa: E402
 from bench.replay import BEGIN, COMMIT, Life, Statement, Value  # noqa: E402
-from config.capacity.load import NotMeasurable  # noqa: E402
-from config.capacity.shops import Bank, Request, Shop  # noqa: E402
+from bench.shops import Bank, Request, Shop  # noqa: E402
 from core import clock  # noqa: E402
 from merchants.models import ApiKey  # noqa: E402
 from webhooks.delivery import attempt_log, dispatcher, queue  # noqa: E402

@@ -12,9 +12,9 @@ from bench.deliveries import BARE_LOOP, BESIDE_SLOW, URLLIB3_LOOP, WITHOUT_SLOW,
 from bench.footprint import Footprint
 from bench.guard import Figure
 from bench.life import LifeRound
+from bench.lives import quantile
 from bench.log_cost import LogCost
 from bench.soak import Growth, Minute, Soak
-from config.capacity.lives import quantile
 from config.devstack.postgres_programs import find_programs, full_version
 
 Cells = Sequence[str]

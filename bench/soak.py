@@ -11,7 +11,7 @@ import psycopg
 
 from bench import footprint
 from bench.life import SENDER, WEB, LifeBenchmark
-from config.capacity.lives import LivesResult, joined
+from bench.lives import LivesResult, joined
 from tests.stack import Stack
 
 WARM_UP_SECONDS, MOST_SECONDS = 3.0, 15.0

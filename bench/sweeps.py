@@ -21,7 +21,7 @@ from psycopg.conninfo import make_conninfo
 
 from bench import bulk
 from bench.bulk import NEWEST, ROWS
-from config.capacity.load import NotMeasurable
+from bench.load import NotMeasurable
 from core import ids
 from tests.stack import ROOT, Stack
 

@@ -67,7 +67,7 @@ def capacity(options: Namespace) -> None:
     """Exits with 1 if nothing could be measured."""
     from config.capacity import command
 
-    sys.exit(command.run(options.seconds, options.html))
+    sys.exit(command.run(options.seconds))
 
 
 def new_secrets(options: Namespace) -> None:
@@ -155,7 +155,6 @@ def _add_check_options(command: ArgumentParser) -> None:
 
 def _add_capacity_options(command: ArgumentParser) -> None:
     command.add_argument("--seconds", type=_seconds, default=60.0, help="how long to measure (60)")
-    command.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots too")
 
 
 def _seconds(text: str) -> float:

@@ -1,4 +1,1 @@
-"""`thaiqr-server capacity`: what this machine holds, by the processes of production on their own database.
-
-`python -m bench` uses the same load: the shops with their bank and webhooks, and the client.
-"""
+"""`thaiqr-server capacity`: what this machine holds, by the processes of production on their own database."""

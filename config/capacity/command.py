@@ -3,116 +3,115 @@
 import logging
 import os
 import signal
+import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import datetime
+import time
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
-from config.capacity import database, environment, processes, progress, redis_database
-from config.capacity.database import Addresses
-from config.capacity.load import NotMeasurable
-from config.capacity.refusal import Refused
+import psycopg
+
+from config.capacity import databases, processes
+from config.capacity.databases import Refused
 from config.env import OWNER_URL, env
-from core.clock import BANGKOK
 from core.redis_urls import with_authorities
 
-SIGNAL_EXIT = 128
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AT_ONCE, CODES_AT_ONCE = (1, 4, 16, 48), 16
+LIVES_SHARE, WARM_UP_SECONDS = 0.7, 3.0
 NOTICE = (
     "This takes all processors for about {seconds:.0f} seconds, and half a minute before that. It uses a\n"
     "database of its own, which it drops at the end. Run it before you go live, or at a quiet hour.\n"
 )
+# PostgreSQL counts the rows of a session when it is idle for a second.
+COUNTED_SECONDS = 1.5
+_SIZE_SQL = """
+SELECT coalesce(sum(n_tup_ins - n_tup_del), 0)::bigint, sum(pg_total_relation_size(relid))::bigint
+FROM pg_stat_user_tables
+"""
 
 
-def run(seconds: float, html: Path | None) -> int:
-    """Print the report, and write the page. Returns the exit code."""
+def run(seconds: float) -> int:
+    """Print the report; return the exit code. Signals that end a program let it clean up, as Ctrl-C does."""
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)
     try:
-        with _clean_end():
-            _measure(seconds, html)
-    except (Refused, NotMeasurable) as refusal:
+        sys.stdout.write(_measured(seconds))
+    except Refused as refusal:
         sys.stderr.write(f"Not measured: {refusal}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped. The database of the measurement is dropped.\n")
-        return SIGNAL_EXIT + signal.SIGINT
+        return 128 + signal.SIGINT
     return 0
 
 
-def _redis_url() -> str:
-    return with_authorities(env.str("REDIS_URL", ""), env.str("CA_BUNDLE", ""))
-
-
-def _measure(seconds: float, html: Path | None) -> None:
-    if html is not None:
-        _check_writable(html)
-    sys.stderr.write(NOTICE.format(seconds=seconds))
-    with ExitStack() as stack:
-        databases = stack.enter_context(database.temporary(_configured()))
-        redis_url = stack.enter_context(redis_database.temporary(_redis_url()))
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="thaiqr-capacity-"))
-        ports = environment.free_ports()
-        settings = environment.environment(databases, redis_url, ports)
-        started = stack.enter_context(processes.running(settings, Path(folder) / "log"))
-        with progress.step("tables"):
-            started.run("migrate")
-        with progress.step("processes"):
-            started.start(ports.bank)
-            started.wait_until_ready(ports.web)
-        report, page = _report(databases, settings, seconds, started)
-        # Before the clean-up: an error of it must not cost the figures.
-        if html is not None:
-            html.write_text(page, encoding="utf-8")
-            sys.stderr.write(f"The page is {html}.\n")
-        sys.stdout.write(report)
-
-
-def _report(
-    databases: Addresses, settings: dict[str, str], seconds: float, started: processes.Processes
-) -> tuple[str, str]:
-    """Measure, by code that needs the settings of the measured processes."""
-    environment.take_over(settings)
-    import django
-
-    django.setup()
-    logging.disable()  # its lines would be about the shops of the measurement
-    from config.capacity import page, text, verdict
-    from config.capacity.measuring import Measurement
-
-    figures = Measurement(databases, settings, seconds).run(started.pids)
-    started.check()
-    judged = verdict.judge(figures)
-    made_at = f"{datetime.now(BANGKOK):%Y-%m-%d %H:%M}"
-    return text.report(figures, judged), page.report(figures, judged, made_at)
-
-
-def _configured() -> Addresses:
+def _measured(seconds: float) -> str:
     url = env.str("DATABASE_URL", "")
     if not url:
         raise Refused("DATABASE_URL is missing: the settings of the deployment are needed, or --env-file.")
-    return Addresses.of(url, env.str(OWNER_URL, ""))
+    configured = databases.on_one_server(url, env.str(OWNER_URL, ""))
+    redis_url = with_authorities(env.str("REDIS_URL", ""), env.str("CA_BUNDLE", ""))
+    sys.stderr.write(NOTICE.format(seconds=seconds))
+    with ExitStack() as stack:
+        made = stack.enter_context(databases.temporary_database(configured))
+        settings = processes.settings(made, stack.enter_context(databases.temporary_redis(redis_url)))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="thaiqr-capacity-"))
+        started = stack.enter_context(processes.running(settings, Path(folder) / "log"))
+        # This process has the settings of the measured ones, too. Nothing has read others yet.
+        os.environ.clear()
+        os.environ.update(settings)
+        env.ENVIRON = os.environ
+        return _report(made.owner, seconds, started)
 
 
-def _check_writable(path: Path) -> None:
-    if not os.access(path if path.exists() else path.parent, os.W_OK) or path.is_dir():
-        raise Refused(f"{path} cannot be written.")
+def _report(owner_url: str, seconds: float, started: processes.Processes) -> str:
+    import django
+    from django.conf import settings
+    from django.db import connections
+
+    django.setup()
+    logging.disable()  # its lines would be about the shops of the measurement
+    from config.capacity.figures import Figures, Processors, Step, report
+    from config.capacity.load import Load
+
+    load, steps = Load(int(os.environ["PORT"])), []
+    connections.close_all()
+    processors = Processors(os.environ["DATABASE_URL"], started.pids)
+    commit_ms = _commit_milliseconds(owner_url)
+    sys.stderr.write("warming up ...\n")
+    load.lives(AT_ONCE[1], WARM_UP_SECONDS)
+    before = _size(owner_url)
+    for at_once in AT_ONCE:
+        sys.stderr.write(f"whole lives, {at_once} at once ...\n")
+        with processors.watching() as cores:
+            found = load.lives(at_once, seconds * LIVES_SHARE / len(AT_ONCE))
+        steps.append(Step(at_once, found, cores))
+    lives = sum(len(step.round.webhooks) for step in steps)
+    rows, size = ((now - then) / lives for now, then in zip(_size(owner_url), before, strict=True))
+    # Codes come last: each of them waits for its customer, so the workers ask the bank about it.
+    sys.stderr.write(f"codes, {CODES_AT_ONCE} at once ...\n")
+    codes = load.codes(CODES_AT_ONCE, seconds * (1 - LIVES_SHARE))
+    started.check()
+    return report(Figures(settings.WEB_WORKERS, commit_ms, steps, codes, rows, size))
 
 
-@contextmanager
-def _clean_end() -> Iterator[None]:
-    """All signals that end a program let it clean up, as Ctrl-C does. A second one does not stop that."""
+def _size(owner_url: str) -> tuple[int, int]:
+    """Rows, and bytes of all tables with their indexes."""
+    time.sleep(COUNTED_SECONDS)
+    with psycopg.connect(owner_url) as connection:
+        rows, size = connection.execute(_SIZE_SQL).fetchone() or (0, 0)
+    return rows, size
 
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        for each in ENDING:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, stop) for number in ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _commit_milliseconds(owner_url: str) -> float:
+    """The median of one commit after the other for a second, in one session: mostly one fsync."""
+    taken: list[float] = []
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE capacity_commits (number integer)")
+        end = time.perf_counter() + 1
+        while (begin := time.perf_counter()) < end:
+            connection.execute("INSERT INTO capacity_commits VALUES (1)")
+            taken.append(1000 * (time.perf_counter() - begin))
+        connection.execute("DROP TABLE capacity_commits")
+    return statistics.median(taken)

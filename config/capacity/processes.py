@@ -1,23 +1,68 @@
-"""The processes of production, started by the same commands, on the database of the measurement."""
+"""The processes of production, by the same commands and settings, on the databases of the measurement."""
 
-import http.client
 import os
+import re
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from config.capacity.load import NotMeasurable
+from config.capacity.databases import Addresses, Refused
+from config.env import FILE_SUFFIX, OWNER_URL, SECRETS
 from config.parent_process import exit_with_parent
 from config.version import BASE_DIR
 from config.workers import WORKERS
+from core import vault
 
-WEB, BANK, BEAT = "web", "bank", "beat"
-START_SECONDS, STOP_SECONDS, POLL_SECONDS = 180.0, 20.0, 0.1
-LAST_LINES = 15
+WEB, HOST = "web", "127.0.0.1"
+START_SECONDS, STOP_SECONDS, LAST_LINES = 180.0, 20.0, 15
+ADDRESS = re.compile(r".*_URL|.*_DSN|.*_ENDPOINT")
+# The limit of a key is never reached. With the usual burst web takes two requests from Redis at once.
+FIXED = {
+    "DJANGO_SETTINGS_MODULE": "config.settings", "HOST": HOST, "ALLOWED_HOSTS": HOST, "PROXY_HOPS": "0",
+    "DATABASE_PREPARE": "1", "RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "200", "WEBHOOK_PROBE": "off",
+    "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8", "WEBHOOK_ALLOW_HTTP": "1", "NIGHTLY_JOBS": "",
+    "STATEMENTS_DIR": "", "LOG_STREAM": "stderr", "SPEEDUP": "1", "DEBUG": "0",
+}  # fmt: skip
+
+
+def settings(databases: Addresses, redis_url: str) -> dict[str, str]:
+    """Those of this deployment: no process reaches its data, banks or reports, or opens its secrets.
+
+    BASE_URL is that of a second web server, where the workers find the sandbox bank.
+    """
+    kept = {name: value for name, value in os.environ.items() if not _is_of_deployment(name)}
+    made = ("SECRET_KEY", "IDEMPOTENCY_KEYS", "SANDBOX_BANK_SECRET", "MONITORING_TOKEN")
+    web, bank = _free_ports()
+    return {
+        **kept,
+        **FIXED,
+        **{name: secrets.token_urlsafe(50) for name in made},
+        "FIELD_ENCRYPTION_KEYS": vault.new_key(),
+        "DATABASE_URL": databases.service,
+        OWNER_URL: databases.owner,
+        "REDIS_URL": redis_url,
+        "PORT": str(web),
+        "BASE_URL": f"http://{HOST}:{bank}",
+    }
+
+
+def _is_of_deployment(name: str) -> bool:
+    plain = name.removesuffix(FILE_SUFFIX)
+    return plain in SECRETS or ADDRESS.fullmatch(plain) is not None
+
+
+def _free_ports() -> list[int]:
+    with socket.socket() as one, socket.socket() as other:
+        for each in (one, other):
+            each.bind((HOST, 0))
+        return [each.getsockname()[1] for each in (one, other)]
 
 
 class Processes:
@@ -25,42 +70,37 @@ class Processes:
 
     def __init__(self, environ: Mapping[str, str], log: Path) -> None:
         # An installed program has its modules in a folder of their own.
-        self._environ = {**environ, "PYTHONPATH": str(BASE_DIR)}
-        self._log = log
+        self._environ, self._log = {**environ, "PYTHONPATH": str(BASE_DIR)}, log
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
     def pids(self) -> dict[str, int]:
         return {name: process.pid for name, process in self._running.items()}
 
-    def run(self, *arguments: str) -> None:
-        """Run a command of `thaiqr-server` to its end. Raises NotMeasurable."""
-        if self._spawn("command", arguments, {}).wait() != 0:
-            raise NotMeasurable(f"{arguments[0]} failed:\n{self._last_lines()}")
-
-    def start(self, bank_port: int) -> None:
-        """web, the sandbox bank in a web server of its own, a worker of each kind, and beat."""
-        self._keep(WEB, "web")
-        self._keep(BANK, "web", PORT=str(bank_port), WEB_WORKERS="1")
+    def start(self) -> None:
+        """Make the tables; start web, the sandbox bank, a worker of each kind and beat. Raises Refused."""
+        if self._spawn("migrate").wait() != 0:
+            raise Refused(f"The tables cannot be made:\n{self._last_lines()}")
+        bank = {"PORT": self._environ["BASE_URL"].rpartition(":")[2], "WEB_WORKERS": "1"}
+        self._running = {
+            WEB: self._spawn("web"),
+            "bank": self._spawn("web", **bank),
+            "beat": self._spawn("beat"),
+        }
         for name in WORKERS:
-            self._keep(name, "worker", "--queues", name, "--name", name)
-        self._keep(BEAT, "beat")
-
-    def wait_until_ready(self, port: int) -> None:
-        """Wait until `/readyz` answers 200. Raises NotMeasurable."""
-        token = self._environ["MONITORING_TOKEN"]
+            self._running[name] = self._spawn("worker", "--queues", name, "--name", name)
         deadline = time.monotonic() + START_SECONDS
-        while not _is_ready(port, token):
+        while not self._is_ready():
             self.check()
             if time.monotonic() > deadline:
-                raise NotMeasurable(f"The processes are not ready:\n{self._last_lines()}")
-            time.sleep(POLL_SECONDS)
+                raise Refused(f"The processes are not ready:\n{self._last_lines()}")
+            time.sleep(0.1)
 
     def check(self) -> None:
-        """Raises NotMeasurable if a process has ended."""
+        """Raises Refused if a process has ended."""
         for name, process in self._running.items():
             if process.poll() is not None:
-                raise NotMeasurable(f"{name} ended with {process.returncode}:\n{self._last_lines()}")
+                raise Refused(f"{name} ended with {process.returncode}:\n{self._last_lines()}")
 
     def stop(self) -> None:
         """End all at once; kill those that take too long."""
@@ -70,21 +110,17 @@ class Processes:
         for process in self._running.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
-            _kill_session(process)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def _keep(self, name: str, *arguments: str, **environ: str) -> None:
-        self._running[name] = self._spawn(name, arguments, environ)
-
-    def _spawn(
-        self, name: str, arguments: tuple[str, ...], environ: Mapping[str, str]
-    ) -> "subprocess.Popen[bytes]":
+    def _spawn(self, *arguments: str, **environ: str) -> "subprocess.Popen[bytes]":
         """In a session of its own, so that Ctrl-C reaches only this process."""
         parent = os.getpid()
         with self._log.open("ab") as log:
             return subprocess.Popen(  # noqa: S603 (our own program)
                 [sys.executable, "-m", "config.command_line", *arguments],
-                env={**self._environ, **environ, "PGAPPNAME": name},
+                env={**self._environ, **environ, "PGAPPNAME": arguments[-1]},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -92,9 +128,17 @@ class Processes:
                 preexec_fn=lambda: exit_with_parent(parent, signal.SIGKILL),  # noqa: PLW1509
             )
 
+    def _is_ready(self) -> bool:
+        token = {"Authorization": f"Bearer {self._environ['MONITORING_TOKEN']}"}
+        request = urllib.request.Request(f"http://{HOST}:{self._environ['PORT']}/readyz", headers=token)
+        try:
+            with urllib.request.urlopen(request, timeout=10):  # noqa: S310 (our own server)
+                return True
+        except OSError:
+            return False
+
     def _last_lines(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines()
-        return "\n".join(lines[-LAST_LINES:])
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
 
 
 @contextmanager
@@ -102,22 +146,7 @@ def running(environ: Mapping[str, str], log: Path) -> Iterator[Processes]:
     """Processes that end with the block."""
     made = Processes(environ, log)
     try:
+        made.start()
         yield made
     finally:
         made.stop()
-
-
-def _is_ready(port: int, token: str) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    try:
-        connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {token}"})
-        return connection.getresponse().status == http.client.OK
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
-def _kill_session(process: "subprocess.Popen[bytes]") -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bench.lives import REQUESTS, LivesResult, joined, quantile
 from bench.soak import Snapshot, growth, slope
-from config.capacity.lives import REQUESTS, LivesResult, joined, quantile
 
 
 def test_slope_of_memory_leaves_out_the_first_minute() -> None:

@@ -10,10 +10,8 @@ import psycopg
 import pytest
 from redis import Redis
 
-from config.capacity import database, environment, redis_database
-from config.capacity.database import Addresses
-from config.capacity.environment import Ports
-from config.capacity.refusal import Refused
+from config.capacity import databases, processes
+from config.capacity.databases import Refused, on_one_server
 
 ADMIN_URL = os.environ["DATABASE_URL"]
 
@@ -45,7 +43,7 @@ def name() -> Iterator[str]:
 @pytest.mark.slow
 def test_database_has_the_settings_of_the_service_and_is_dropped(name: str) -> None:
     execute(f"ALTER DATABASE {name} SET synchronous_commit = on")
-    with database.temporary(Addresses.of(named(name), "")) as made:
+    with databases.temporary_database(on_one_server(named(name), "")) as made:
         assert made.owner == made.service == named(f"{name}_capacity")
         with psycopg.connect(made.owner) as connection:
             assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
@@ -57,8 +55,11 @@ def test_database_has_the_settings_of_the_service_and_is_dropped(name: str) -> N
 def test_database_is_dropped_after_an_error_and_with_open_sessions(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "SESSIONS_END_SECONDS", 0.1)
-    with pytest.raises(KeyboardInterrupt), database.temporary(Addresses.of(named(name), "")) as made:
+    monkeypatch.setattr(databases, "SESSIONS_END_SECONDS", 0.1)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        databases.temporary_database(on_one_server(named(name), "")) as made,
+    ):
         connection = psycopg.connect(made.owner)
         raise KeyboardInterrupt
     connection.close()
@@ -68,8 +69,8 @@ def test_database_is_dropped_after_an_error_and_with_open_sessions(
 @pytest.mark.slow
 def test_leftover_of_a_killed_measurement_is_replaced(name: str) -> None:
     execute(f"CREATE DATABASE {name}_capacity")
-    execute(f"COMMENT ON DATABASE {name}_capacity IS '{database.MARK}'")
-    with database.temporary(Addresses.of(named(name), "")):
+    execute(f"COMMENT ON DATABASE {name}_capacity IS '{databases.MARK}'")
+    with databases.temporary_database(on_one_server(named(name), "")):
         assert exists(f"{name}_capacity")
     assert not exists(f"{name}_capacity")
 
@@ -78,15 +79,15 @@ def test_leftover_of_a_killed_measurement_is_replaced(name: str) -> None:
 def test_database_of_somebody_else_is_never_dropped(name: str) -> None:
     execute(f"CREATE DATABASE {name}_capacity")
     with pytest.raises(Refused, match="belongs to somebody else"):
-        database.temporary(Addresses.of(named(name), "")).__enter__()
+        databases.temporary_database(on_one_server(named(name), "")).__enter__()
     assert exists(f"{name}_capacity")
 
 
 @pytest.mark.slow
 def test_second_measurement_at_once_is_refused(name: str) -> None:
-    addresses = Addresses.of(named(name), "")
-    with database.temporary(addresses), pytest.raises(Refused, match="under way"):
-        database.temporary(addresses).__enter__()
+    addresses = on_one_server(named(name), "")
+    with databases.temporary_database(addresses), pytest.raises(Refused, match="under way"):
+        databases.temporary_database(addresses).__enter__()
 
 
 @pytest.mark.slow
@@ -96,7 +97,7 @@ def test_role_that_may_not_create_databases_gets_the_command(name: str) -> None:
     parts = urlsplit(named(name))
     url = parts._replace(netloc=f"{role}:secret@{parts.hostname}:{parts.port}").geturl()
     with pytest.raises(Refused, match=f'ALTER ROLE "{role}" CREATEDB'):
-        database.temporary(Addresses.of(url, "")).__enter__()
+        databases.temporary_database(on_one_server(url, "")).__enter__()
     execute(f"DROP ROLE {role}")
 
 
@@ -111,7 +112,7 @@ def test_sessions_of_the_service_end_although_the_owner_has_no_rights_over_them(
         parts._replace(netloc=f"{role}:secret@{parts.hostname}:{parts.port}").geturl()
         for role in (web, owner)
     ]
-    with database.temporary(Addresses.of(*urls)) as made:
+    with databases.temporary_database(on_one_server(*urls)) as made:
         connection = psycopg.connect(made.service)
         assert connection.info.user == web
     connection.close()
@@ -122,24 +123,25 @@ def test_sessions_of_the_service_end_although_the_owner_has_no_rights_over_them(
 
 def test_silent_server_is_refused_without_its_password() -> None:
     with pytest.raises(Refused) as refusal:
-        database.temporary(Addresses.of("postgresql://u:p4ssw0rd@127.0.0.1:1/qr", "")).__enter__()
+        databases.temporary_database(on_one_server("postgresql://u:p4ssw0rd@127.0.0.1:1/qr", "")).__enter__()
     assert "p4ssw0rd" not in str(refusal.value)
 
 
 def test_web_and_workers_use_their_own_role_on_the_server_of_the_owner() -> None:
-    found = Addresses.of("postgresql://web:a@pooler:6432/qr", "postgresql://own:b@db:5432/qr?sslmode=require")
+    found = on_one_server(
+        "postgresql://web:a@pooler:6432/qr", "postgresql://own:b@db:5432/qr?sslmode=require"
+    )
     assert found.service == "postgresql://web:a@db:5432/qr?sslmode=require"
-    assert found.named("x").owner == "postgresql://own:b@db:5432/x?sslmode=require"
 
 
 def test_redis_database_was_empty_is_not_that_of_the_service_and_is_emptied() -> None:
     url = os.environ["REDIS_URL"]
-    with redis_database.temporary(url) as made:
+    with databases.temporary_redis(url) as made:
         assert urlsplit(made).path != urlsplit(url).path
         with closing(Redis.from_url(made)) as client:
             client.set("a", 1)
-            with redis_database.temporary(url) as other:
-                assert other != made
+            with pytest.raises(Refused, match="in use"):
+                databases.temporary_redis(url).__enter__()
     with closing(Redis.from_url(made)) as client:
         assert client.dbsize() == 0
 
@@ -147,7 +149,7 @@ def test_redis_database_was_empty_is_not_that_of_the_service_and_is_emptied() ->
 @pytest.mark.parametrize("url", ["sentinel://127.0.0.1:1/main", "redis://:p4ssw0rd@127.0.0.1:1/0", ""])
 def test_redis_that_is_away_or_no_single_server_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(Refused, match=r"Redis does not answer|REDIS_URL is no") as refusal:
-        redis_database.temporary(url).__enter__()
+        databases.temporary_redis(url).__enter__()
     assert "p4ssw0rd" not in str(refusal.value)
 
 
@@ -160,6 +162,6 @@ def test_measured_processes_have_no_secret_and_no_address_of_the_deployment(
     }  # fmt: skip
     for variable, value in given.items():
         monkeypatch.setenv(variable, value)
-    made = environment.environment(Addresses.of("postgresql://u@h/x", ""), "redis://h/15", Ports(1, 2))
+    made = processes.settings(on_one_server("postgresql://u@h/x", ""), "redis://h/15")
     assert not [each for each, value in made.items() if "p4ssw0rd" in value]
     assert (made["WEB_WORKERS"], made["REDIS_URL"]) == ("3", "redis://h/15")

@@ -6,7 +6,7 @@ import pytest
 
 from banks.base import ReportedTransaction
 from banks.sandbox import SandboxBank
-from config.capacity.shops import Bank, Shop, WrongWebhook
+from bench.shops import Bank, Shop, WrongWebhook
 from core import clock, thaiqr
 from webhooks import signing
 

@@ -5,7 +5,7 @@ import time
 
 from django.db import transaction
 
-from config.capacity.shops import Shop
+from bench.shops import Shop
 from config.celery import app
 from core import clock, ids
 from merchants import services

@@ -17,9 +17,9 @@ from typing import Any, Self, cast
 
 import uvloop
 
-from config.capacity import endpoint, load
-from config.capacity.load import NotMeasurable
-from config.capacity.shops import Bank, Request, Shop, WrongWebhook
+from bench import endpoint, load
+from bench.load import NotMeasurable
+from bench.shops import Bank, Request, Shop, WrongWebhook
 
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 20.0

@@ -1,5 +1,0 @@
-"""Why nothing is measured. The message says what to do."""
-
-
-class Refused(Exception):
-    """This deployment does not allow a measurement."""

@@ -1,0 +1,75 @@
+"""Which resource ends first, and what is advised."""
+
+from typing import Any
+
+import pytest
+
+from config.capacity import figures
+from config.capacity.figures import LOAD, MACHINE, POSTGRES, Figures, Step
+from config.capacity.load import Round
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "CORES", 4)
+
+
+def made_up(**cores: float) -> Figures:
+    """2 web processes, 100 lives a second at best, 12 rows and 20 kB each."""
+    named = {LOAD: 0.1, MACHINE: 0.5, "web": 0.0} | {
+        NAMES.get(name, name): used for name, used in cores.items()
+    }
+    steps = [Step(at_once, round_of(rate), named) for at_once, rate in ((1, 30), (4, 100), (16, 80))]
+    return Figures(2, 1.5, steps, round_of(200), 12, 20_000)
+
+
+NAMES = {"load": LOAD, "machine": MACHINE, "postgres": POSTGRES}
+
+
+def round_of(rate: int) -> Round:
+    return Round(requests=[0.01] * rate * 30, webhooks=[0.04] * rate * 10, seconds=10.0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "first", "advice"),
+    [
+        ({"machine": 3.9, "postgres": 2.0, "web": 1.6}, MACHINE, "another machine for PostgreSQL"),
+        ({"machine": 3.9, "postgres": 1.8, "web": 1.9}, MACHINE, "another machine for web"),
+        (
+            {"machine": 3.9, "webhooks": 1.4, "web": 1.3, "postgres": 1.0},
+            MACHINE,
+            "another machine for webhooks",
+        ),
+        ({"machine": 3.9, "web": 1.9}, MACHINE, "without the other programs, which took 1.9"),
+        ({"machine": 2.4, "web": 1.9}, "web", "Set WEB_WORKERS=4"),
+        ({"machine": 2.4, "webhooks": 0.95}, "worker of webhooks", "--queues webhooks --name webhooks2"),
+        ({"machine": 1.0, "load": 0.97}, LOAD, "at least"),
+    ],
+)
+def test_full_resource_ends_first(cores: dict[str, Any], first: str, advice: str) -> None:
+    found = figures.ends_first(figures.resources(made_up(**cores)))
+    assert found is not None
+    assert found.name == first
+    assert advice in found.add
+
+
+def test_web_with_a_process_for_each_core_needs_another_machine() -> None:
+    full = made_up(machine=3.0, web=3.9)._replace(web_workers=4)
+    web = next(each for each in figures.resources(full) if each.name == "web")
+    assert "Add a machine" in web.add
+
+
+def test_without_a_full_resource_nothing_ended_first() -> None:
+    report = figures.report(made_up(machine=0.5))
+    assert "Ends first: nothing." in report
+    assert "WEB_THREADS" in report
+    assert "a commit took 1.5 ms" in report
+
+
+def test_report_gives_the_best_step_and_what_a_day_adds() -> None:
+    report = figures.report(made_up(machine=3.92, web=2.0, postgres=1.7))
+    assert "   100   code, payment, webhook, poll; 4 at once" in report
+    assert "103,680,000   12 for a payment" in report  # 86,400 × 100 × 12
+    assert "172.8 GB   20.0 kB for a payment" in report
+    assert "Plan for 50 whole lives a second" in report
+    assert "Ends first: processors of this machine, 98% busy." in report
