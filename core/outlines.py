@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A step of an outline: M, L, Q or Z of SVG, with its points. y grows upwards."""
+    """A step of an outline: M (move), L (line), Q (curve) or Z (close), with its points. y grows upwards."""
 
     command: str
     points: tuple[float, ...]

@@ -38,10 +38,11 @@ def svg(payload: str) -> bytes:
     """Draw an SVG of the same size: one black path with a rectangle for each run of modules."""
     matrix = modules(payload)
     size, width = len(matrix), _scale(matrix) * len(matrix)
+    runs = "".join(_runs(y, line) for y, line in enumerate(matrix))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{width}"'
         f' viewBox="0 0 {size} {size}" shape-rendering="crispEdges">'
-        f'<rect width="{size}" height="{size}" fill="#fff"/><path d="{svg_runs(matrix)}"/></svg>'
+        f'<rect width="{size}" height="{size}" fill="#fff"/><path d="{runs}"/></svg>'
     ).encode()
 
 
@@ -65,11 +66,6 @@ def png_file(
     colors = [(b"PLTE", palette)] if palette else []
     chunks = [(b"IHDR", header), *colors, (b"IDAT", zlib.compress(rows, level)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
-
-
-def svg_runs(matrix: Matrix) -> str:
-    """The dark modules as a path of an SVG, with a rectangle for each run."""
-    return "".join(_runs(y, line) for y, line in enumerate(matrix))
 
 
 def _scale(matrix: Matrix) -> int:

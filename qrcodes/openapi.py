@@ -91,6 +91,6 @@ card = Operation(
     "reference and the expiry. Only a code that can be paid has one. The payment page offers it as a PNG "
     "without a key: `/pay/{qr_code_id}/card.png`.",
     query=CardQuery,
-    responses={200: {"image/png": {}, "image/svg+xml": {}, "application/pdf": {}}},
+    responses={200: {"image/png": {}, "application/pdf": {}}},
     errors=(QrCodeNotFound, QrCodeGone),
 )

@@ -19,8 +19,8 @@ from qrcodes.errors import TooManyQrCards
 if TYPE_CHECKING:
     from qrcodes.drawing.layout import Texts
 
-PNG, SVG, PDF = "png", "svg", "pdf"
-FORMATS = {PNG: "image/png", SVG: "image/svg+xml", PDF: "application/pdf"}
+PNG, PDF = "png", "pdf"
+FORMATS = {PNG: "image/png", PDF: "application/pdf"}
 LANGUAGES = ["th", "en"]
 MIN_SIZE, MAX_SIZE, DEFAULT_SIZE = 200, 2000, 1000
 """Pixels of the width."""
@@ -93,15 +93,13 @@ def _draw_within_limits(merchant: Merchant, wanted: CardRequest, content: _Conte
 
 @lru_cache(CACHED_CARDS)
 def _draw(wanted: CardRequest, content: _Content) -> bytes:
-    from qrcodes.drawing import layout, pdf, png, svg
+    from qrcodes.drawing import layout, pdf, png
 
     with translation.override(wanted.lang):
         texts = _texts(content)
-    card, label = layout.arrange(texts, content.payload), f"{texts.shop} · {texts.amount}"
-    if wanted.format == SVG:
-        return svg.draw(card, wanted.size, label)
+    card = layout.arrange(texts, content.payload)
     if wanted.format == PDF:
-        return pdf.draw(card, wanted.size, label, wanted.lang)
+        return pdf.draw(card, wanted.size, f"{texts.shop} · {texts.amount}", wanted.lang)
     return png.draw(card, wanted.size)
 
 

@@ -7,7 +7,7 @@ import zxingcpp
 from PIL import Image
 
 from core import outlines
-from qrcodes.drawing import layout, png, svg
+from qrcodes.drawing import layout, png
 from qrcodes.drawing.layout import Card, Texts
 from tests import qr_reader
 from tests.qrcodes.test_images import sample_payloads, scanned
@@ -70,7 +70,7 @@ def test_tone_mark_stands_above_the_vowel() -> None:
     assert heights[1] > heights[0] + 10
 
 
-def test_png_and_svg_place_a_line_alike() -> None:
+def test_ink_stands_where_the_outline_stands() -> None:
     line = card(THAI).lines[2]
     points = [segment.points[-2:] for segment in outlines.outline(line.run) if segment.points]
     mask = outlines.mask(line.run, line.size)
@@ -105,4 +105,3 @@ def test_small_copy_of_a_card_is_decoded_as_a_telephone_sees_it() -> None:
 @pytest.mark.slow
 def test_same_content_gives_the_same_bytes() -> None:
     assert png.draw(card(), 300) == png.draw(card(), 300)
-    assert svg.draw(card(), 300, "x") == svg.draw(card(), 300, "x")

@@ -72,7 +72,7 @@ def test_installed_service_takes_payments_and_shows_its_pages(installed: Install
         for path, content, expected in (
             (f"/pay/{code['qr_code_id']}?lang=th", "text/html", "สแกน"),
             ("/static/qrcodes/pay.css", "text/css", "{"),
-            (f"/v1/qr-codes/{code['qr_code_id']}/card?format=svg", "image/svg+xml", "<svg"),
+            (f"/v1/qr-codes/{code['qr_code_id']}/card?format=pdf", "application/pdf", "%PDF"),
             ("/admin/login/", "text/html", "/static/console/console.css"),
             ("/static/console/console.css", "text/css", "{"),
             ("/static/admin/css/base.css", "text/css", "{"),
