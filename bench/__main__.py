@@ -11,18 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import deliveries, footprint, guard, history, life, log_cost, report, soak, sweeps
+from bench import deliveries, footprint, guard, history, life, report
 from bench.comparison import CREATE, POLL, Candidate, LoadProfile, P, RequestComparison, Server
-from bench.deliveries import (
-    BESIDE_SLOW,
-    HEALTHY_ENDPOINTS,
-    SOME_ENDPOINTS,
-    WITHOUT_SLOW,
-    DeliveryBenchmark,
-    DeliveryLatencies,
-)
+from bench.deliveries import DeliveryBenchmark
 from bench.floor import Floor
-from bench.lives import quantile
 from bench.load import NotMeasurable
 from config.devstack import ports
 from tests.stack import ROOT, Stack, wait_until
@@ -38,14 +30,11 @@ WARM_UP_MESSAGES = 500
 SERVER_SECONDS = 120.0
 HISTORY_ROUNDS, HISTORY_SECONDS = 3, 0.3
 REQUESTS = {"create": CREATE, "poll": POLL}
-USUAL_PARTS = (*REQUESTS, "others", "log", "life", "history", "deliver", "latency", "slow", "footprint")
-PARTS = (*USUAL_PARTS, "soak", "sweeps")
-RATES = (50, 200)
+PARTS = (*REQUESTS, "life", "history", "deliver", "footprint")
 # The webhooks are verified by then, and all sessions have planned their statements.
 LIFE_WARM_UP_SECONDS = 3.0
 QUICK_ROUNDS, QUICK_SECONDS = 8, 1.5
 PROFILE_SECONDS, PROFILER_START_SECONDS, DEFAULT_CONNECTIONS = 10, 2, 8
-BESIDE_RATE = 50
 
 
 def main() -> None:
@@ -67,9 +56,7 @@ def main() -> None:
                     # First, because the rows of other parts would not pass the audit.
                     *_lives(stack, home, options),
                     *_requests(stack, home, options),
-                    *_log_cost(stack, options),
                     *_history(stack, options),
-                    *_sweeps(stack, options),
                     *_deliveries(stack, options),
                 ]
     except NotMeasurable as refusal:
@@ -77,7 +64,7 @@ def main() -> None:
     finally:
         shutil.rmtree(home, ignore_errors=True)
     _log("")
-    names = ("connections", "rounds", "seconds", "lives", "life_seconds", "latency_seconds", "backlog")
+    names = ("connections", "rounds", "seconds", "lives", "life_seconds")
     caption = report.caption(**{name: getattr(options, name) for name in names})
     print(*tables, caption, sep="\n\n")
 
@@ -85,19 +72,14 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     add = parser.add_argument
-    usual = f"some of {','.join(PARTS)} (all but soak and sweeps)"
-    add("--only", type=_parts, default=USUAL_PARTS, help=usual)
+    add("--only", type=_parts, default=PARTS, help=f"some of {','.join(PARTS)} (all)")
     add("--seconds", type=float, default=3.0, help="length of a round of requests (3)")
     add("--rounds", type=int, default=5, help="rounds of each contestant (5)")
     add("--connections", type=int, default=DEFAULT_CONNECTIONS, help="requests under way at once (8)")
     add("--rows", type=int, default=history.LONG_ROWS, help=f"of the long lists ({history.LONG_ROWS})")
-    add("--sweep-rows", type=int, default=sweeps.DEFAULT_ROWS, help=f"of sweeps ({sweeps.DEFAULT_ROWS})")
     add("--deliveries", type=int, default=2000, help="messages in a round of deliveries (2000)")
     add("--lives", type=int, default=16, help="lives under way at once (16)")
     add("--life-seconds", type=float, default=5.0, help="length of a round of lives (5)")
-    add("--soak-seconds", type=float, default=600.0, help="length of the soak run (600)")
-    add("--latency-seconds", type=int, default=10, help="how long to publish at each rate (10)")
-    add("--backlog", type=int, default=50_000, help="what the slow endpoint is behind with (50000)")
     add("--quick", action="store_true", help="compare create and poll with the figures of the last commit")
     add("--keep", action="store_true", help="the same, and store the ratios in bench/figures.json")
     profiled = (*REQUESTS, "deliver")
@@ -190,7 +172,7 @@ def _footprint(folder: Path, options: argparse.Namespace) -> Iterator[str]:
 
 def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterator[str]:
     operations = [operation for part, operation in REQUESTS.items() if part in options.only]
-    if not operations and "others" not in options.only:
+    if not operations:
         return
     with _peer(stack) as peer:
         comparison = RequestComparison(stack, peer, folder)
@@ -201,19 +183,7 @@ def _requests(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterat
         )
         for operation, candidates in results.items():
             _run_rounds(operation, candidates, warm_up, profile, options.rounds)
-        others = comparison.others() if "others" in options.only else []
-        for each in others:
-            _run_rounds(each.name, [each], warm_up, profile, options.rounds)
-    if results:
-        yield report.requests(results)
-    if others:
-        yield report.others(others)
-
-
-def _log_cost(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
-    if "log" in options.only:
-        _log("Making codes with the request log and without it ...")
-        yield report.log_cost(log_cost.measure(stack))
+    yield report.requests(results)
 
 
 @contextmanager
@@ -256,63 +226,14 @@ def _lives(stack: Stack, folder: Path, options: argparse.Namespace) -> Iterator[
             benchmark.check()
             life.check_floor(floor)
         yield report.life(candidates)
-    if "soak" in options.only:
-        with life.opened(stack) as benchmark:
-            yield report.soak(soak.measure(benchmark, options.soak_seconds, options.lives, _report_minute))
-
-
-def _report_minute(minute: soak.Minute) -> None:
-    requests, webhooks = minute.result.all_requests, minute.result.webhooks
-    p99s = quantile(requests, 0.99), quantile(webhooks, 0.99)
-    _log(
-        f"{_time()}  soak: {minute.result.rate:.1f} a second, p99 {p99s[0]:.0f} ms, webhooks {p99s[1]:.0f} ms"
-    )
-
-
-def _sweeps(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
-    if "sweeps" in options.only:
-        yield sweeps.measure(stack, options.sweep_rows)
 
 
 def _deliveries(stack: Stack, options: argparse.Namespace) -> Iterator[str]:
-    if not {"deliver", "latency", "slow"}.intersection(options.only):
-        return
-    # The endpoints end before the instance, which would wait for the slow endpoint.
-    with deliveries.receiver() as receiver:
-        result = DeliveryBenchmark(stack, receiver)
-        if "deliver" in options.only:
-            candidates = result.candidates()
+    if "deliver" in options.only:
+        with deliveries.receiver() as receiver:
+            candidates = DeliveryBenchmark(stack, receiver).candidates()
             _run_rounds("deliver", candidates, WARM_UP_MESSAGES, options.deliveries, options.rounds)
-            yield report.deliveries(candidates, options.deliveries)
-        if latencies := dict(_latencies(result, options)):
-            yield report.latencies(latencies)
-
-
-def _latencies(
-    result: DeliveryBenchmark, options: argparse.Namespace
-) -> Iterator[tuple[str, DeliveryLatencies]]:
-    """Measure the slow endpoint last, because its backlog stays."""
-    seconds = options.latency_seconds
-    result.measure_latency(BESIDE_RATE, HEALTHY_ENDPOINTS // BESIDE_RATE, HEALTHY_ENDPOINTS)
-    if "latency" in options.only:
-        for rate in RATES:
-            name = f"{rate} a second to {SOME_ENDPOINTS}"
-            yield name, _report_latency(name, result.measure_latency(rate, seconds, SOME_ENDPOINTS))
-    if "slow" in options.only:
-        yield (
-            WITHOUT_SLOW,
-            _report_latency(WITHOUT_SLOW, result.measure_latency(BESIDE_RATE, seconds, HEALTHY_ENDPOINTS)),
-        )
-        result.fill_slow_endpoint(options.backlog)
-        yield (
-            BESIDE_SLOW,
-            _report_latency(BESIDE_SLOW, result.measure_latency(BESIDE_RATE, seconds, HEALTHY_ENDPOINTS)),
-        )
-
-
-def _report_latency(name: str, result: DeliveryLatencies) -> DeliveryLatencies:
-    _log(f"{_time()}  {name}: p95 {result.quantile(0.95):,.0f} ms")
-    return result
+        yield report.deliveries(candidates, options.deliveries)
 
 
 def _run_rounds(

@@ -4,9 +4,8 @@ import itertools
 import json
 import statistics
 import urllib.request
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -20,13 +19,7 @@ from merchants import secret_keys
 from tests.stack import Stack
 
 POLLED = 200
-# Asked for in turn, so that none is among the 512 that a web process keeps (two processes).
-FIRST_PICTURES = 2_000
 CREATE, POLL = "create a QR code", "poll a payment"
-REPEAT = "repeat a request with its idempotency key"
-FIRST_PICTURE, PICTURE = "the first picture of a code (PNG)", "the same picture again"
-INVALID, WRONG_KEY = "an invalid body (400)", "a wrong key (401, then 429)"
-BALANCE, PAGE = "read the balance", "a page of 20 payments"
 P = TypeVar("P")
 R = TypeVar("R")
 OURS, PEER, BASELINE = "Thai QR Payments", "(a) FastAPI + asyncpg", "(b) pgbench, same SQL"
@@ -84,7 +77,7 @@ class RequestComparison:
         self.digest = secret_keys.digest(stack.secret_key)
         self.head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {stack.secret_key}\r\n".encode()
         self.payment_ids: list[str] = []
-        self.merchant_id, self.code_id = "", ""
+        self.merchant_id = ""
 
     def prepare(self) -> None:
         """Create payments to poll, and check that both servers answer the same. Raises NotMeasurable."""
@@ -93,12 +86,12 @@ class RequestComparison:
         with psycopg.connect(self.database_url) as connection:
             # Not those of the merchants of other parts.
             found = connection.execute(
-                "SELECT p.id, p.merchant_id, p.qr_code_id FROM payments_payment p"
+                "SELECT p.id, p.merchant_id FROM payments_payment p"
                 " JOIN merchants_apikey k USING (merchant_id) WHERE k.digest = %s LIMIT %s",
                 [self.digest, POLLED],
             )
             rows = found.fetchall()
-        self.payment_ids, self.merchant_id, self.code_id = [row[0] for row in rows], *rows[0][1:]
+        self.payment_ids, self.merchant_id = [row[0] for row in rows], rows[0][1]
         self._compare()
         self._script(CREATE, pgbench.create_script(self.digest, self.merchant_id))
         self._script(POLL, pgbench.poll_script(self.digest, self.merchant_id, self.payment_ids[0]))
@@ -110,44 +103,6 @@ class RequestComparison:
         """The candidates without pgbench."""
         requests = self.creations if operation == CREATE else self.polls
         return [Candidate(name, self._over_http(server, requests)) for name, server in self.servers.items()]
-
-    def others(self) -> list[Candidate[LoadProfile, Round]]:
-        """The other requests, which only the service answers."""
-        head, tail = b"POST /Thai/v1/qr-codes HTTP/1.1\r\n", b"Content-Type: application/json\r\n"
-        invalid = BODY.replace(b"150000", b'"150000"')
-        wrong = self.head.replace(self.stack.secret_key.encode(), self.stack.secret_key.encode()[:-1] + b"0")
-        requests = {
-            REPEAT: (head + self.head + tail + b"Idempotency-Key: repeated\r\n" + _with_length(BODY), {200}),
-            INVALID: (head + self.head + tail + _with_length(invalid), {400}),
-            WRONG_KEY: (b"GET /Thai/v1/balance HTTP/1.1\r\n" + wrong + b"\r\n", {401, 429}),
-            BALANCE: (b"GET /Thai/v1/balance HTTP/1.1\r\n" + self.head + b"\r\n", {200}),
-            PAGE: (b"GET /Thai/v1/payments?limit=20 HTTP/1.1\r\n" + self.head + b"\r\n", {200}),
-            PICTURE: (self._picture(self.code_id), {200}),
-        }
-        server = self.servers[OURS]
-        first_pictures = itertools.cycle(map(self._picture, self._new_codes()))
-        return [
-            *(
-                Candidate(name, self._over_http(server, partial(itertools.repeat, request), expected))
-                for name, (request, expected) in requests.items()
-            ),
-            Candidate(FIRST_PICTURE, self._over_http(server, lambda: first_pictures)),
-        ]
-
-    def _picture(self, code_id: str) -> bytes:
-        return f"GET /Thai/qr-codes/{code_id}/image HTTP/1.1\r\n".encode() + self.head + b"\r\n"
-
-    def _new_codes(self) -> list[str]:
-        """FIRST_PICTURES codes whose pictures nobody has asked for."""
-        sql = """SELECT id FROM qrcodes_qrcode WHERE merchant_id = %s AND id <> %s
-            ORDER BY created_at DESC LIMIT %s"""
-        wanted = [self.merchant_id, self.code_id, FIRST_PICTURES]
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
-            while True:
-                self._ask(self.servers[OURS], self.creations(), LoadProfile(1.0, 8))
-                found = connection.execute(sql, wanted).fetchall()
-                if len(found) == FIRST_PICTURES:
-                    return [code_id for (code_id,) in found]
 
     def creations(self) -> Iterator[bytes]:
         head = b"POST /Thai/v1/qr-codes HTTP/1.1\r\n" + self.head
@@ -163,11 +118,11 @@ class RequestComparison:
         return itertools.cycle(requested)
 
     def _over_http(
-        self, server: Server, requests: Callable[[], Iterator[bytes]], expected: Collection[int] = (200,)
+        self, server: Server, requests: Callable[[], Iterator[bytes]]
     ) -> Callable[[LoadProfile], Round]:
         def play(profile: LoadProfile) -> Round:
             before = processors.cpu_seconds(server.pid)
-            result = self._ask(server, requests(), profile, expected)
+            result = self._ask(server, requests(), profile)
             after = processors.cpu_seconds(server.pid)
             each = 1e6 / len(result.latencies)
             server_us = None if before is None or after is None else each * (after - before)
@@ -187,15 +142,9 @@ class RequestComparison:
 
         return play
 
-    def _ask(
-        self,
-        server: Server,
-        requests: Iterator[bytes],
-        profile: LoadProfile,
-        expected: Collection[int] = (200,),
-    ) -> load.LoadResult:
+    def _ask(self, server: Server, requests: Iterator[bytes], profile: LoadProfile) -> load.LoadResult:
         result = load.run(server.port, requests, connections=profile.connections, seconds=profile.seconds)
-        if not result.statuses.keys() <= set(expected):
+        if set(result.statuses) != {200}:
             raise NotMeasurable(
                 f"port {server.port}: {dict(result.statuses)}, first {result.first_refusal!r}"
             )

@@ -1,8 +1,7 @@
-"""Webhook deliveries: how many a second, how long after the commit, and what a slow endpoint changes."""
+"""Webhook deliveries a second, of the service and of bare loops."""
 
 import http.client
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -17,11 +16,8 @@ from bench.comparison import OURS, Candidate
 from bench.load import NotMeasurable
 from tests.stack import ROOT, Stack
 
-# Each endpoint has its own port, because connections are kept by host and port.
-HEALTHY_ENDPOINTS, SOME_ENDPOINTS = 100, 20
-HOOK, SLOW_HOOK = "/hook", "/after/10"
+HOOK = "/hook"
 BARE_LOOP, URLLIB3_LOOP = "(c) bare loop, requests", "(d) bare loop, urllib3"
-WITHOUT_SLOW, BESIDE_SLOW = "50 a second to 100", "the same beside a slow one"
 PATIENCE_SECONDS = 20.0
 POLL_SECONDS = 0.05
 # Wait so long for repeated messages after all have arrived.
@@ -36,18 +32,6 @@ class DeliveryRate:
     sender_us: float | None
     postgres_us: float | None
     receiver_us: float | None
-
-
-@dataclass(frozen=True)
-class DeliveryLatencies:
-    """Milliseconds from commit to arrival, and the 95th percentile of the delay of publications."""
-
-    latencies: list[float]
-    publish_delay_ms: float
-
-    def quantile(self, share: float) -> float:
-        ordered = sorted(self.latencies)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 class ReceiverProcess:
@@ -90,8 +74,8 @@ class ReceiverProcess:
 
 
 @contextmanager
-def receiver(count: int = HEALTHY_ENDPOINTS + 2) -> Iterator[ReceiverProcess]:
-    """Run the endpoints: ports 0 to 99 are healthy, the next is slow, the last is for the delivery rate."""
+def receiver(count: int = 1) -> Iterator[ReceiverProcess]:
+    """Run endpoints. Each has its own port, because connections are kept by host and port."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.receiver", str(count)],
         cwd=ROOT,
@@ -111,9 +95,7 @@ class DeliveryBenchmark:
     def __init__(self, stack: Stack, endpoints: ReceiverProcess) -> None:
         self.stack, self.receiver = stack, endpoints
         self._run_driver = partial(run_driver, stack)
-        urls = [endpoints.url(number, HOOK) for number in range(HEALTHY_ENDPOINTS)]
-        others = [endpoints.url(HEALTHY_ENDPOINTS, SLOW_HOOK), endpoints.url(HEALTHY_ENDPOINTS + 1, HOOK)]
-        *self.merchants, self.slow, self.merchant = self._run_driver("register", *urls, *others)
+        (self.merchant,) = self._run_driver("register", endpoints.url(0, HOOK))
 
     def candidates(self) -> list[Candidate[int, DeliveryRate]]:
         return [
@@ -121,21 +103,6 @@ class DeliveryBenchmark:
             Candidate(BARE_LOOP, partial(self._post_bare, "post_by_requests")),
             Candidate(URLLIB3_LOOP, partial(self._post_bare, "post_by_urllib3")),
         ]
-
-    def measure_latency(self, rate: int, seconds: int, endpoints: int) -> DeliveryLatencies:
-        """Publish for some of the healthy endpoints at a steady rate. Raises NotMeasurable."""
-        result = self._run_driver("publish_steadily", rate, seconds, *self.merchants[:endpoints])
-        committed: dict[str, float] = result["committed"]
-        arrived = self.receiver.wait_for(HOOK, len(committed))
-        if arrived.keys() != committed.keys():
-            raise NotMeasurable("What came is not what was published.")
-        latencies = [1000 * (arrived[each] - at) for each, at in committed.items()]
-        return DeliveryLatencies(latencies, 1000 * statistics.quantiles(result["late"], n=20)[-1])
-
-    def fill_slow_endpoint(self, backlog: int) -> None:
-        """Publish the backlog for the slow endpoint, and wait until the first message arrives."""
-        self._run_driver("publish_batch", backlog, self.slow)
-        self.receiver.wait_for(SLOW_HOOK, 1)
 
     def _deliver_batch(self, count: int) -> DeliveryRate:
         worker = self.stack.pids["webhooks"]
@@ -145,7 +112,7 @@ class DeliveryBenchmark:
 
     def _post_bare(self, command: str, count: int) -> DeliveryRate:
         path = f"/{command}"  # each loop posts the same messages, and the receiver notes repeated ones
-        url = self.receiver.url(HEALTHY_ENDPOINTS + 1, path)
+        url = self.receiver.url(0, path)
         result, drained = self._timed(count, path, command, count, self.merchant, url)
         return replace(drained, sender_us=_microseconds_each(count, 0.0, result["cpu"]), postgres_us=None)
 
@@ -169,7 +136,6 @@ def run_driver(stack: Stack, command: str, *arguments: object) -> Any:
     response = subprocess.check_output(
         [sys.executable, "-m", "bench.driver", command, *map(str, arguments)],
         cwd=ROOT,
-        # The slow endpoint would not answer a probe in time.
         env={**stack.environ, **stack.env, "WEBHOOK_PROBE": "off"},
         text=True,
     )

@@ -21,21 +21,17 @@ os.environ["LOG_STREAM"] = "stderr"
 django.setup()
 
 import requests  # noqa: E402
-from django.db import transaction  # noqa: E402
 from urllib3 import HTTPConnectionPool  # noqa: E402
 
 from bench import publishing  # noqa: E402
 from core import clock  # noqa: E402
-from webhooks import events, signing  # noqa: E402
+from webhooks import signing  # noqa: E402
 from webhooks.models import Endpoint, Event  # noqa: E402
 from webhooks.sending import USER_AGENT  # noqa: E402
 
-# Concurrent commits, so that a slow commit does not delay the next one.
-THREADS = 4
 BARE_LOOP_THREADS = 32
 TIMEOUT = 15.0
 Message = tuple[bytes, dict[str, str]]
-START_DELAY_SECONDS = 0.5
 
 
 def main() -> None:
@@ -45,7 +41,6 @@ def main() -> None:
         (register, ()),
         (open_shops, ()),
         (publish_batch, ("count",)),
-        (publish_steadily, ("rate", "seconds")),
         (post_by_requests, ("count",)),
         (post_by_urllib3, ("count",)),
     ):
@@ -71,38 +66,6 @@ def open_shops(names: list[str]) -> list[dict[str, str]]:
 def publish_batch(count: int, names: list[str]) -> dict[str, float]:
     """Publish the events of `count` payments of one merchant in one commit; return the instant before it."""
     return {"at": publishing.publish(count, names[0])}
-
-
-def publish_steadily(rate: int, seconds: int, names: list[str]) -> dict[str, Any]:
-    """Publish events of the merchants in turn, each in its own commit, at fixed instants.
-
-    Returns the instant before each commit, and the delays of the publications. It is an open loop: nothing
-    waits for a delivery.
-    """
-    start = time.time() + START_DELAY_SECONDS
-    due = ((start + n / rate, names[n % len(names)]) for n in range(rate * seconds))
-    slots = iter(list(due))
-    with ThreadPoolExecutor(THREADS) as pool:
-        parts = [part.result() for part in [pool.submit(_publish, slots) for _ in range(THREADS)]]
-    committed = {subject: (at, late) for part in parts for subject, at, late in part}
-    known = Event.objects.filter(subject_id__in=list(committed)).values_list("id", "subject_id")
-    return {
-        "committed": {event_id: committed[subject][0] for event_id, subject in known},
-        "late": [late for _, late in committed.values()],
-    }
-
-
-def _publish(slots: Iterator[tuple[float, str]]) -> list[tuple[str, float, float]]:
-    """Publish at the next slots. Threads may share an iterator over a list."""
-    published = []
-    for due, merchant_id in slots:
-        time.sleep(max(0.0, due - time.time()))
-        late, new_event = time.time() - due, publishing.new_event(merchant_id)
-        with transaction.atomic():
-            events.publish(new_event)
-            at = time.time()
-        published.append((new_event.subject_id, at, late))
-    return published
 
 
 def post_by_requests(count: int, names: list[str]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Lists with few and with many rows, of two merchants of one instance, in turn; then pages of the console."""
+"""Lists with few and with many rows, of two merchants of one instance, in turn."""
 
 import json
 import shutil
@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import psycopg
 
-from bench import bulk, console_pages
-from bench.lists import LISTS, PAYMENTS, MeasuredList
+from bench import bulk
+from bench.lists import LISTS, MeasuredList
 from bench.load import NotMeasurable
 from bench.questions import Answers, Measured, Questioner
 from core import ids
@@ -99,28 +99,19 @@ class MerchantHistory:
 
 
 def measure(stack: Stack, *, rows: int, rounds: int, seconds: float) -> str:
-    """Measure each list, and the console, with few and with many rows; return the tables.
+    """Measure each list with few and with many rows; return the tables.
 
     Raises NotMeasurable.
     """
     _check_space(stack, rows)
     questioner = Questioner(stack)
-    pages = console_pages.ConsolePages(stack, questioner)
     runs = {count: ids.random_text(6) for count in (SHORT_ROWS, rows)}
-    short = {each.name: _write(stack, each, SHORT_ROWS, runs[SHORT_ROWS]) for each in LISTS}
-    merchants = {name: history.merchant_id for name, history in short.items()}
-    console_pages.write_staff_lists(stack, merchants[PAYMENTS.name], runs[SHORT_ROWS], SHORT_ROWS)
-    # Staff read all merchants in one list, so few rows are measured before many are written.
-    few = pages.measure(bulk.tail(runs[SHORT_ROWS]), merchants, rounds, seconds)
     tables = []
     for each in LISTS:
-        long = _write(stack, each, rows, runs[rows])
-        merchants[each.name] = long.merchant_id
-        tables.append(_measure(stack, questioner, short[each.name], long, rounds, seconds))
+        short, long = (_write(stack, each, count, runs[count]) for count in (SHORT_ROWS, rows))
+        tables.append(_measure(stack, questioner, short, long, rounds, seconds))
         bulk.tell(tables[-1])
-    console_pages.write_staff_lists(stack, merchants[PAYMENTS.name], runs[rows], rows)
-    many = pages.measure(bulk.tail(runs[rows]), merchants, rounds, seconds)
-    return "\n\n".join([*tables, table("pages of the console", few, many, rows)])
+    return "\n\n".join(tables)
 
 
 def _check_space(stack: Stack, rows: int) -> None:

@@ -33,14 +33,10 @@ OK = b"200"
 
 @dataclass
 class LivesResult:
-    """The seconds of each request by its name, and from each code to its webhook.
-
-    late: seconds from the planned to the real begin of each life.
-    """
+    """The seconds of each request by its name, and from each code to its webhook."""
 
     requests: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in REQUESTS})
     webhooks: list[float] = field(default_factory=list)
-    late: list[float] = field(default_factory=list)
     seconds: float = 0.0
     client_seconds: float = 0.0
 
@@ -54,30 +50,11 @@ class LivesResult:
         """Whole lives a second."""
         return self.count / self.seconds
 
-    @property
-    def all_requests(self) -> list[float]:
-        return [seconds for name in REQUESTS for seconds in self.requests[name]]
-
 
 def quantile(seconds: Sequence[float], share: float) -> float:
     """A quantile in milliseconds, or 0 of nothing."""
     ordered = sorted(seconds)
     return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
-
-
-def joined(results: Sequence[LivesResult]) -> LivesResult:
-    """All lives of several results."""
-
-    def every(name: str) -> list[float]:
-        return [each for result in results for each in getattr(result, name)]
-
-    return LivesResult(
-        requests={name: [each for result in results for each in result.requests[name]] for name in REQUESTS},
-        webhooks=every("webhooks"),
-        late=every("late"),
-        seconds=sum(result.seconds for result in results),
-        client_seconds=sum(result.client_seconds for result in results),
-    )
 
 
 class Connection(asyncio.Protocol):
@@ -151,17 +128,6 @@ class Lives:
         self._run(self._closed_loop(result, seconds, at_once))
         return result
 
-    def open_loop(
-        self, *, parts: int, seconds: float, rate: float, report: Callable[[LivesResult], None]
-    ) -> list[LivesResult]:
-        """Begin lives at fixed instants, so that late answers never slow the load. Raises NotMeasurable.
-
-        The result has `parts` parts of so many seconds. `report` gets each part in a thread of its own.
-        """
-        results = [LivesResult(seconds=seconds) for _ in range(parts)]
-        self._run(self._open_loop(results, rate, report))
-        return results
-
     def _run(self, work: Any) -> None:
         try:
             self._runner.run(work)
@@ -182,7 +148,7 @@ class Lives:
 
         async def repeat() -> None:
             while time.perf_counter() < started + seconds:
-                await self._live(result, time.perf_counter())
+                await self._live(result)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(at_once):
@@ -190,46 +156,30 @@ class Lives:
         result.seconds = time.perf_counter() - started
         result.client_seconds = time.process_time() - cpu
 
-    async def _open_loop(
-        self, results: Sequence[LivesResult], rate: float, report: Callable[[LivesResult], None]
-    ) -> None:
-        begin = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            for result in results:
-                cpu = time.process_time()
-                for number in range(round(rate * result.seconds)):
-                    due = begin + number / rate
-                    await asyncio.sleep(due - time.perf_counter())
-                    result.late.append(time.perf_counter() - due)
-                    group.create_task(self._live(result, due))
-                begin += result.seconds
-                await asyncio.sleep(begin - time.perf_counter())
-                result.client_seconds = time.process_time() - cpu
-                group.create_task(asyncio.to_thread(report, result))
-
-    async def _live(self, result: LivesResult, due: float) -> None:
-        """One life, which should begin at `due`. Raises NotMeasurable."""
+    async def _live(self, result: LivesResult) -> None:
+        """Raises NotMeasurable."""
         shop = self._shops[next(self._numbers) % len(self._shops)]
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._live_in_time(shop, result, due)
+                await self._live_in_time(shop, result)
         except TimeoutError:
             raise NotMeasurable(f"A life took over {PATIENCE_SECONDS:.0f} seconds.") from None
 
-    async def _live_in_time(self, shop: Shop, result: LivesResult, due: float) -> None:
-        code = await self._ask(shop.creation(), result.requests[CREATE], due)
+    async def _live_in_time(self, shop: Shop, result: LivesResult) -> None:
+        code = await self._ask(shop.creation(), result.requests[CREATE])
         created, payment_id = time.perf_counter(), code["payment_id"]
         webhook = self._waiting[payment_id] = asyncio.get_running_loop().create_future()
         notification = self._bank.notification(code["qr_data"], datetime.now(UTC))
-        answer = await self._ask(notification, result.requests[NOTIFY], time.perf_counter())
+        answer = await self._ask(notification, result.requests[NOTIFY])
         if answer != {"status": "received"}:
             raise NotMeasurable(f"The bank got {answer}.")
         result.webhooks.append(await webhook - created)
-        payment = await self._ask(shop.poll(payment_id), result.requests[POLL], time.perf_counter())
+        payment = await self._ask(shop.poll(payment_id), result.requests[POLL])
         if (payment["payment_id"], payment["status"]) != (payment_id, "succeeded"):
             raise NotMeasurable(f"The shop read {payment}.")
 
-    async def _ask(self, request: Request, latencies: list[float], begin: float) -> Any:
+    async def _ask(self, request: Request, latencies: list[float]) -> Any:
+        begin = time.perf_counter()
         connection = self._free.popleft() if self._free else await self._connect()
         response = await connection.ask(request)
         latencies.append(time.perf_counter() - begin)

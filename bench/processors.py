@@ -1,7 +1,6 @@
 """The processor time of a process with all that it started."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -40,20 +39,3 @@ def _family(pid: int, known: dict[int, tuple[int, int]]) -> set[int]:
         size = len(family)
         family |= {each for each, (parent, _) in known.items() if parent in family}
     return family
-
-
-def seconds_of_families(pids: Mapping[str, int]) -> dict[str, float]:
-    """Processor seconds by name, each of a process and its descendants. Empty without /proc."""
-    if not (PROC / "self" / "stat").exists():
-        return {}
-    known = _processes()
-    return {
-        name: sum(known[each][1] for each in _family(pid, known) if each in known) / TICKS_PER_SECOND
-        for name, pid in pids.items()
-    }
-
-
-def parent_of(pid: int) -> tuple[int, str]:
-    """The parent and the name of a process. Raises OSError."""
-    name, _, rest = (PROC / str(pid) / "stat").read_text().rpartition(") ")
-    return int(rest.split()[1]), name.partition("(")[2]

@@ -1,7 +1,7 @@
 """`python -m bench.receiver COUNT`: minimal webhook endpoints on COUNT ports.
 
-It records each POST by path with its arrival time. `/after/<seconds>` is answered later. A GET of the same
-path returns the arrivals since the last GET as JSON.
+It records each POST by path with its arrival time. A GET of the same path returns the arrivals since the last
+GET as JSON.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ import uvloop
 from bench.endpoint import MESSAGE_ID, OK, Endpoint, header
 
 HOST = "127.0.0.1"
-SLOW = b"/after/"
 
 arrivals: defaultdict[bytes, list[tuple[str, float]]] = defaultdict(list)
 
@@ -27,12 +26,6 @@ class RecordingEndpoint(Endpoint):
             self.send(_as_json(arrivals.pop(path, [])))
         else:
             arrivals[path].append((header(head, lower, MESSAGE_ID).decode(), time.time()))
-            self.take(path)
-
-    def take(self, path: bytes) -> None:
-        if path.startswith(SLOW):
-            asyncio.get_running_loop().call_later(float(path[len(SLOW) :]), self.send, OK)
-        else:
             self.send(OK)
 
 
