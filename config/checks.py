@@ -1,7 +1,6 @@
 """Checks of settings, keys and database. A process with an error does not start, and prints a hint."""
 
 import io
-import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,7 +39,6 @@ MAX_PORT = 65_535
 MAX_WEB_WORKERS = 256
 MAX_WEB_THREADS = 64
 SETTINGS_TAG = "settings"
-OLD_APPROVAL_SETTING = "WITHDRAWAL_APPROVAL_ABOVE"
 TLS_MODES = ("require", "verify-ca", "verify-full")
 OR_PLAINTEXT = "or set ALLOW_PLAINTEXT_BACKENDS=1 if the network itself encrypts."
 MIN_TOKEN_LENGTH = 24
@@ -199,9 +197,6 @@ def valid_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.WEBHOOK_ALLOW_HTTP and not settings.WEBHOOK_ALLOWED_NETWORKS:
         hint = "Name the networks that may be reached by http in WEBHOOK_ALLOWED_NETWORKS."
         found.append(_error(10, "WEBHOOK_ALLOW_HTTP has no effect.", hint))
-    if OLD_APPROVAL_SETTING in os.environ:
-        hint = "Set APPROVAL_ITEM_LIMIT and APPROVAL_DAILY_LIMIT instead, and remove it."
-        found.append(_error(42, f"{OLD_APPROVAL_SETTING} has no effect any more.", hint))
     return found
 
 

@@ -111,12 +111,6 @@ def test_setting_for_this_machine_only_is_refused_in_production(
         assert checks.public_service(None) == []
 
 
-def test_former_approval_setting_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WITHDRAWAL_APPROVAL_ABOVE", "100000")
-    (error,) = found_errors()
-    assert "APPROVAL_ITEM_LIMIT" in str(error.hint)
-
-
 @pytest.mark.django_db
 def test_non_durable_database_is_refused() -> None:
     """The database of the tests runs with synchronous_commit=off."""
