@@ -145,6 +145,8 @@ class AsgiApplication:
         try:
             return answer(self._handle, request)
         finally:
+            # Here and not on the event loop, which may have ended.
+            request.body_file.close()
             if self._card_threads and concurrency.is_card_payment(request.META):
                 connections.close_all()
 

@@ -18,6 +18,7 @@ from core import uploads
 from core.uploads import UploadKind
 from payments.views import PaymentViewSet
 from tests.config.asgi_messages import SentMessages, scope_of
+from tests.stack import wait_until
 
 THREADS = 4
 UPLOAD, OTHER, CARDS = "/admin/reconciliation/statement/import/", "/v1/qr-codes", "/v1/payments"
@@ -119,6 +120,27 @@ def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
         assert await asyncio.wait_for(late, SECONDS) == 200
 
     asyncio.run(run())
+
+
+def test_body_is_closed_although_the_event_loop_has_ended() -> None:
+    requests: list[ServiceRequest] = []
+    begun, may_end = threading.Event(), threading.Event()
+
+    def application(request: ServiceRequest) -> HttpResponse:
+        requests.append(request)
+        begun.set()
+        assert may_end.wait(SECONDS)
+        return HttpResponse()
+
+    async def run() -> None:
+        task = asyncio.create_task(ask(AsgiApplication(application, THREADS), OTHER))
+        await asyncio.to_thread(begun.wait, SECONDS)
+        task.cancel()
+
+    asyncio.run(run())
+    assert not requests[0].body_file.closed
+    may_end.set()
+    wait_until(lambda: requests[0].body_file.closed, SECONDS)
 
 
 def test_incomplete_upload_frees_the_upload_slot() -> None:
