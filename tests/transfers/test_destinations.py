@@ -203,21 +203,6 @@ def test_account_of_the_client_that_was_changed_by_resealing_gets_no_refund(
     assert [name for name, _ in contents.findings()] == [f"payments.Payment {payment_id}"]
 
 
-def test_order_of_a_release_before_digests_is_sent(payer: Payer, served_by: Serving) -> None:
-    """It ran beside the migration that gave a digest to all other orders."""
-    served_by(sends=[TransferResult("succeeded", "b-1")])
-    order = payer.order("withdrawal")
-    token = vault.seal(order.account, context=order.id)
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        for table in ("transfers_transfer", "withdrawals_withdrawal"):
-            cursor.execute(f"UPDATE {table} SET account_digest = '', account_sealed = %s", [token])
-        cursor.execute("UPDATE approvals_approval SET account_digest = ''")
-        cursor.execute("SET LOCAL session_replication_role = origin")
-    assert send(order) == TransferState.SUCCEEDED
-    assert not list(contents.findings())
-
-
 def test_resealing_keeps_the_digest() -> None:
     sealed = digests.seal("4051234567", "014", "Somchai", context="wd_1")
     order = Transfer(id="wd_1", bank_code="014", account_name="Somchai", account_digest=sealed.digest)

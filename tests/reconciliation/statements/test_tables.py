@@ -2,11 +2,9 @@
 
 import io
 import random
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import connection
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
@@ -234,28 +232,6 @@ def test_same_day_from_a_spreadsheet_adds_no_line(shop: Shop) -> None:
     short = HEADER.replace("reference2,reference3,", "")
     without = [",".join([*line.split(",")[:4], *line.split(",")[6:]]) for line in rewritten]
     assert import_file(csv_file(*without, header=short)).counts == {"known": 2}
-
-
-@pytest.mark.slow
-def test_lines_of_earlier_releases_keep_their_identity(shop: Shop) -> None:
-    line = line_of(shop.qr_code(), reference1="0012345", reference2="A")
-    body = csv_file(line, line.replace(",A,", ",B,"), line_of(shop.qr_code(), amount="?"))
-    import_file(body)
-    unreadable = StatementLine.objects.get(result="unreadable").line_sha256
-    migration = import_module("reconciliation.migrations.0012_line_digests")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SET CONSTRAINTS ALL IMMEDIATE; ALTER TABLE reconciliation_statementline DISABLE TRIGGER USER"
-        )
-        cursor.execute(
-            "UPDATE reconciliation_statementline SET occurrence = 1, line_sha256 = md5(id::text)"
-            " WHERE result <> 'unreadable'"
-        )
-        cursor.execute("ALTER TABLE reconciliation_statementline ENABLE TRIGGER USER")
-        cursor.execute(migration.DIGEST_ANEW)
-    assert import_file(body).counts == {"known": 2, "unreadable": 1}
-    assert StatementLine.objects.get(result="unreadable").line_sha256 == unreadable
-    assert StatementLine.objects.count() == 3
 
 
 CELLS = st.sampled_from([
