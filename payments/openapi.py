@@ -1,5 +1,6 @@
 """Payment operations in the OpenAPI document."""
 
+from functools import partial
 from typing import Any
 
 from core.openapi import Body, Operation, Tag, page_example
@@ -24,6 +25,7 @@ from payments.serializers import (
     PaymentRequest,
 )
 
+_read = partial(Operation, tag=Tag.PAYMENTS, scope=Scope.PAYMENTS_READ)
 PAYMENT: dict[str, Any] = {
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
     "qr_code_id": "qr_0oDFPXZGqcZBZBvfqisJHCvwJvO",
@@ -102,19 +104,15 @@ create = Operation(
     ),
     headers=(usual_amounts.HEADER,),
 )
-list_ = Operation(
+list_ = _read(
     name="list_payments",
-    tag=Tag.PAYMENTS,
-    scope=Scope.PAYMENTS_READ,
     summary="List payments",
     description="Newest first. A pending payment after its expiry is shown and filtered as `expired`.",
     query=PaymentQuery,
     response=Body(PaymentList, page_example("payments", PAYMENT)),
 )
-retrieve = Operation(
+retrieve = _read(
     name="get_payment",
-    tag=Tag.PAYMENTS,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a payment",
     description="Poll this while the customer pays, or if no webhook arrived.",
     response=Body(PaymentObject, PAYMENT | {"unmatched_money": None}),

@@ -1,5 +1,6 @@
 """The operations on QR codes in the OpenAPI document."""
 
+from functools import partial
 from typing import Any
 
 from core.openapi import Body, Link, Operation, Tag, page_example
@@ -9,6 +10,8 @@ from payments import usual_amounts
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
 from qrcodes.serializers import CardQuery, ImageQuery, QrCodeList, QrCodeObject, QrCodeQuery, QrCodeRequest
 
+_write = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_WRITE)
+_read = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_READ)
 _GIVEN = {"amount": 150_000, "currency": "THB", "reference": "INV-2026-0042", "metadata": {"table": 4}}
 QR_CODE = _GIVEN | {
     "amount_display": "1,500.00 THB",
@@ -23,10 +26,8 @@ QR_CODE = _GIVEN | {
 }
 _PICTURES: dict[str, Any] = {"image/png": {}, "image/svg+xml": {}}
 
-create = Operation(
+create = _write(
     name="create_qr_code",
-    tag=Tag.QR_CODES,
-    scope=Scope.PAYMENTS_WRITE,
     summary="Generate a QR code",
     description="Creates a QR code and a pending payment of the same amount and reference. The response "
     "omits optional fields without a value. The header `Warning-Amount` says that the amount is 100 times "
@@ -43,28 +44,22 @@ create = Operation(
         Link("pay_at_sandbox_bank", body={"qr_data": "$response.body#/qr_data", "scenario": "paid"}),
     ),
 )
-list_ = Operation(
+list_ = _read(
     name="list_qr_codes",
-    tag=Tag.QR_CODES,
-    scope=Scope.PAYMENTS_READ,
     summary="List QR codes",
     description="Newest first. Each has the status of its payment.",
     query=QrCodeQuery,
     response=Body(QrCodeList, page_example("qr_codes", QR_CODE)),
 )
-retrieve = Operation(
+retrieve = _read(
     name="get_qr_code",
-    tag=Tag.QR_CODES,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a QR code",
     description="Its status is the status of its payment.",
     response=Body(QrCodeObject, QR_CODE),
     errors=(QrCodeNotFound,),
 )
-expire = Operation(
+expire = _write(
     name="expire_qr_code",
-    tag=Tag.QR_CODES,
-    scope=Scope.PAYMENTS_WRITE,
     summary="Expire a pending QR code now",
     description="The payment becomes `expired`. A code that is not pending does not change.",
     response=Body(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
@@ -82,10 +77,8 @@ image = Operation(
     responses={200: _PICTURES, 410: _PICTURES},
     errors=(InvalidFormat, QrCodeNotFound, QrCodeGone),
 )
-card = Operation(
+card = _read(
     name="get_qr_code_card",
-    tag=Tag.QR_CODES,
-    scope=Scope.PAYMENTS_READ,
     summary="Card of a QR code",
     description="A picture to send or to print: the code in a frame, with the shop's name, the amount, the "
     "reference and the expiry. Only a code that can be paid has one. The payment page offers it as a PNG "

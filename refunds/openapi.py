@@ -1,5 +1,7 @@
 """The operations on refunds in the OpenAPI document."""
 
+from functools import partial
+
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core.openapi import Body, Link, Operation, Tag, page_example
 from core.scopes import Scope
@@ -26,6 +28,8 @@ from refunds.serializers import (
     RefundRequest,
 )
 
+_write = partial(Operation, tag=Tag.REFUNDS, scope=Scope.REFUNDS_WRITE)
+_read = partial(Operation, tag=Tag.REFUNDS, scope=Scope.PAYMENTS_READ)
 _PAYEE = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Somchai Jaidee"}
 _GIVEN = {
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
@@ -54,10 +58,8 @@ COMPLETED = REFUND | {
     "completed_at": "2026-11-21T04:10:03.871Z",
 }
 
-create = Operation(
+create = _write(
     name="create_refund",
-    tag=Tag.REFUNDS,
-    scope=Scope.REFUNDS_WRITE,
     summary="Refund a payment",
     description="Refunds the payment in full or in part. A payment can have several refunds. The money is "
     "reserved at once and sent in the background; a webhook reports the result. The payment becomes "
@@ -76,28 +78,22 @@ create = Operation(
         Link("cancel_refund", "refund_id"),
     ),
 )  # fmt: skip
-list_ = Operation(
+list_ = _read(
     name="list_refunds",
-    tag=Tag.REFUNDS,
-    scope=Scope.PAYMENTS_READ,
     summary="List refunds",
     description="Newest first.",
     query=RefundQuery,
     response=Body(RefundList, page_example("refunds", COMPLETED)),
 )
-retrieve = Operation(
+retrieve = _read(
     name="get_refund",
-    tag=Tag.REFUNDS,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a refund",
     description="`pending_reason` says what a `pending` refund waits for.",
     response=Body(RefundObject, COMPLETED),
     errors=(RefundNotFound,),
 )
-set_destination = Operation(
+set_destination = _write(
     name="set_refund_destination",
-    tag=Tag.REFUNDS,
-    scope=Scope.REFUNDS_WRITE,
     summary="Set the destination of a refund",
     description="For a refund that is `awaiting_destination`, because no account of the payer is known.",
     body=Body(DestinationRequest, _PAYEE),
@@ -120,10 +116,8 @@ _CLAIM_LINK = {
     "used_at": None,
     "revoked_at": None,
 }
-create_claim_link = Operation(
+create_claim_link = _write(
     name="create_claim_link",
-    tag=Tag.REFUNDS,
-    scope=Scope.REFUNDS_WRITE,
     summary="Let the payer name the account of a refund",
     description="For a refund that is `awaiting_destination`. The payer opens the link, proves the payment "
     "by its slip or by the account that it was paid from, and names the account. A new link replaces the "
@@ -133,10 +127,8 @@ create_claim_link = Operation(
     errors=(RefundNotFound, RefundNotAddressable, TooManyClaimLinks),
     links=(Link("get_claim_link", "refund_id"), Link("get_refund", "refund_id")),
 )
-claim_link = Operation(
+claim_link = _write(
     name="get_claim_link",
-    tag=Tag.REFUNDS,
-    scope=Scope.REFUNDS_WRITE,
     summary="Reveal the claim link of a refund",
     description="The newest link, with its address.",
     response=Body(
@@ -145,10 +137,8 @@ claim_link = Operation(
     ),
     errors=(RefundNotFound, ClaimLinkNotFound),
 )
-cancel = Operation(
+cancel = _write(
     name="cancel_refund",
-    tag=Tag.REFUNDS,
-    scope=Scope.REFUNDS_WRITE,
     summary="Cancel a refund",
     description="Possible until the bank has the order. The money is available again. No webhook is sent.",
     response=Body(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),

@@ -1,10 +1,13 @@
 """The operations on the request log in the OpenAPI document."""
 
+from functools import partial
+
 from core.openapi import Body, Operation, Tag
 from core.scopes import Scope
 from request_log.errors import RequestNotFound
 from request_log.serializers import FullRequestObject, RequestList, RequestQuery
 
+_read = partial(Operation, tag=Tag.SERVICE, scope=Scope.PAYMENTS_READ)
 REQUEST = {
     "id": "rlg_0oDFPazyVRoGTTDIuRe7QK7m3b4",
     "request_id": "req_5f0c2b7d9e1a4c3b8f6d7e21",
@@ -24,20 +27,16 @@ BODIES = {
     "request_body": '{"amount":0,"currency":"THB"}',
     "response_body": '{"error":{"code":"invalid_amount","type":"validation_error","param":"amount"}}',
 }
-list_requests = Operation(
+list_requests = _read(
     name="list_requests",
-    tag=Tag.SERVICE,
-    scope=Scope.PAYMENTS_READ,
     summary="List your requests",
     description="Your requests of the last 30 days, newest first. A request appears about a second after it "
     "ended, if its key was valid. Some may be missing when the service is very busy.",
     query=RequestQuery,
     response=Body(RequestList, {"requests": [REQUEST], "limit": 20, "next_after": None}),
 )
-get_request = Operation(
+get_request = _read(
     name="get_request",
-    tag=Tag.SERVICE,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a request",
     description="With both bodies. If you sent the same `X-Request-Id` more than once, the newest request.",
     response=Body(FullRequestObject, REQUEST | BODIES),

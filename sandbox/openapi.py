@@ -1,5 +1,6 @@
 """The sandbox bank's API in the OpenAPI document."""
 
+from functools import partial
 from typing import Any
 
 from core import money
@@ -55,6 +56,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
+_ask = partial(Operation, tag=Tag.BANKS, signature=Signature.REQUEST_TO_SANDBOX_BANK)
 _FILE = {200: {"text/plain": {"type": "string"}, "text/csv": {"type": "string"}}}
 own_statement = Operation(
     name="download_sandbox_bank_statement",
@@ -80,10 +82,8 @@ _ORDER: dict[str, Any] = {
     "reason": {"type": "string", "description": "Why it failed or was returned, otherwise empty."},
 }
 _STANDING = {"application/json": _object(_ORDER)}
-order = Operation(
+order = _ask(
     name="order_from_sandbox_bank",
-    tag=Tag.BANKS,
-    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Order a payment from the sandbox bank",
     description="The service orders refunds and withdrawals of test merchants here. It signs the request in "
     "`Sandbox-Bank-Signature`. A repeated order gets the same answer and is not executed again.",
@@ -98,10 +98,8 @@ order = Operation(
         OrderReferenceReused,
     ),
 )
-inquire = Operation(
+inquire = _ask(
     name="inquire_at_sandbox_bank",
-    tag=Tag.BANKS,
-    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Ask the sandbox bank about an order",
     description="By the service's id of the order. The request is signed like the order.",
     responses={200: _STANDING},
@@ -125,10 +123,8 @@ _ENTRY: dict[str, Any] = {
 }
 _FOUND = _object({"transactions": {"type": "array", "maxItems": MAX_ENTRIES, "items": _object(_ENTRY)}})
 
-transactions = Operation(
+transactions = _ask(
     name="list_sandbox_bank_transactions",
-    tag=Tag.BANKS,
-    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Ask the sandbox bank what was paid for a code",
     description="The service inquires codes of test merchants here. The request is signed like an order. "
     "The answer has the same fields as callbacks. It shows a transaction as soon as it is paid or reported, "
@@ -137,10 +133,8 @@ transactions = Operation(
     responses={200: {"application/json": _FOUND}},
     errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )
-slip = Operation(
+slip = _ask(
     name="look_up_slip_at_sandbox_bank",
-    tag=Tag.BANKS,
-    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Ask the sandbox bank about a payer's slip",
     description="The service looks up the transfer on a slip here, for staff. The request is signed like an "
     "order. The list is empty if the bank does not know the transfer.",
@@ -148,10 +142,8 @@ slip = Operation(
     responses={200: {"application/json": _FOUND}},
     errors=(PathNotFound, InvalidOrderSignature, InvalidParameters),
 )
-statement = Operation(
+statement = _ask(
     name="fetch_sandbox_bank_statement",
-    tag=Tag.BANKS,
-    signature=Signature.REQUEST_TO_SANDBOX_BANK,
     summary="Fetch a day's statement from the sandbox bank",
     description="The credits and reversals of a biller on a day in Bangkok. The request is signed like an "
     "order.",

@@ -1,5 +1,7 @@
 """The test clock in the OpenAPI document."""
 
+from functools import partial
+
 from core.errors import PathNotFound
 from core.openapi import Body, Operation, Tag
 from core.scopes import Scope
@@ -7,6 +9,7 @@ from sandbox.errors import TestModeOnly
 from testclock.errors import ClockLimitReached, ClockNotAdvanceable
 from testclock.serializers import AdvancedClockObject, AdvanceRequest, ClockObject
 
+_write = partial(Operation, tag=Tag.SANDBOX, scope=Scope.PAYMENTS_WRITE)
 CLOCK = {"advanced_seconds": 960, "advanced_at": "2026-11-21T03:04:05.123Z"}
 MOVED = {
     "qr_codes": 1,
@@ -18,10 +21,8 @@ MOVED = {
     "bank_reports": 0,
 }
 
-advance = Operation(
+advance = _write(
     name="advance_test_clock",
-    tag=Tag.SANDBOX,
-    scope=Scope.PAYMENTS_WRITE,
     summary="Advance the time of a test merchant",
     description="For test keys: what is due within this time happens now. Codes expire, events are sent "
     "again, the bank is asked, refunds and withdrawals go on, and the sandbox bank reports what it planned. "
@@ -41,10 +42,8 @@ retrieve = Operation(
     response=Body(ClockObject, CLOCK),
     errors=(PathNotFound, TestModeOnly),
 )
-reset = Operation(
+reset = _write(
     name="reset_test_clock",
-    tag=Tag.SANDBOX,
-    scope=Scope.PAYMENTS_WRITE,
     summary="Reset the test clock",
     description="The count starts at 0 again. What has happened stays.",
     errors=(PathNotFound, TestModeOnly),

@@ -1,5 +1,7 @@
 """OpenAPI descriptions of the transaction history and the balance."""
 
+from functools import partial
+
 from core.openapi import Body, Operation, Tag, page_example
 from core.scopes import Scope
 from transactions.errors import TransactionNotFound
@@ -13,6 +15,7 @@ from transactions.serializers import (
     TransactionQuery,
 )
 
+_read = partial(Operation, tag=Tag.TRANSACTIONS, scope=Scope.PAYMENTS_READ)
 TRANSACTION = {
     "transaction_id": "txn_0oDFPag9MeYQQYpPemtNRiHjFyL",
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
@@ -38,10 +41,8 @@ BALANCE_TRANSACTION = {
     "created_at": "2026-11-21T03:05:42.310Z",
 }
 
-list_ = Operation(
+list_ = _read(
     name="list_transactions",
-    tag=Tag.TRANSACTIONS,
-    scope=Scope.PAYMENTS_READ,
     summary="List transactions",
     description="Payments, failed attempts and refunds (negative amounts), newest first. Pending and expired "
     "payments have no transaction.",
@@ -49,20 +50,16 @@ list_ = Operation(
     response=Body(TransactionList, page_example("transactions", TRANSACTION)),
 )
 
-retrieve = Operation(
+retrieve = _read(
     name="get_transaction",
-    tag=Tag.TRANSACTIONS,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a transaction",
     description="A row of the history of payments and refunds.",
     response=Body(TransactionObject, TRANSACTION),
     errors=(TransactionNotFound,),
 )
 
-balance = Operation(
+balance = _read(
     name="retrieve_balance",
-    tag=Tag.TRANSACTIONS,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve the balance",
     description="The balance now or at an instant: `available` for refunds and withdrawals, `reserved` "
     "for those in progress.",
@@ -70,10 +67,8 @@ balance = Operation(
     response=Body(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
 )
 
-list_balance_transactions = Operation(
+list_balance_transactions = _read(
     name="list_balance_transactions",
-    tag=Tag.TRANSACTIONS,
-    scope=Scope.PAYMENTS_READ,
     summary="List what changed the balance",
     description="Every change of the balance, newest first, with the balance after it. The sums of all "
     "`amount`, `reserved_amount` and `unconfirmed_amount` are the balance. A change that commits late "

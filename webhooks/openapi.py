@@ -1,5 +1,6 @@
 """The operations on webhooks in the OpenAPI document."""
 
+from functools import partial
 from typing import Any
 
 from core.errors import FieldNotChangeable
@@ -33,6 +34,8 @@ from webhooks.serializers import (
     WebhookSecret,
 )
 
+_write = partial(Operation, tag=Tag.WEBHOOKS, scope=Scope.WEBHOOKS_WRITE)
+_read = partial(Operation, tag=Tag.WEBHOOKS, scope=Scope.PAYMENTS_READ)
 _GIVEN = {"url": "https://shop.example/hooks/qr", "events": ["payment.succeeded", "payment.failed"]}
 _HEALTHY = {
     "state": "healthy",
@@ -58,10 +61,8 @@ WEBHOOK = _GIVEN | {
     "created_at": "2026-11-21T03:04:05.123Z",
 }
 
-create = Operation(
+create = _write(
     name="create_webhook",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Configure a webhook",
     description="The URL gets one signed `webhook.ping` and must answer with any HTTP status. The secret is "
     "never part of the object.",
@@ -75,29 +76,23 @@ create = Operation(
         Link("delete_webhook", "webhook_id"),
     ),
 )
-list_ = Operation(
+list_ = _read(
     name="list_webhooks",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.PAYMENTS_READ,
     summary="List webhooks",
     description="Newest first.",
     query=PageQuery,
     response=Body(WebhookList, page_example("webhooks", WEBHOOK | {"health": _PAUSED})),
 )
-retrieve = Operation(
+retrieve = _read(
     name="get_webhook",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a webhook",
     description="A webhook that fails many times in a row is paused; `health` says until when and why. A "
     "webhook that failed for five days, or answered 410, is `disabled`; `disabled_reason` says which.",
     response=Body(WebhookObject, WEBHOOK),
     errors=(WebhookNotFound,),
 )
-change = Operation(
+change = _write(
     name="change_webhook",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Change a webhook",
     description="Omitted fields do not change. A new URL is checked as at creation. Events of a `disabled` "
     "webhook are held. Enabling it sends nothing; a replay does.",
@@ -105,27 +100,21 @@ change = Operation(
     response=Body(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
     errors=(WebhookNotFound, FieldNotChangeable),
 )
-destroy = Operation(
+destroy = _write(
     name="delete_webhook",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Delete a webhook",
     description="It gets no more events.",
     errors=(WebhookNotFound,),
 )
-secret = Operation(
+secret = _write(
     name="get_webhook_secret",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Reveal the secret of a webhook",
     description="No other operation shows it.",
     response=Body(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
     errors=(WebhookNotFound,),
 )
-rotate_secret = Operation(
+rotate_secret = _write(
     name="rotate_webhook_secret",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Renew the secret of a webhook",
     description="For 24 hours messages are signed with the replaced secret too. After several rotations each "
     "one signs until its own 24 hours are over, at most five of them. The current secret changes "
@@ -175,10 +164,8 @@ DELIVERY = MANUAL_DELIVERY | {
 _EVENT_LINK = Link("get_event", "event_id")
 _DELIVERIES_LINK = Link("list_webhook_deliveries", "webhook_id")
 
-list_events = Operation(
+list_events = _read(
     name="list_events",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.PAYMENTS_READ,
     summary="List events",
     description="All events, newest first, also those without a delivery. With `after_sequence` it is a "
     "feed: the events in the order of `sequence`, without gaps. A reader that asks again with the last "
@@ -186,29 +173,23 @@ list_events = Operation(
     query=EventQuery,
     response=Body(EventList, page_example("events", EVENT)),
 )
-get_event = Operation(
+get_event = _read(
     name="get_event",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve an event",
     description="The body of its message, and its `sequence`.",
     response=Body(EventObject, EVENT),
     errors=(EventNotFound,),
 )
-list_deliveries = Operation(
+list_deliveries = _read(
     name="list_webhook_deliveries",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.PAYMENTS_READ,
     summary="List the deliveries of a webhook",
     description="Newest first, each with its attempts, the oldest first.",
     query=DeliveryQuery,
     response=Body(DeliveryList, page_example("deliveries", DELIVERY)),
     errors=(WebhookNotFound,),
 )
-test = Operation(
+test = _write(
     name="test_webhook",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Test a webhook",
     description="Sends a signed `webhook.ping` as a delivery with one attempt. The list of deliveries shows "
     "the result.",
@@ -216,10 +197,8 @@ test = Operation(
     errors=(WebhookNotFound, WebhookNotTestable),
     links=(_EVENT_LINK, _DELIVERIES_LINK),
 )
-redeliver = Operation(
+redeliver = _write(
     name="redeliver_webhook_delivery",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Redeliver an event",
     description="Creates a delivery with one attempt and the same event id. The first delivery does not "
     "change.",
@@ -227,10 +206,8 @@ redeliver = Operation(
     errors=(WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable),
     links=(_EVENT_LINK, _DELIVERIES_LINK),
 )
-replay = Operation(
+replay = _write(
     name="replay_webhook",
-    tag=Tag.WEBHOOKS,
-    scope=Scope.WEBHOOKS_WRITE,
     summary="Replay missed events",
     description="Sends all events since `since` that the webhook missed: failed deliveries, events that were "
     "held while it was disabled, and older events of its types without a delivery. Each gets a new retry "

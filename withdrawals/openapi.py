@@ -1,5 +1,6 @@
 """The operations on withdrawals in the OpenAPI document."""
 
+from functools import partial
 from typing import Any
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
@@ -15,6 +16,8 @@ from withdrawals.serializers import (
     WithdrawalRequest,
 )
 
+_write = partial(Operation, tag=Tag.WITHDRAWALS, scope=Scope.WITHDRAWALS_WRITE)
+_read = partial(Operation, tag=Tag.WITHDRAWALS, scope=Scope.PAYMENTS_READ)
 _GIVEN: dict[str, Any] = {
     "amount": 150_000,
     "currency": "THB",
@@ -44,10 +47,8 @@ SUCCEEDED = WITHDRAWAL | {
     "completed_at": "2026-11-21T03:04:07.900Z",
 }
 
-create = Operation(
+create = _write(
     name="create_withdrawal",
-    tag=Tag.WITHDRAWALS,
-    scope=Scope.WITHDRAWALS_WRITE,
     summary="Withdraw money",
     description="Reserves the amount, which the balance must cover, and sends it to an account in Thailand. "
     "The bank gets the order in the background; until then the withdrawal can be canceled. Above the "
@@ -59,19 +60,15 @@ create = Operation(
     errors=(BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds),
     links=(Link("get_withdrawal", "withdrawal_id"), Link("cancel_withdrawal", "withdrawal_id")),
 )
-list_ = Operation(
+list_ = _read(
     name="list_withdrawals",
-    tag=Tag.WITHDRAWALS,
-    scope=Scope.PAYMENTS_READ,
     summary="List withdrawals",
     description="Newest first.",
     query=WithdrawalQuery,
     response=Body(WithdrawalList, page_example("withdrawals", SUCCEEDED)),
 )
-retrieve = Operation(
+retrieve = _read(
     name="get_withdrawal",
-    tag=Tag.WITHDRAWALS,
-    scope=Scope.PAYMENTS_READ,
     summary="Retrieve a withdrawal",
     description="`pending` until the bank has the order, then `processing` until the bank reports a "
     "result. A bank may return money after the withdrawal succeeded: then it is `failed` with "
@@ -80,10 +77,8 @@ retrieve = Operation(
     response=Body(WithdrawalObject, SUCCEEDED),
     errors=(WithdrawalNotFound,),
 )
-cancel = Operation(
+cancel = _write(
     name="cancel_withdrawal",
-    tag=Tag.WITHDRAWALS,
-    scope=Scope.WITHDRAWALS_WRITE,
     summary="Cancel a pending withdrawal",
     description="Possible until the bank has the order. The reserved money is available again.",
     response=Body(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),

@@ -1,5 +1,6 @@
 """The operations on the exceptions of a payment in the OpenAPI document."""
 
+from functools import partial
 from typing import Any
 
 from core.openapi import Body, Operation, Tag, page_example
@@ -18,6 +19,7 @@ from reconciliation.exceptions.serializers import (
     ReturnRequest,
 )
 
+_decide = partial(Operation, tag=Tag.PAYMENTS, scope=Scope.EXCEPTIONS_WRITE)
 EXCEPTION: dict[str, Any] = {
     "exception_id": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
     "reason": "amount_mismatch",
@@ -40,10 +42,8 @@ list_ = Operation(
     response=Body(PaymentExceptionList, page_example("exceptions", EXCEPTION)),
     errors=(PaymentNotFound,),
 )
-accept = Operation(
+accept = _decide(
     name="accept_payment_exception",
-    tag=Tag.PAYMENTS,
-    scope=Scope.EXCEPTIONS_WRITE,
     summary="Accept the money of an exception",
     description="The payment succeeds with the money that arrived, also if it is late or another amount "
     "(`amount_received`). Possible while the payment is pending or expired, so not for money that came "
@@ -53,10 +53,8 @@ accept = Operation(
     response=Body(PaymentExceptionObject, EXCEPTION | {"status": "accepted"}),
     errors=(PaymentNotFound, ExceptionNotFound, ExceptionNotAcceptable),
 )
-send_back = Operation(
+send_back = _decide(
     name="return_payment_exception",
-    tag=Tag.PAYMENTS,
-    scope=Scope.EXCEPTIONS_WRITE,
     summary="Return the money of an exception",
     description="The money goes back to the account that it came from. It is `sending_back` until the "
     "bank confirms, then `sent_back`; if the bank refuses it, it is `open` again. With `part` `excess`, an "
