@@ -9,8 +9,9 @@ from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerial
 
 from apidocs import error_responses
 from banks.sandbox import SIGNATURE_HEADER
-from core import response_fields, thaibanks
+from core import thaibanks
 from core.fields import METADATA_KEYS, METADATA_QUERY_KEYS
+from core.objects import id_schema
 from core.openapi import Signature
 from idempotency.views import MAX_KEY_LENGTH
 
@@ -72,15 +73,15 @@ COMPONENTS: Json = {
     },
 }
 PATH_PARAMETERS: Json = {
-    "payment_id": response_fields.id_schema("pay_"),
-    "qr_code_id": response_fields.id_schema("qr_"),
-    "refund_id": response_fields.id_schema("ref_"),
-    "exception_id": response_fields.id_schema("rcp_"),
-    "webhook_id": response_fields.id_schema("wh_"),
-    "delivery_id": response_fields.id_schema("dlv_"),
-    "event_id": response_fields.id_schema("evt_"),
-    "withdrawal_id": response_fields.id_schema("wd_"),
-    "transaction_id": response_fields.id_schema("txn_"),
+    "payment_id": id_schema("pay_"),
+    "qr_code_id": id_schema("qr_"),
+    "refund_id": id_schema("ref_"),
+    "exception_id": id_schema("rcp_"),
+    "webhook_id": id_schema("wh_"),
+    "delivery_id": id_schema("dlv_"),
+    "event_id": id_schema("evt_"),
+    "withdrawal_id": id_schema("wd_"),
+    "transaction_id": id_schema("txn_"),
     "request_id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
     "bank": {"type": "string", "examples": ["sandbox", "scb"]},
     "secret": {"type": "string", "pattern": "^door_[0-9A-Za-z]{43}$"},

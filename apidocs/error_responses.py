@@ -7,9 +7,10 @@ from typing import Any
 
 from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
 
-from core import errors, response_fields
+from core import errors
 from core.errors import CATALOGUE, ApiError
 from core.http import JSON
+from core.objects import id_schema
 from core.openapi import Operation
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, InvalidIdempotencyKey
 from merchants.errors import (
@@ -117,7 +118,7 @@ ERROR: Json = {
                     "type": "string",
                     "description": "The rule that it breaks, for people.",
                 },
-                "payment_id": response_fields.id_schema("pay_")
+                "payment_id": id_schema("pay_")
                 | {"description": "The payment that failed, if a card was declined."},
                 "request_id": {"type": "string", "description": "Of a 5xx: names the request in our logs."},
             },

@@ -11,9 +11,9 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentRegistry
 
-from apidocs import components, error_responses, webhook_messages
+from apidocs import components, error_responses, object_schemas, webhook_messages
 from core.http import CSV, JSON
-from core.openapi import TAGS, Body, Link, Operation, operation_of
+from core.openapi import TAGS, Link, Operation, operation_of
 from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
 
@@ -95,7 +95,8 @@ class OperationSchema(AutoSchema):
             body = self.resolve_serializer(operation.body.serializer, "request")
             _allow_null(body.schema)
             needed = not body.schema.keys().isdisjoint(("required", "oneOf"))
-            return {"required": needed, "content": self._content(operation.body, "request")}
+            content = {JSON: {"schema": body.ref, "example": operation.body.example}}
+            return {"required": needed, "content": content}
         if operation.request_contents:
             return {"content": _media_types(operation.request_contents)}
         return None
@@ -112,11 +113,12 @@ class OperationSchema(AutoSchema):
             if status in by_status:
                 errors = error_responses.response(status, by_status[status], self.registry)["content"]
             found[str(status)] = self._answer(status, _merge_contents(_media_types(contents), errors))
-        body = operation.response
-        if body is not None:
-            found["200"] = self._answer(
-                200, self._content(body, "response", is_list=operation.is_list), operation.links
-            )
+        if answer := operation.response:
+            schema = object_schemas.reference(answer.shape, self.registry)
+            content: Json = {JSON: {"schema": schema, "example": answer.example}}
+            if operation.is_list:
+                content[CSV] = {"schema": {"type": "string"}}
+            found["200"] = self._answer(200, content, operation.links)
             if operation.is_list:
                 found["200"]["headers"] |= error_responses.headers(["Link"])
         elif not operation.responses:
@@ -143,11 +145,6 @@ class OperationSchema(AutoSchema):
             operation["parameters"] = {link.parameter: f"$response.body#/{link.parameter}"}
         return operation if link.body is None else operation | {"requestBody": dict(link.body)}
 
-    def _content(self, body: Body, direction: str, *, is_list: bool = False) -> Json:
-        reference = self.resolve_serializer(body.serializer, direction).ref  # type: ignore[arg-type]
-        as_csv = {CSV: {"schema": {"type": "string"}}} if is_list else {}
-        return {JSON: {"schema": reference, "example": body.example}, **as_csv}
-
     def _map_serializer_field(self, field: Any, direction: Any, bypass_extensions: bool = False) -> Any:
         schema = super()._map_serializer_field(field, direction, bypass_extensions)  # type: ignore[no-untyped-call]
         if isinstance(schema, dict):
@@ -165,7 +162,7 @@ class ApiSchemaGenerator(SchemaGenerator):
             paths[path] = {"get": schema.get_operation(path, "", "", "GET", self.registry)}
         self.has_both_forms = {path for path in paths if f"{COUNTRY}{path}" in paths}
         paths = dict(_described_once(paths))
-        self.messages = webhook_messages.describe(self._schema_for(None))
+        self.messages = webhook_messages.describe(self.registry)
         return paths
 
     def get_schema(self, request: Any = None, public: bool = False) -> Json:

@@ -2,20 +2,21 @@
 
 from typing import Any
 
-from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ComponentRegistry
 
-from core import response_fields
+from apidocs import object_schemas
 from core.http import JSON
-from core.openapi import SerializerType, Tag
+from core.objects import INSTANT, ObjectType, id_schema
+from core.openapi import Tag
 from payments.openapi import PAYMENT
-from payments.serializers import PaymentEventData, PaymentExceptionEventData
+from payments.shapes import PaymentEventData, PaymentExceptionEventData
 from refunds.openapi import COMPLETED
-from refunds.serializers import RefundObject
+from refunds.shapes import RefundObject
 from webhooks.models import PING, EventType
-from webhooks.serializers import PingData
+from webhooks.shapes import PingData
 from withdrawals.models import RETURNED_BY_BANK
 from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
-from withdrawals.serializers import WithdrawalObject
+from withdrawals.shapes import WithdrawalObject
 
 Json = dict[str, Any]
 _EXCEPTION: Json = {
@@ -27,7 +28,9 @@ _EXCEPTION: Json = {
     "at": "2026-11-21T03:05:42.304Z",
 }
 PAYMENT_DATA: Json = {
-    name: PAYMENT[name] for name, field in PaymentEventData().fields.items() if field.required
+    name: PAYMENT[name]
+    for name in PaymentEventData.__annotations__
+    if name in PaymentEventData.__required_keys__
 }
 PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
     (EventType.PAYMENT_PENDING, "A code was generated and is not paid yet", {"status": "pending"}),
@@ -77,7 +80,7 @@ RESPONSES = {
 TIMESTAMP = "2026-11-21T03:05:42.310Z"
 EVENT_ID = "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4"
 SIGNATURE_HEADERS = (
-    ("webhook-id", "The event id: the same for every attempt.", response_fields.id_schema("evt_")),
+    ("webhook-id", "The event id: the same for every attempt.", id_schema("evt_")),
     ("webhook-timestamp", "Unix seconds of this attempt.", {"type": "string", "pattern": "^[0-9]+$"}),
     (
         "webhook-signature",
@@ -87,41 +90,43 @@ SIGNATURE_HEADERS = (
 )
 
 
-def describe(schema: AutoSchema) -> Json:
+def describe(registry: ComponentRegistry) -> Json:
     """Path items by type of event."""
     return {
-        PING: _message(schema, PING, "Checks that an endpoint answers", PingData, PING_DATA),
+        PING: _message(registry, PING, "Checks that an endpoint answers", PingData, PING_DATA),
         **{
-            str(error_type): _message(schema, error_type, summary, PaymentEventData, PAYMENT_DATA | changes)
+            str(error_type): _message(registry, error_type, summary, PaymentEventData, PAYMENT_DATA | changes)
             for error_type, summary, changes in PAYMENT_EVENTS
         },
         **{
             str(error_type): _message(
-                schema, error_type, summary, PaymentExceptionEventData, PAYMENT_DATA | changes
+                registry, error_type, summary, PaymentExceptionEventData, PAYMENT_DATA | changes
             )
             for error_type, summary, changes in EXCEPTION_EVENTS
         },
         **{
-            str(error_type): _message(schema, error_type, summary, WithdrawalObject, data)
+            str(error_type): _message(registry, error_type, summary, WithdrawalObject, data)
             for error_type, summary, data in WITHDRAWAL_EVENTS
         },
         **{
-            str(error_type): _message(schema, error_type, summary, RefundObject, data)
+            str(error_type): _message(registry, error_type, summary, RefundObject, data)
             for error_type, summary, data in REFUND_EVENTS
         },
     }
 
 
-def _message(schema: AutoSchema, error_type: str, summary: str, data: SerializerType, example: Json) -> Json:
+def _message(
+    registry: ComponentRegistry, error_type: str, summary: str, data: ObjectType, example: Json
+) -> Json:
     message = {"event": error_type, "event_id": EVENT_ID, "data": example, "timestamp": TIMESTAMP}
     body = {
         "type": "object",
         "required": list(message),
         "properties": {
             "event": {"type": "string", "const": error_type},
-            "event_id": response_fields.id_schema("evt_"),
-            "data": schema.resolve_serializer(data, "response").ref,
-            "timestamp": {"type": "string", **response_fields.INSTANT_SCHEMA},
+            "event_id": id_schema("evt_"),
+            "data": object_schemas.reference(data, registry),
+            "timestamp": {"type": "string", **INSTANT},
         },
     }
     operation = {

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from rest_framework import serializers
 
-from core import response_fields
 from core.errors import ApiError
 from core.fields import QueryMetadata
+from core.objects import ObjectType
+from core.paging import Page
 from core.scopes import Scope
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -52,10 +53,18 @@ class Signature(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The serializer of a body, and an example."""
+    """The body of a request."""
 
     serializer: SerializerType
-    example: dict[str, Any]
+    example: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The body of a 200."""
+
+    shape: ObjectType
+    example: Mapping[str, Any]
 
 
 def page_example(rows_name: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +104,7 @@ class Operation:
     description: str
     scope: Scope | None = None
     signature: Signature | None = None
-    response: Body | None = None
+    response: Answer | None = None
     body: Body | None = None
     query: SerializerType | None = None
     request_contents: Mapping[str, Any] = field(default_factory=dict)
@@ -120,7 +129,9 @@ class Operation:
     @property
     def is_list(self) -> bool:
         """Whether the response is a page of a list, which is also available as CSV."""
-        return self.response is not None and issubclass(self.response.serializer, response_fields.Page)
+        return (
+            self.response is not None and Page.__required_keys__ <= self.response.shape.__annotations__.keys()
+        )
 
     def __call__(self, handler: Handler) -> Handler:
         handler.operation = self  # type: ignore[attr-defined]

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
 from core import dates, errors, fields, received
 from core.http import ApiResponse
+from core.objects import between
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
@@ -19,6 +20,27 @@ CURSORS = ("after", "before")
 NEWEST_FIRST = ("-created_at", "-id")
 M = TypeVar("M", bound=Model)
 Q = TypeVar("Q", bound=QuerySet[Any])
+
+
+Total = Annotated[int, between(0), "The number of all results."]
+Limit = Annotated[int, between(1, MAX_LIMIT)]
+Offset = Annotated[int, between(0, MAX_OFFSET)]
+
+
+class Page(TypedDict):
+    """The fields of every list beside its rows."""
+
+    total: Total
+    limit: Limit
+    offset: Offset
+
+
+class CursorPage(TypedDict):
+    """The fields of a list that can also be read from a row on."""
+
+    total: Total
+    limit: Limit
+    offset: NotRequired[Annotated[Offset, "Absent with `after` or `before`."]]
 
 
 class PageQuery(serializers.Serializer[Any]):
@@ -135,7 +157,7 @@ def page(
     rows: QuerySet[M],
     query: dict[str, Any],
     plural: str,
-    show: Callable[[M], dict[str, Any]],
+    show: Callable[[M], Mapping[str, Any]],
     *,
     unfiltered: QuerySet[M] | None = None,
     cursor: Cursor | None = None,
@@ -162,7 +184,7 @@ def page(
 
 
 def page_response(
-    shown: list[dict[str, Any]],
+    shown: Sequence[Mapping[str, Any]],
     total: int,
     query: dict[str, Any],
     plural: str,

@@ -1,6 +1,6 @@
 """A page of a counted list, newest first, and the total, by one statement (one snapshot)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -48,7 +48,7 @@ def response(
     criteria: ListFilter[M],
     query: dict[str, Any],
     plural: str,
-    show: Callable[[M], dict[str, Any]],
+    show: Callable[[M], Mapping[str, Any]],
     *,
     load: Callable[[Sequence[M]], None] | None = None,
 ) -> ApiResponse:

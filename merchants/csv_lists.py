@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, get_args, is_typeddict
 
 import orjson
 from django.conf import settings
 from django.http import HttpResponse, QueryDict
-from rest_framework import serializers
 from rest_framework.request import Request
 
-from core import csv_cells, http, money, paging, response_fields
+from core import csv_cells, http, money, objects, paging
 from core.bulkhead import Bulkhead, BulkheadFull
 from core.csv_cells import escape_cell
 from core.http import ApiResponse
+from core.objects import Declared, ObjectType, SatangSchema
 from core.openapi import Operation
 from merchants.errors import TooManyExports
 
@@ -125,28 +125,27 @@ class Columns:
     """The columns of a list: the fields of its rows, `payer.name` for nested ones, and baht for satang."""
 
     plural: str
-    row: serializers.Serializer[Any]
+    row: ObjectType
     has_cursor: bool
 
     @classmethod
     def of(cls, operation: Operation) -> "Columns":
         """Those of an operation that is a list."""
         assert operation.response is not None
-        page = operation.response.serializer()
-        plural, rows = next(
-            (name, each) for name, each in page.fields.items() if isinstance(each, serializers.ListSerializer)
+        page = operation.response.shape
+        plural, row = next(
+            (name, row)
+            for name, each in objects.fields_of(page).items()
+            for row in get_args(each.type)
+            if is_typeddict(row)
         )
-        return cls(
-            str(plural),
-            cast(serializers.Serializer[Any], rows.child),
-            isinstance(page, response_fields.CursorPage),
-        )
+        return cls(plural, row, has_cursor="offset" not in page.__required_keys__)
 
     @cached_property
     def id_name(self) -> str | None:
         """The field that a cursor names, if the list has cursors."""
         return (
-            next(name for name in map(str, self.row.fields) if name.endswith("_id"))
+            next(name for name in self.row.__annotations__ if name.endswith("_id"))
             if self.has_cursor
             else None
         )
@@ -163,18 +162,18 @@ class Columns:
         """For each column its name, the path of its value in a row, and the function that makes the cell."""
         plan: list[tuple[str, tuple[str, ...], Callable[[Any], Any]]] = []
         for path, each in _leaves(self.row):
-            if isinstance(each, response_fields.AmountDisplay):
+            if objects.AMOUNT_DISPLAY in each.parts:
                 continue
             plan.append((".".join(path), path, _cell))
-            if isinstance(each, response_fields.Satang):
+            if any(isinstance(part, SatangSchema) for part in each.parts):
                 plan.append((".".join(path) + "_baht", path, _baht))
         return plan
 
 
-def _leaves(row: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name, each in row.fields.items():
-        if isinstance(each, serializers.Serializer):
-            yield from (((name, *path), leaf) for path, leaf in _leaves(each))
+def _leaves(row: ObjectType) -> Iterator[tuple[tuple[str, ...], Declared]]:
+    for name, each in objects.fields_of(row).items():
+        if is_typeddict(each.type):
+            yield from (((name, *path), leaf) for path, leaf in _leaves(each.type))
         else:
             yield (name,), each
 

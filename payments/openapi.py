@@ -1,9 +1,11 @@
 """Payment operations in the OpenAPI document."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
-from core.openapi import Body, Operation, Tag, page_example
+from core.objects import PaymentId
+from core.openapi import Answer, Body, Operation, Tag, page_example
+from core.paging import CursorPage
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
@@ -18,12 +20,23 @@ from payments.errors import (
     TokenAlreadyUsed,
     TooManyCardPayments,
 )
-from payments.serializers import (
-    PaymentList,
-    PaymentObject,
-    PaymentQuery,
-    PaymentRequest,
-)
+from payments.serializers import PaymentQuery, PaymentRequest
+from payments.shapes import PaymentObject
+
+
+class PaymentList(CursorPage):
+    """A page of payments."""
+
+    payments: list[PaymentObject]
+    searched_to: NotRequired[
+        Annotated[
+            PaymentId,
+            "Only if a search by `amount` or `metadata` ended before all payments of the period were read: "
+            "continue with this id as `after` (or as `before`). `total` counts what was found from the "
+            "cursor until here.",
+        ]
+    ]
+
 
 _read = partial(Operation, tag=Tag.PAYMENTS, scope=Scope.PAYMENTS_READ)
 PAYMENT: dict[str, Any] = {
@@ -90,7 +103,7 @@ create = Operation(
             "metadata": {"table": 4},
         },
     ),
-    response=Body(PaymentObject, PAID_BY_CARD),
+    response=Answer(PaymentObject, PAID_BY_CARD),
     errors=(
         InsufficientFunds,
         CardDeclined,
@@ -109,12 +122,12 @@ list_ = _read(
     summary="List payments",
     description="Newest first. A pending payment after its expiry is shown and filtered as `expired`.",
     query=PaymentQuery,
-    response=Body(PaymentList, page_example("payments", PAYMENT)),
+    response=Answer(PaymentList, page_example("payments", PAYMENT)),
 )
 retrieve = _read(
     name="get_payment",
     summary="Retrieve a payment",
     description="Poll this while the customer pays, or if no webhook arrived.",
-    response=Body(PaymentObject, PAYMENT | {"unmatched_money": None}),
+    response=Answer(PaymentObject, PAYMENT | {"unmatched_money": None}),
     errors=(PaymentNotFound,),
 )

@@ -2,13 +2,27 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from django.db.models import Prefetch, Sum, prefetch_related_objects
 from django.utils.translation import gettext_noop
 
 from core import money, vault
 from core.clock import iso, iso_or_none
+from core.objects import (
+    URI,
+    Amount,
+    AmountDisplay,
+    Currency,
+    ExceptionId,
+    Instant,
+    Metadata,
+    PaymentId,
+    QrCodeId,
+    one_of,
+    satang,
+    up_to,
+)
 from merchants.models import Mode
 from payments.models import HELD_STATUSES, Payment, PaymentException, PaymentStatus
 
@@ -17,7 +31,145 @@ MAX_SHOWN = 20
 UNMATCHED_MONEY = gettext_noop("A payment of the same amount arrived with an unknown reference.")
 
 
-def payment_object(payment: Payment, now: datetime) -> dict[str, Any]:
+class Card(TypedDict):
+    last4: Annotated[str, {"pattern": "^[0-9]{4}$"}]
+    brand: Annotated[str, up_to(20), "Lower case: visa, mastercard, jcb, ..."]
+
+
+class PaymentExceptionObject(TypedDict):
+    """Money that came for a payment and did not fit. The merchant or the operator decides about it."""
+
+    exception_id: ExceptionId
+    reason: Annotated[
+        str,
+        one_of(["duplicate", "time_mismatch", "amount_mismatch", "late"]),
+        "Paid twice, paid before the code existed, wrong amount, paid after expiry.",
+    ]
+    amount: Annotated[int, satang(1), "Satang received."]
+    amount_display: AmountDisplay
+    status: Annotated[
+        str,
+        one_of(
+            [
+                *("open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"),
+                *("excess_open", "excess_sending_back", "excess_sent_back", "excess_taken_back"),
+            ]
+        ),
+        "`open` waits for a decision; `attached` paid for another payment; `taken_back` by the bank; "
+        "`merged`: the same money as another report; `excess_...`: the payment received its amount, and this "
+        "happens to the rest.",
+    ]
+    at: Annotated[Instant, "When the bank reported it."]
+
+
+class UnmatchedMoney(TypedDict):
+    """Money that may be for a payment: its amount and time fit, its reference is unknown."""
+
+    exception_id: Annotated[ExceptionId, "Name it to the operator, who decides."]
+    message: Annotated[str, {"examples": [UNMATCHED_MONEY]}, "For people."]
+    at: Annotated[Instant, "When the bank reported it."]
+
+
+class Payer(TypedDict):
+    """Who paid, as the bank reported it."""
+
+    name: Annotated[str | None, up_to(140)]
+    bank_code: Annotated[str | None, up_to(3), "See `GET /banks`."]
+    bank_name: Annotated[str | None, up_to(140)]
+    bank_account: Annotated[str | None, up_to(64), "Only the last four digits are readable."]
+
+
+class RefundSummary(TypedDict):
+    """Satang of the refunds of a payment."""
+
+    completed: Annotated[int, satang(0), "Satang that went back."]
+    pending: Annotated[int, satang(0), "Satang of refunds in progress."]
+    remaining: Annotated[int, satang(0), "Satang that can still be refunded."]
+
+
+class PaymentObject(TypedDict):
+    """A payment by QR code or by card."""
+
+    payment_id: PaymentId
+    qr_code_id: Annotated[QrCodeId | None, "Null for card payments."]
+    status: Annotated[str, one_of(PaymentStatus)]
+    amount: Amount
+    amount_display: AmountDisplay
+    currency: Currency
+    reference: Annotated[str | None, up_to(35)]
+    description: Annotated[str | None, up_to(255)]
+    created_at: Instant
+    updated_at: Instant
+    completed_at: Annotated[
+        Instant | None,
+        "The bank's payment time, or `created_at` if staff accepted money with a time before it.",
+    ]
+    card: Annotated[Card | None, "Null for QR payments."]
+    metadata: Metadata | None
+    amount_received: Annotated[
+        int | None,
+        satang(1),
+        "Satang received. Of a paid payment: only if it is not `amount`. Of any other: the money that "
+        "arrived and did not fit, while it is held (see `exceptions`).",
+    ]
+    amount_refunded: Annotated[int, satang(0), "Satang that went back to the payer."]
+    failure_code: Annotated[str | None, up_to(40), "Why a failed payment failed."]
+    expires_at: Annotated[Instant | None, "Null if the payment does not expire."]
+    authorize_uri: Annotated[
+        str | None,
+        URI,
+        up_to(1000),
+        "The page where the payer authorises the charge (3-D Secure); else null.",
+    ]
+    exceptions: Annotated[
+        list[PaymentExceptionObject],
+        "Money that arrived and did not match: the newest 20, oldest first; usually empty.",
+    ]
+    exceptions_has_more: Annotated[
+        bool, "Whether there are older ones: list them by `GET .../payments/{payment_id}/exceptions`."
+    ]
+    unmatched_money: NotRequired[
+        Annotated[
+            UnmatchedMoney | None,
+            "Only in the answer of `GET .../payments/{payment_id}`. Not null while an unpaid payment is one "
+            "of the most likely ones for money of its amount that arrived at your biller id with an unknown "
+            "reference. It is no proof that this customer paid.",
+        ]
+    ]
+    payer: Annotated[Payer | None, "Null until a bank has reported the payer, and for cards."]
+    bank_transaction_id: Annotated[
+        str | None, {"pattern": "^.{1,64}$"}, "The bank's id of the payer's transfer."
+    ]
+    refunds: RefundSummary
+    livemode: Annotated[bool, "False for test money."]
+
+
+class _PaymentAtEvent(TypedDict):
+    payment_id: PaymentId
+    status: Annotated[str, one_of(PaymentStatus)]
+    amount: Amount
+    amount_display: AmountDisplay
+    currency: Currency
+    qr_code_id: QrCodeId | None
+    reference: Annotated[str | None, up_to(35)]
+    metadata: Metadata | None
+    failure_code: Annotated[str | None, up_to(40)]
+
+
+class PaymentEventData(_PaymentAtEvent):
+    """A payment at the moment of an event."""
+
+    amount_received: NotRequired[Annotated[int, satang(1), "Satang received; absent if they are the amount."]]
+
+
+class PaymentExceptionEventData(_PaymentAtEvent):
+    """A payment, and what became of money that arrived for it and did not fit."""
+
+    amount_received: Annotated[int | None, satang(1), "As in the payment object."]
+    exception: PaymentExceptionObject
+
+
+def payment_object(payment: Payment, now: datetime) -> PaymentObject:
     """Both objects of the interface in one: `card` is null for QR codes, `qr_code_id` for cards.
 
     It needs the merchant of the payment: set it where it is known, which saves a query.
@@ -60,12 +212,18 @@ def load_exceptions(payments: Sequence[Payment]) -> None:
     prefetch_related_objects([each for each in payments if each.has_exceptions], newest_exceptions())
 
 
-def event_data(payment: Payment) -> dict[str, Any]:
+def event_data(payment: Payment) -> PaymentEventData:
     """`data` of the payment events. `amount_received` is there only if it differs from the amount."""
-    received = payment.amount_received
+    data = _at_event(payment, payment.status)
+    if payment.amount_received is not None:
+        data["amount_received"] = payment.amount_received
+    return data
+
+
+def _at_event(payment: Payment, status: str) -> PaymentEventData:
     return {
         "payment_id": payment.id,
-        "status": payment.status,
+        "status": status,
         "amount": payment.amount,
         "amount_display": money.display(payment.amount),
         "currency": payment.currency,
@@ -73,11 +231,10 @@ def event_data(payment: Payment) -> dict[str, Any]:
         "reference": payment.reference,
         "metadata": payment.metadata,
         "failure_code": payment.failure_code,
-        **({} if received is None else {"amount_received": received}),
     }
 
 
-def exception_object(exception: PaymentException) -> dict[str, Any]:
+def exception_object(exception: PaymentException) -> PaymentExceptionObject:
     """Money that did not fit, as the payment, its events and its own endpoints show it."""
     return {
         "exception_id": exception.id,
@@ -89,16 +246,16 @@ def exception_object(exception: PaymentException) -> dict[str, Any]:
     }
 
 
-def unmatched_money_object(exception_id: str, reported_at: datetime) -> dict[str, Any]:
+def unmatched_money_object(exception_id: str, reported_at: datetime) -> UnmatchedMoney:
     """Money with an unknown reference that may be for the payment. The operator decides about it."""
     return {"exception_id": exception_id, "message": UNMATCHED_MONEY, "at": iso(reported_at)}
 
 
-def exception_event_data(exception: PaymentException, now: datetime) -> dict[str, Any]:
+def exception_event_data(exception: PaymentException, now: datetime) -> PaymentExceptionEventData:
     """`data` of the events about an exception: its payment at this moment, and the exception."""
     payment = exception.payment
-    return event_data(payment) | {
-        "status": payment.status_at(now),
+    return {
+        **_at_event(payment, payment.status_at(now)),
         "amount_received": _amount_received(payment, _exceptions(payment)),
         "exception": exception_object(exception),
     }
@@ -132,7 +289,7 @@ def _amount_received(payment: Payment, exceptions: Sequence[PaymentException]) -
     return sum(each.held_amount for each in exceptions) or None
 
 
-def _payer(payment: Payment) -> dict[str, str | None] | None:
+def _payer(payment: Payment) -> Payer | None:
     """Who paid, as the bank reported it; null before that, and for cards."""
     code, account = payment.payer_bank_code, payment.payer_account
     if payment.payer_name is None and code is None and account is None:
@@ -152,7 +309,7 @@ def _updated_at(payment: Payment, now: datetime) -> datetime:
     return payment.updated_at
 
 
-def _card(payment: Payment) -> dict[str, str | None] | None:
-    if payment.card_last4 is None:
+def _card(payment: Payment) -> Card | None:
+    if payment.card_last4 is None or payment.card_brand is None:  # they are stored together
         return None
     return {"last4": payment.card_last4, "brand": payment.card_brand}

@@ -1,5 +1,3 @@
-from typing import Any
-
 from rest_framework.request import Request
 
 from core import api, clock, paging
@@ -14,7 +12,7 @@ from payments import openapi as docs
 from payments.filters import PAYMENTS
 from payments.models import Payment
 from payments.serializers import PaymentQuery, PaymentRequest
-from payments.shapes import load_exceptions, payment_object
+from payments.shapes import PaymentObject, load_exceptions, payment_object
 
 QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
@@ -26,7 +24,7 @@ class PaymentViewSet(MerchantViewSet):
     def list(self, request: Request) -> ApiResponse:
         query, now, merchant = api.read_query(QUERY, request), clock.now(), merchant_of(request)
 
-        def show(payment: Payment) -> dict[str, Any]:
+        def show(payment: Payment) -> PaymentObject:
             payment.merchant = merchant
             return payment_object(payment, now)
 

@@ -1,14 +1,31 @@
 """The operations on QR codes in the OpenAPI document."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
-from core.openapi import Body, Link, Operation, Tag, page_example
+from core.objects import PaymentId
+from core.openapi import Answer, Body, Link, Operation, Tag, page_example
+from core.paging import CursorPage
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from payments import usual_amounts
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
-from qrcodes.serializers import CardQuery, ImageQuery, QrCodeList, QrCodeObject, QrCodeQuery, QrCodeRequest
+from qrcodes.serializers import CardQuery, ImageQuery, QrCodeQuery, QrCodeRequest
+from qrcodes.shapes import QrCodeObject
+
+
+class QrCodeList(CursorPage):
+    """A page of QR codes."""
+
+    qr_codes: list[QrCodeObject]
+    searched_to: NotRequired[
+        Annotated[
+            PaymentId,
+            "Only if older payments of the period, by card too, were not read: continue with "
+            "this id as `after` (or as `before`). `total` counts from the cursor until here.",
+        ]
+    ]
+
 
 _write = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_WRITE)
 _read = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_READ)
@@ -33,7 +50,7 @@ create = _write(
     "omits optional fields without a value. The header `Warning-Amount` says that the amount is 100 times "
     "the merchant's usual one, or a hundredth of it: the unit may be wrong.",
     body=Body(QrCodeRequest, _GIVEN | {"expiry_minutes": 15}),
-    response=Body(QrCodeObject, QR_CODE),
+    response=Answer(QrCodeObject, QR_CODE),
     errors=(BankNotConfigured, ReferenceInUse),
     headers=(usual_amounts.HEADER,),
     links=(
@@ -49,20 +66,20 @@ list_ = _read(
     summary="List QR codes",
     description="Newest first. Each has the status of its payment.",
     query=QrCodeQuery,
-    response=Body(QrCodeList, page_example("qr_codes", QR_CODE)),
+    response=Answer(QrCodeList, page_example("qr_codes", QR_CODE)),
 )
 retrieve = _read(
     name="get_qr_code",
     summary="Retrieve a QR code",
     description="Its status is the status of its payment.",
-    response=Body(QrCodeObject, QR_CODE),
+    response=Answer(QrCodeObject, QR_CODE),
     errors=(QrCodeNotFound,),
 )
 expire = _write(
     name="expire_qr_code",
     summary="Expire a pending QR code now",
     description="The payment becomes `expired`. A code that is not pending does not change.",
-    response=Body(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
+    response=Answer(QrCodeObject, QR_CODE | {"status": "expired", "expires_at": "2026-11-21T03:09:12.482Z"}),
     errors=(QrCodeNotFound, QrCodeNotExpirable),
     links=(Link("get_qr_code", "qr_code_id"), Link("get_qr_code_image", "qr_code_id")),
 )

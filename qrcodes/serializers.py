@@ -2,14 +2,14 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, plain_text, response_fields
+from core import fields, money, plain_text
 from core.paging import PeriodPageQuery
 from payments.models import PaymentStatus
 from qrcodes import qr_cards
+from qrcodes.shapes import MAX_CLIENT_LENGTH
 
 DEFAULT_EXPIRY = 15
 MAX_EXPIRY = 1440
-MAX_CLIENT_LENGTH = 140
 IMAGE_FORMATS = ["png", "svg"]
 
 
@@ -78,43 +78,6 @@ class CardQuery(serializers.Serializer[Any]):
         help_text="Width in pixels. A PDF has 300 of them an inch: 1240 is A6.",
     )
     lang = fields.Choice(qr_cards.LANGUAGES, default="th", help_text="The language of its texts.")
-
-
-class QrCodeObject(serializers.Serializer[Any]):
-    qr_code_id = response_fields.public_id("qr_")
-    qr_data = response_fields.PatternField(
-        {"pattern": "^0002[ -~]+$", "maxLength": 512}, help_text="The payload; any QR library can draw it."
-    )
-    qr_image_url = response_fields.PatternField(
-        {"format": "uri"}, help_text="A picture of the code, PNG or (with ?format=svg) SVG."
-    )
-    payment_page_url = response_fields.PatternField(
-        {"format": "uri"},
-        help_text="A page for the customer, in Thai and English: the code, and what became of the payment.",
-    )
-    amount = response_fields.satang()
-    amount_display = response_fields.amount_display()
-    currency = response_fields.currency()
-    expires_at = response_fields.instant()
-    payment_id = response_fields.public_id("pay_")
-    status = serializers.ChoiceField(PaymentStatus.choices)
-    reference = serializers.CharField(max_length=35, required=False)
-    client_name = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
-    client_bank_name = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
-    client_bank_account = serializers.CharField(max_length=MAX_CLIENT_LENGTH, required=False)
-    metadata = response_fields.metadata(required=False)
-
-
-class QrCodeList(response_fields.CursorPage):
-    """A page of QR codes."""
-
-    qr_codes = QrCodeObject(many=True)
-    searched_to = response_fields.public_id(
-        "pay_",
-        required=False,
-        help_text="Only if older payments of the period, by card too, were not read: continue with "
-        "this id as `after` (or as `before`). `total` counts from the cursor until here.",
-    )
 
 
 QR_CODE_REQUEST = QrCodeRequest()

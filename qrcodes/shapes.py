@@ -1,18 +1,57 @@
 from datetime import datetime
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
 
 from django.conf import settings
 
 from core import money, vault
 from core.clock import iso
-from payments.models import Payment
+from core.objects import (
+    URI,
+    Amount,
+    AmountDisplay,
+    Currency,
+    Instant,
+    Metadata,
+    PaymentId,
+    QrCodeId,
+    one_of,
+    up_to,
+)
+from payments.models import PaymentStatus
 from qrcodes.models import QrCode
 
+MAX_CLIENT_LENGTH = 140
 
-def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
-    """The QR code object. Fields without a value are absent."""
+
+class QrCodeObject(TypedDict):
+    qr_code_id: QrCodeId
+    qr_data: Annotated[
+        str, {"pattern": "^0002[ -~]+$", "maxLength": 512}, "The payload; any QR library can draw it."
+    ]
+    qr_image_url: Annotated[str, URI, "A picture of the code, PNG or (with ?format=svg) SVG."]
+    payment_page_url: Annotated[
+        str, URI, "A page for the customer, in Thai and English: the code, and what became of the payment."
+    ]
+    amount: Amount
+    amount_display: AmountDisplay
+    currency: Currency
+    expires_at: Instant
+    payment_id: PaymentId
+    status: Annotated[str, one_of(PaymentStatus)]
+    reference: NotRequired[Annotated[str, up_to(35)]]
+    client_name: NotRequired[Annotated[str, up_to(MAX_CLIENT_LENGTH)]]
+    client_bank_name: NotRequired[Annotated[str, up_to(MAX_CLIENT_LENGTH)]]
+    client_bank_account: NotRequired[Annotated[str, up_to(MAX_CLIENT_LENGTH)]]
+    metadata: NotRequired[Metadata]
+
+
+def qr_code_object(qr_code: QrCode, now: datetime) -> QrCodeObject:
+    """The QR code object. Fields without a value are absent.
+
+    If the merchant gave no payer, it is the payer that the bank reported.
+    """
     payment = qr_code.payment
-    return {
+    found: QrCodeObject = {
         "qr_code_id": qr_code.id,
         "qr_data": qr_code.qr_data,
         "qr_image_url": f"{settings.BASE_URL}/Thai/qr-codes/{qr_code.id}/image",
@@ -23,16 +62,15 @@ def qr_code_object(qr_code: QrCode, now: datetime) -> dict[str, Any]:
         "expires_at": iso(payment.expires_at),  # type: ignore[arg-type]
         "payment_id": payment.id,
         "status": payment.status_at(now),
-        **{name: value for name, value in _optional(payment).items() if value is not None},
     }
-
-
-def _optional(payment: Payment) -> dict[str, Any]:
-    """Return the optional fields. If the merchant gave no payer, use the payer that the bank reported."""
-    return {
-        "reference": payment.reference,
-        "client_name": payment.client_name or payment.payer_name,
-        "client_bank_name": payment.client_bank_name or payment.payer_bank_name,
-        "client_bank_account": payment.client_bank_account or vault.masked(payment.payer_account),
-        "metadata": payment.metadata,
-    }
+    if payment.reference is not None:
+        found["reference"] = payment.reference
+    if (name := payment.client_name or payment.payer_name) is not None:
+        found["client_name"] = name
+    if (bank := payment.client_bank_name or payment.payer_bank_name) is not None:
+        found["client_bank_name"] = bank
+    if (account := payment.client_bank_account or vault.masked(payment.payer_account)) is not None:
+        found["client_bank_account"] = account
+    if payment.metadata is not None:
+        found["metadata"] = payment.metadata
+    return found

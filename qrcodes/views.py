@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
@@ -23,7 +22,7 @@ from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
 from qrcodes.models import word_of
 from qrcodes.qr_cards import CardRequest
 from qrcodes.serializers import IMAGE_FORMATS, QR_CODE_REQUEST, CardQuery, QrCodeQuery
-from qrcodes.shapes import qr_code_object
+from qrcodes.shapes import QrCodeObject, qr_code_object
 from webhooks import events
 from webhooks.delivery import wakeup
 
@@ -54,7 +53,7 @@ class QrCodeViewSet(MerchantViewSet):
         query, now = api.read_query(QUERY, request), clock.now()
         found = search.find(merchant_of(request), query | {"has_qr_code": True}, now, shown_id="qr_code_id")
 
-        def show(payment: Payment) -> dict[str, Any]:
+        def show(payment: Payment) -> QrCodeObject:
             return qr_code_object(payment.qr_code, now)
 
         payments = found.payments.select_related("qr_code")

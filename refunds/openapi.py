@@ -3,7 +3,8 @@
 from functools import partial
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Body, Link, Operation, Tag, page_example
+from core.openapi import Answer, Body, Link, Operation, Tag, page_example
+from core.paging import CursorPage
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
@@ -17,16 +18,15 @@ from refunds.errors import (
     TooManyClaimLinks,
     TooManyPendingRefunds,
 )
-from refunds.serializers import (
-    ClaimLinkObject,
-    ClaimLinkRequest,
-    ClaimLinkSecret,
-    DestinationRequest,
-    RefundList,
-    RefundObject,
-    RefundQuery,
-    RefundRequest,
-)
+from refunds.serializers import ClaimLinkRequest, DestinationRequest, RefundQuery, RefundRequest
+from refunds.shapes import ClaimLinkObject, ClaimLinkSecret, RefundObject
+
+
+class RefundList(CursorPage):
+    """A page of refunds."""
+
+    refunds: list[RefundObject]
+
 
 _write = partial(Operation, tag=Tag.REFUNDS, scope=Scope.REFUNDS_WRITE)
 _read = partial(Operation, tag=Tag.REFUNDS, scope=Scope.PAYMENTS_READ)
@@ -66,7 +66,7 @@ create = _write(
     "`refunded` when it is refunded in full. A refund to another account than the payer's is "
     "`awaiting_approval` first if it exceeds the operator's limits, per refund and per 24 hours.",
     body=Body(RefundRequest, _GIVEN | {"destination": _PAYEE}),
-    response=Body(RefundObject, REFUND),
+    response=Answer(RefundObject, REFUND),
     errors=(
         PaymentNotFound, PaymentNotRefundable, RefundAmountExceeded, TooManyPendingRefunds,
         PartialRefundNotSupported, InsufficientFunds, BankNotConfigured, PayoutAccountNotAllowed,
@@ -83,13 +83,13 @@ list_ = _read(
     summary="List refunds",
     description="Newest first.",
     query=RefundQuery,
-    response=Body(RefundList, page_example("refunds", COMPLETED)),
+    response=Answer(RefundList, page_example("refunds", COMPLETED)),
 )
 retrieve = _read(
     name="get_refund",
     summary="Retrieve a refund",
     description="`pending_reason` says what a `pending` refund waits for.",
-    response=Body(RefundObject, COMPLETED),
+    response=Answer(RefundObject, COMPLETED),
     errors=(RefundNotFound,),
 )
 set_destination = _write(
@@ -97,7 +97,7 @@ set_destination = _write(
     summary="Set the destination of a refund",
     description="For a refund that is `awaiting_destination`, because no account of the payer is known.",
     body=Body(DestinationRequest, _PAYEE),
-    response=Body(RefundObject, REFUND),
+    response=Answer(RefundObject, REFUND),
     errors=(
         RefundNotFound,
         RefundNotAddressable,
@@ -123,7 +123,7 @@ create_claim_link = _write(
     "by its slip or by the account that it was paid from, and names the account. A new link replaces the "
     "earlier one. The response does not contain the address.",
     body=Body(ClaimLinkRequest, {"expires_in_hours": 72}),
-    response=Body(ClaimLinkObject, _CLAIM_LINK),
+    response=Answer(ClaimLinkObject, _CLAIM_LINK),
     errors=(RefundNotFound, RefundNotAddressable, TooManyClaimLinks),
     links=(Link("get_claim_link", "refund_id"), Link("get_refund", "refund_id")),
 )
@@ -131,7 +131,7 @@ claim_link = _write(
     name="get_claim_link",
     summary="Reveal the claim link of a refund",
     description="The newest link, with its address.",
-    response=Body(
+    response=Answer(
         ClaimLinkSecret,
         _CLAIM_LINK | {"claim_url": "https://pay.example/claim/clt_2mCq7Lx0vYdRk4TnWb8ZsPfGh1JcAeUo"},
     ),
@@ -141,7 +141,7 @@ cancel = _write(
     name="cancel_refund",
     summary="Cancel a refund",
     description="Possible until the bank has the order. The money is available again. No webhook is sent.",
-    response=Body(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),
+    response=Answer(RefundObject, REFUND | {"status": "canceled", "pending_reason": None}),
     errors=(RefundNotFound, RefundNotCancelable),
     links=(Link("get_refund", "refund_id"),),
 )

@@ -1,11 +1,30 @@
 """The operations on the request log in the OpenAPI document."""
 
 from functools import partial
+from typing import Annotated, TypedDict
 
-from core.openapi import Body, Operation, Tag
+from core.objects import id_schema
+from core.openapi import Answer, Operation, Tag
+from core.paging import Limit
 from core.scopes import Scope
 from request_log.errors import RequestNotFound
-from request_log.serializers import FullRequestObject, RequestList, RequestQuery
+from request_log.recorder import PREFIX
+from request_log.serializers import RequestQuery
+from request_log.shapes import FullRequestObject, RequestObject
+
+
+class RequestList(TypedDict):
+    """A page of the request log."""
+
+    requests: list[RequestObject]
+    limit: Limit
+    next_after: Annotated[
+        str | None,
+        id_schema(PREFIX),
+        "The `after` of the next page; null at the end. A page with filters may have fewer "
+        "rows than `limit`, or none, and yet a next page.",
+    ]
+
 
 _read = partial(Operation, tag=Tag.SERVICE, scope=Scope.PAYMENTS_READ)
 REQUEST = {
@@ -33,12 +52,12 @@ list_requests = _read(
     description="Your requests of the last 30 days, newest first. A request appears about a second after it "
     "ended, if its key was valid. Some may be missing when the service is very busy.",
     query=RequestQuery,
-    response=Body(RequestList, {"requests": [REQUEST], "limit": 20, "next_after": None}),
+    response=Answer(RequestList, {"requests": [REQUEST], "limit": 20, "next_after": None}),
 )
 get_request = _read(
     name="get_request",
     summary="Retrieve a request",
     description="With both bodies. If you sent the same `X-Request-Id` more than once, the newest request.",
-    response=Body(FullRequestObject, REQUEST | BODIES),
+    response=Answer(FullRequestObject, REQUEST | BODIES),
     errors=(RequestNotFound,),
 )

@@ -4,9 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, ids, paging, response_fields
-from request_log.models import Idempotency
-from request_log.recorder import PREFIX
+from core import fields, ids, paging
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
@@ -54,55 +52,3 @@ class RequestQuery(paging.ZonedQuery):
         if start is not None and end is not None and start >= end:
             raise serializers.ValidationError({"start_date": ["must not be after end_date"]})
         return attrs
-
-
-class RequestObject(serializers.Serializer[Any]):
-    """A request of the merchant, without its bodies."""
-
-    id = response_fields.public_id(PREFIX)
-    request_id = response_fields.PatternField(
-        {"pattern": r"^[A-Za-z0-9._\[\]-]{1,64}$"}, help_text="As in the header `X-Request-Id`."
-    )
-    method = serializers.CharField(max_length=8)
-    route = serializers.CharField(
-        max_length=120, help_text="The path with names in place of ids: `/v1/payments/{payment_id}`."
-    )
-    path = serializers.CharField(max_length=500, help_text="With the query. Long numbers are masked.")
-    status = serializers.IntegerField(min_value=100, max_value=599)
-    error_code = serializers.CharField(max_length=60, allow_null=True)
-    duration_ms = serializers.IntegerField(min_value=0)
-    key = serializers.CharField(max_length=16, allow_null=True, help_text="The public part of the key.")
-    idempotency = serializers.ChoiceField(
-        [each.value for each in Idempotency if each.value],
-        allow_null=True,
-        help_text="Of a POST with an Idempotency-Key. replayed: it got the answer of the first.",
-    )
-    payment_id = response_fields.public_id(
-        "pay_", allow_null=True, help_text="The payment in the path or in a body of the request."
-    )
-    address = serializers.CharField(max_length=64, allow_null=True, help_text="Of the client.")
-    created_at = response_fields.instant(help_text="When the request ended.")
-
-
-class FullRequestObject(RequestObject):
-    """A request of the merchant with its bodies."""
-
-    request_body = serializers.CharField(
-        allow_null=True,
-        help_text="As text, without secrets, with masked names and accounts; the first 4,096 characters. Of "
-        "many in a second only the first 10, and the first 10 refused ones, have it; others the size.",
-    )
-    response_body = serializers.CharField(allow_null=True, help_text="As the body of the request.")
-
-
-class RequestList(serializers.Serializer[Any]):
-    """A page of the request log."""
-
-    requests = RequestObject(many=True)
-    limit = serializers.IntegerField(min_value=1, max_value=paging.MAX_LIMIT)
-    next_after = response_fields.public_id(
-        PREFIX,
-        allow_null=True,
-        help_text="The `after` of the next page; null at the end. A page with filters may have fewer "
-        "rows than `limit`, or none, and yet a next page.",
-    )

@@ -5,8 +5,8 @@ from typing import Any
 
 from core import money
 from core.errors import InvalidParameters, InvalidRequest, PathNotFound, UnsupportedMediaType
-from core.openapi import Body, Operation, Signature, Tag
-from core.response_fields import id_schema
+from core.objects import id_schema
+from core.openapi import Answer, Body, Operation, Signature, Tag
 from core.scopes import Scope
 from sandbox.errors import (
     InvalidDate,
@@ -20,12 +20,12 @@ from sandbox.models import MAX_ENTRIES, SandboxEntryType, SandboxOrderStatus
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import (
     EntriesQuery,
-    SandboxPaymentObject,
     SandboxPaymentRequest,
     SlipQuery,
     StatementFormatQuery,
     StatementQuery,
 )
+from sandbox.shapes import SandboxPaymentObject
 
 create = Operation(
     name="pay_at_sandbox_bank",
@@ -44,7 +44,7 @@ create = Operation(
             "scenario": "paid",
         },
     ),
-    response=Body(
+    response=Answer(
         SandboxPaymentObject,
         {"bank_transaction_id": "sbp_0oDFPXrTS4spMBBZozkykNHKN2t", "scenario": "paid", "accepted": True},
     ),

@@ -4,7 +4,7 @@ from typing import Any
 from drf_spectacular.drainage import set_override
 from rest_framework import serializers
 
-from core import clock, dates, fields, response_fields
+from core import clock, dates, fields
 from sandbox.scenarios import SCENARIOS
 from sandbox.statements import FORMATS
 
@@ -74,12 +74,6 @@ class SandboxPaymentRequest(serializers.Serializer[Any]):
         help_text="When the bank reports the payment, within a year of now. The default is now, and for "
         "`reported_late` 24 hours and 1 minute from now.",
     )
-
-
-class SandboxPaymentObject(serializers.Serializer[Any]):
-    bank_transaction_id = response_fields.public_id("sbp_")
-    scenario = serializers.ChoiceField(list(SCENARIOS))
-    accepted = serializers.BooleanField()
 
 
 class EntriesQuery(serializers.Serializer[Any]):

@@ -27,6 +27,7 @@ from sandbox.errors import InvalidMinutes, ScenarioNeedsKey, TestModeOnly, TooMa
 from sandbox.models import CallbackState, SandboxCharge, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from sandbox.serializers import SandboxPaymentRequest
+from sandbox.shapes import SandboxPaymentObject
 
 REQUEST = SandboxPaymentRequest()
 MINUTES = re.compile("-?[0-9]{1,6}")
@@ -56,8 +57,12 @@ class SandboxPaymentViewSet(MerchantViewSet):
 
         def pay() -> ApiResponse:
             payment = services.execute(order, now=now)
-            fields = {"bank_transaction_id": payment.id, "scenario": payment.scenario, "accepted": True}
-            return ApiResponse.of(fields)
+            shown: SandboxPaymentObject = {
+                "bank_transaction_id": payment.id,
+                "scenario": payment.scenario,
+                "accepted": True,
+            }
+            return ApiResponse.of(shown)
 
         return pay
 

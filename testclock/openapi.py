@@ -3,11 +3,12 @@
 from functools import partial
 
 from core.errors import PathNotFound
-from core.openapi import Body, Operation, Tag
+from core.openapi import Answer, Body, Operation, Tag
 from core.scopes import Scope
 from sandbox.errors import TestModeOnly
 from testclock.errors import ClockLimitReached, ClockNotAdvanceable
-from testclock.serializers import AdvancedClockObject, AdvanceRequest, ClockObject
+from testclock.serializers import AdvanceRequest
+from testclock.shapes import AdvancedClockObject, ClockObject
 
 _write = partial(Operation, tag=Tag.SANDBOX, scope=Scope.PAYMENTS_WRITE)
 CLOCK = {"advanced_seconds": 960, "advanced_at": "2026-11-21T03:04:05.123Z"}
@@ -30,7 +31,7 @@ advance = _write(
     "the one after. All timestamps stay in real time; `created_at` and keys do not move. At most 90 days in "
     "all, and 5,000 rows at once.",
     body=Body(AdvanceRequest, {"advance_minutes": 16}),
-    response=Body(AdvancedClockObject, CLOCK | {"moved": MOVED}),
+    response=Answer(AdvancedClockObject, CLOCK | {"moved": MOVED}),
     errors=(PathNotFound, TestModeOnly, ClockLimitReached, ClockNotAdvanceable),
 )
 retrieve = Operation(
@@ -39,7 +40,7 @@ retrieve = Operation(
     scope=Scope.PAYMENTS_READ,
     summary="Read the test clock",
     description="How far the time of this test merchant was advanced.",
-    response=Body(ClockObject, CLOCK),
+    response=Answer(ClockObject, CLOCK),
     errors=(PathNotFound, TestModeOnly),
 )
 reset = _write(

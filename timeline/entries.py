@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils.functional import Promise
 
-from core.clock import iso
 from payments.models import Payment
 from qrcodes.models import QrCode
 from reconciliation.exceptions import unmatched_money
@@ -136,21 +135,3 @@ def _movements_of(payment: Payment) -> Q:
         return Q(payment=payment)
     by_reference = Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
     return Q(payment=payment) | by_reference
-
-
-def public_entry(entry: TimelineEntry) -> dict[str, Any]:
-    """The entry as merchants see it: without names and notes of staff."""
-    return {
-        "at": iso(entry.at),
-        "type": entry.type,
-        "actor": _public_actor(entry.actor),
-        "request_id": entry.request_id or None,
-        "summary": str(entry.summary),
-        "details": entry.details,
-    }
-
-
-def _public_actor(actor: str) -> str | None:
-    """Members of staff and commands are `staff`; tasks are the `clock`."""
-    kind = actor.partition(":")[0]
-    return {"staff": "staff", "command": "staff", "task": CLOCK, "": None}.get(kind, actor)

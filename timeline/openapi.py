@@ -1,14 +1,27 @@
 """The timeline in the OpenAPI document."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from core.openapi import Body, Operation, Tag
-from core.paging import PageQuery
+from core.objects import one_of
+from core.openapi import Answer, Operation, Tag
+from core.paging import Page, PageQuery
 from core.scopes import Scope
 from payments.errors import PaymentNotFound
 from payments.openapi import PAYMENT
+from reconciliation.models import ReportSource
 from timeline.entries import TimelineEntryType
-from timeline.serializers import Timeline
+from timeline.shapes import TimelineEntry
+
+
+class Timeline(Page):
+    """A page of a timeline."""
+
+    timeline: list[TimelineEntry]
+    sources: Annotated[
+        list[Annotated[str, one_of(ReportSource)]],
+        "How the bank reported the money that paid, or else the money that did not fit.",
+    ]
+
 
 _EVENT_ID = "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4"
 _ATTEMPT = {
@@ -82,6 +95,6 @@ list_ = Operation(
     "money of the same amount with an unknown reference; refunds with their orders and inquiries; attempts, "
     "redeliveries and held deliveries of your webhooks. Each entry names its actor and request.",
     query=PageQuery,
-    response=Body(Timeline, TIMELINE),
+    response=Answer(Timeline, TIMELINE),
     errors=(PaymentNotFound,),
 )

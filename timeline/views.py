@@ -9,7 +9,8 @@ from payments.errors import PaymentNotFound
 from payments.models import Payment
 from timeline import openapi as docs
 from timeline import pages
-from timeline.entries import PaymentContext, public_entry
+from timeline.entries import PaymentContext
+from timeline.shapes import public_entry
 
 QUERY = PageQuery()
 

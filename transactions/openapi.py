@@ -2,18 +2,25 @@
 
 from functools import partial
 
-from core.openapi import Body, Operation, Tag, page_example
+from core.openapi import Answer, Operation, Tag, page_example
+from core.paging import CursorPage
 from core.scopes import Scope
 from transactions.errors import TransactionNotFound
-from transactions.serializers import (
-    BalanceObject,
-    BalanceQuery,
-    BalanceTransactionList,
-    BalanceTransactionQuery,
-    TransactionList,
-    TransactionObject,
-    TransactionQuery,
-)
+from transactions.serializers import BalanceQuery, BalanceTransactionQuery, TransactionQuery
+from transactions.shapes import BalanceObject, BalanceTransactionObject, TransactionObject
+
+
+class TransactionList(CursorPage):
+    """A page of transactions."""
+
+    transactions: list[TransactionObject]
+
+
+class BalanceTransactionList(CursorPage):
+    """A page of what changed the balance."""
+
+    balance_transactions: list[BalanceTransactionObject]
+
 
 _read = partial(Operation, tag=Tag.TRANSACTIONS, scope=Scope.PAYMENTS_READ)
 TRANSACTION = {
@@ -47,14 +54,14 @@ list_ = _read(
     description="Payments, failed attempts and refunds (negative amounts), newest first. Pending and expired "
     "payments have no transaction.",
     query=TransactionQuery,
-    response=Body(TransactionList, page_example("transactions", TRANSACTION)),
+    response=Answer(TransactionList, page_example("transactions", TRANSACTION)),
 )
 
 retrieve = _read(
     name="get_transaction",
     summary="Retrieve a transaction",
     description="A row of the history of payments and refunds.",
-    response=Body(TransactionObject, TRANSACTION),
+    response=Answer(TransactionObject, TRANSACTION),
     errors=(TransactionNotFound,),
 )
 
@@ -64,7 +71,7 @@ balance = _read(
     description="The balance now or at an instant: `available` for refunds and withdrawals, `reserved` "
     "for those in progress.",
     query=BalanceQuery,
-    response=Body(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
+    response=Answer(BalanceObject, {"available": 150_000, "reserved": 0, "currency": "THB"}),
 )
 
 list_balance_transactions = _read(
@@ -74,5 +81,5 @@ list_balance_transactions = _read(
     "`amount`, `reserved_amount` and `unconfirmed_amount` are the balance. A change that commits late "
     "appears at its `created_at`, and the balances after it then contain it.",
     query=BalanceTransactionQuery,
-    response=Body(BalanceTransactionList, page_example("balance_transactions", BALANCE_TRANSACTION)),
+    response=Answer(BalanceTransactionList, page_example("balance_transactions", BALANCE_TRANSACTION)),
 )

@@ -1,14 +1,102 @@
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
 
-from core import money
+from core import ids, money
 from core.clock import iso
+from core.objects import (
+    MAX_SATANG,
+    AmountDisplay,
+    Currency,
+    Instant,
+    PaymentId,
+    TransactionId,
+    between,
+    id_schema,
+    one_of,
+    satang,
+)
 from ledger.balance_transactions import Change, change_of
+from ledger.journal_types import BalanceTransactionType
 from ledger.models import BalanceTransaction
 from ledger.services import Balance
-from transactions.models import Transaction
+from transactions.models import Transaction, TransactionStatus, TransactionType
+
+MOST_HELD = 2**53 - 1
+"""Satang: the largest integer that every JSON reader keeps exact."""
 
 
-def transaction_object(transaction: Transaction) -> dict[str, Any]:
+class TransactionObject(TypedDict):
+    transaction_id: TransactionId
+    payment_id: PaymentId
+    type: Annotated[str, one_of(TransactionType)]
+    status: Annotated[str, one_of(TransactionStatus)]
+    amount: Annotated[int, satang(-MAX_SATANG), "Satang; negative for refunds."]
+    amount_display: AmountDisplay
+    currency: Currency
+    created_at: Instant
+
+
+class BalanceTransactionObject(TypedDict):
+    """A change of the balance. Each part of the balance has its change and its value afterwards."""
+
+    balance_transaction_id: Annotated[str, id_schema("bal_")]
+    type: Annotated[
+        str,
+        one_of(BalanceTransactionType),
+        "`reserved` money is set aside, `released` is available again, `paid` has left. "
+        "`returned`: it came back after it had left. `reversal`: the bank took a payment back. "
+        "`unconfirmed` money is only in a statement file; `confirmed` makes it available.",
+    ]
+    amount: Annotated[
+        int,
+        satang(-MAX_SATANG),
+        "Satang that `available` changed by, before debts: their sum is `available` less `owed`.",
+    ]
+    amount_display: AmountDisplay
+    balance_after: Annotated[
+        int,
+        satang(-MOST_HELD, MOST_HELD),
+        "`available` less `owed` after this change; negative if money was owed.",
+    ]
+    reserved_amount: Annotated[int, satang(-MAX_SATANG), "Satang that `reserved` changed by."]
+    reserved_after: Annotated[int, satang(-MOST_HELD, MOST_HELD), "`reserved` after this change."]
+    unconfirmed_amount: Annotated[int, satang(-MAX_SATANG), "Satang that `unconfirmed` changed by."]
+    unconfirmed_after: Annotated[int, satang(-MOST_HELD, MOST_HELD), "`unconfirmed` after this change."]
+    currency: Currency
+    source: Annotated[
+        str,
+        {"pattern": f"^(pay|ref|wd)_[0-9A-Za-z]{{{ids.BODY_LENGTH}}}$"},
+        "The payment, refund or withdrawal.",
+    ]
+    created_at: Instant
+
+
+class BalanceObject(TypedDict):
+    """The balance of a merchant."""
+
+    available: Annotated[int, satang(0, MOST_HELD), "Satang that can be refunded or withdrawn."]
+    reserved: Annotated[
+        int, satang(0, MOST_HELD), "Satang set aside for refunds and withdrawals in progress."
+    ]
+    owed: NotRequired[
+        Annotated[
+            int,
+            between(1, MOST_HELD),
+            "Satang that a bank took back beyond the balance. Incoming money repays it first. "
+            "Absent if nothing is owed.",
+        ]
+    ]
+    unconfirmed: NotRequired[
+        Annotated[
+            int,
+            between(1, MOST_HELD),
+            "Satang that only a statement file reports. They become available when the bank or a "
+            "second person confirms them. Absent if there are none.",
+        ]
+    ]
+    currency: Currency
+
+
+def transaction_object(transaction: Transaction) -> TransactionObject:
     return {
         "transaction_id": transaction.id,
         "payment_id": transaction.payment_id,
@@ -21,7 +109,7 @@ def transaction_object(transaction: Transaction) -> dict[str, Any]:
     }
 
 
-def balance_transaction_object(row: BalanceTransaction, after: Change) -> dict[str, Any]:
+def balance_transaction_object(row: BalanceTransaction, after: Change) -> BalanceTransactionObject:
     change = change_of(row)
     return {
         "balance_transaction_id": row.id,
@@ -39,13 +127,14 @@ def balance_transaction_object(row: BalanceTransaction, after: Change) -> dict[s
     }
 
 
-def balance_object(balance: Balance) -> dict[str, Any]:
-    owed = {"owed": balance.debt} if balance.debt else {}
-    unconfirmed = {"unconfirmed": balance.unconfirmed} if balance.unconfirmed else {}
-    return {
+def balance_object(balance: Balance) -> BalanceObject:
+    found: BalanceObject = {
         "available": balance.available,
         "reserved": balance.reserved,
-        **owed,
-        **unconfirmed,
         "currency": money.CURRENCY,
     }
+    if balance.debt:
+        found["owed"] = balance.debt
+    if balance.unconfirmed:
+        found["unconfirmed"] = balance.unconfirmed
+    return found

@@ -1,10 +1,18 @@
 """The operation on banks in the OpenAPI document."""
 
+from typing import TypedDict
+
 from core import thaibanks
-from core.openapi import Body, Operation, Tag
+from core.openapi import Answer, Operation, Tag
 from core.scopes import Scope
-from transfers.serializers import BankList
-from transfers.shapes import bank_object
+from transfers.shapes import BankObject, bank_object
+
+
+class BankList(TypedDict):
+    """All banks, by code."""
+
+    banks: list[BankObject]
+
 
 list_banks = Operation(
     name="list_banks",
@@ -12,7 +20,7 @@ list_banks = Operation(
     scope=Scope.PAYMENTS_READ,
     summary="List the banks",
     description="All banks that money can be sent to, by code: for a form in which somebody chooses a bank.",
-    response=Body(
+    response=Answer(
         BankList, {"banks": [bank_object(bank) for bank in thaibanks.BANKS if bank.alias == "scb"]}
     ),
 )

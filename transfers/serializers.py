@@ -6,7 +6,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from core import fields, plain_text, response_fields, thaibanks
+from core import fields, plain_text, thaibanks
 from core.errors import invalid_field
 
 InvalidBankCode = invalid_field("bank_code", "the 3-digit code or the short name of a bank (GET /v1/banks)")
@@ -59,28 +59,3 @@ class Payee(serializers.Serializer[Any]):
         except ValueError as refusal:
             raise serializers.ValidationError({"bank_account": [str(refusal)]}) from None
         return attrs
-
-
-class AccountDigits(serializers.Serializer[Any]):
-    """How many digits an account number of the bank has."""
-
-    min = serializers.IntegerField(min_value=thaibanks.MIN_DIGITS, max_value=thaibanks.MAX_DIGITS)
-    max = serializers.IntegerField(min_value=thaibanks.MIN_DIGITS, max_value=thaibanks.MAX_DIGITS)
-
-
-class BankObject(serializers.Serializer[Any]):
-    """A bank in Thailand."""
-
-    bank_code = response_fields.PatternField({"pattern": "^[0-9]{3}$"})
-    short_name = serializers.CharField(
-        max_length=10, help_text="As banking apps show it. `bank_code` of a request takes it too."
-    )
-    name = serializers.CharField(max_length=100, help_text="In English.")
-    name_th = serializers.CharField(max_length=100, help_text="In Thai.")
-    account_digits = AccountDigits()
-
-
-class BankList(serializers.Serializer[Any]):
-    """All banks, by code."""
-
-    banks = BankObject(many=True)

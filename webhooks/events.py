@@ -1,6 +1,6 @@
 """Publish events: store the event and its deliveries in the commit of the change itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ class NewEvent:
     merchant_id: str
     type: str
     subject_id: str
-    data: dict[str, Any]
+    data: Mapping[str, Any]
     created_at: datetime
 
 

@@ -1,11 +1,11 @@
 """The operations on webhooks in the OpenAPI document."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from core.errors import FieldNotChangeable
-from core.openapi import Body, Link, Operation, Tag, page_example
-from core.paging import PageQuery
+from core.openapi import Answer, Body, Link, Operation, Tag, page_example
+from core.paging import CursorPage, Limit, Offset, Page, PageQuery, Total
 from core.scopes import Scope
 from webhooks.errors import (
     DeliveryNotFound,
@@ -18,21 +18,42 @@ from webhooks.errors import (
 )
 from webhooks.models import PING
 from webhooks.serializers import (
-    DeliveryList,
-    DeliveryObject,
     DeliveryQuery,
-    EventList,
-    EventObject,
     EventQuery,
     ReplayRequest,
-    ReplayResultObject,
     SecretRequest,
     WebhookChangeRequest,
-    WebhookList,
-    WebhookObject,
     WebhookRequest,
+)
+from webhooks.shapes import (
+    DeliveryObject,
+    EventObject,
+    ReplayResultObject,
+    WebhookObject,
     WebhookSecret,
 )
+
+
+class WebhookList(Page):
+    """A page of webhooks."""
+
+    webhooks: list[WebhookObject]
+
+
+class EventList(TypedDict):
+    """A page of events."""
+
+    total: Annotated[Total, "The number of all results; with `after_sequence`, of those that follow it."]
+    offset: NotRequired[Annotated[Offset, "Absent with `after`, `before` or `after_sequence`."]]
+    limit: Limit
+    events: list[EventObject]
+
+
+class DeliveryList(CursorPage):
+    """A page of deliveries."""
+
+    deliveries: list[DeliveryObject]
+
 
 _write = partial(Operation, tag=Tag.WEBHOOKS, scope=Scope.WEBHOOKS_WRITE)
 _read = partial(Operation, tag=Tag.WEBHOOKS, scope=Scope.PAYMENTS_READ)
@@ -67,7 +88,7 @@ create = _write(
     description="The URL gets one signed `webhook.ping` and must answer with any HTTP status. The secret is "
     "never part of the object.",
     body=Body(WebhookRequest, _GIVEN),
-    response=Body(WebhookObject, WEBHOOK),
+    response=Answer(WebhookObject, WEBHOOK),
     errors=(TooManyWebhooks,),
     links=(
         Link("get_webhook", "webhook_id"),
@@ -81,14 +102,14 @@ list_ = _read(
     summary="List webhooks",
     description="Newest first.",
     query=PageQuery,
-    response=Body(WebhookList, page_example("webhooks", WEBHOOK | {"health": _PAUSED})),
+    response=Answer(WebhookList, page_example("webhooks", WEBHOOK | {"health": _PAUSED})),
 )
 retrieve = _read(
     name="get_webhook",
     summary="Retrieve a webhook",
     description="A webhook that fails many times in a row is paused; `health` says until when and why. A "
     "webhook that failed for five days, or answered 410, is `disabled`; `disabled_reason` says which.",
-    response=Body(WebhookObject, WEBHOOK),
+    response=Answer(WebhookObject, WEBHOOK),
     errors=(WebhookNotFound,),
 )
 change = _write(
@@ -97,7 +118,7 @@ change = _write(
     description="Omitted fields do not change. A new URL is checked as at creation. Events of a `disabled` "
     "webhook are held. Enabling it sends nothing; a replay does.",
     body=Body(WebhookChangeRequest, {"status": "disabled"}),
-    response=Body(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
+    response=Answer(WebhookObject, WEBHOOK | {"status": "disabled", "disabled_reason": "merchant"}),
     errors=(WebhookNotFound, FieldNotChangeable),
 )
 destroy = _write(
@@ -110,7 +131,7 @@ secret = _write(
     name="get_webhook_secret",
     summary="Reveal the secret of a webhook",
     description="No other operation shows it.",
-    response=Body(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
+    response=Answer(WebhookSecret, {"webhook_id": WEBHOOK["webhook_id"], "secret": "whsec_..."}),
     errors=(WebhookNotFound,),
 )
 rotate_secret = _write(
@@ -120,7 +141,7 @@ rotate_secret = _write(
     "one signs until its own 24 hours are over, at most five of them. The current secret changes "
     "nothing. The response does not contain the secret.",
     body=Body(SecretRequest, {}),
-    response=Body(WebhookObject, WEBHOOK),
+    response=Answer(WebhookObject, WEBHOOK),
     errors=(WebhookNotFound,),
     links=(Link("get_webhook_secret", "webhook_id"),),
 )
@@ -171,13 +192,13 @@ list_events = _read(
     "feed: the events in the order of `sequence`, without gaps. A reader that asks again with the last "
     "`sequence` of each page gets every event once.",
     query=EventQuery,
-    response=Body(EventList, page_example("events", EVENT)),
+    response=Answer(EventList, page_example("events", EVENT)),
 )
 get_event = _read(
     name="get_event",
     summary="Retrieve an event",
     description="The body of its message, and its `sequence`.",
-    response=Body(EventObject, EVENT),
+    response=Answer(EventObject, EVENT),
     errors=(EventNotFound,),
 )
 list_deliveries = _read(
@@ -185,7 +206,7 @@ list_deliveries = _read(
     summary="List the deliveries of a webhook",
     description="Newest first, each with its attempts, the oldest first.",
     query=DeliveryQuery,
-    response=Body(DeliveryList, page_example("deliveries", DELIVERY)),
+    response=Answer(DeliveryList, page_example("deliveries", DELIVERY)),
     errors=(WebhookNotFound,),
 )
 test = _write(
@@ -193,7 +214,7 @@ test = _write(
     summary="Test a webhook",
     description="Sends a signed `webhook.ping` as a delivery with one attempt. The list of deliveries shows "
     "the result.",
-    response=Body(DeliveryObject, MANUAL_DELIVERY | {"event": PING}),
+    response=Answer(DeliveryObject, MANUAL_DELIVERY | {"event": PING}),
     errors=(WebhookNotFound, WebhookNotTestable),
     links=(_EVENT_LINK, _DELIVERIES_LINK),
 )
@@ -202,7 +223,7 @@ redeliver = _write(
     summary="Redeliver an event",
     description="Creates a delivery with one attempt and the same event id. The first delivery does not "
     "change.",
-    response=Body(DeliveryObject, MANUAL_DELIVERY),
+    response=Answer(DeliveryObject, MANUAL_DELIVERY),
     errors=(WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable),
     links=(_EVENT_LINK, _DELIVERIES_LINK),
 )
@@ -213,6 +234,6 @@ replay = _write(
     "held while it was disabled, and older events of its types without a delivery. Each gets a new retry "
     "schedule. Deliveries that wait for an attempt do not change. One request sends the oldest 10,000.",
     body=Body(ReplayRequest, {"since": "2026-11-20T17:00:00Z"}),
-    response=Body(ReplayResultObject, {"replayed": 42, "has_more": False}),
+    response=Answer(ReplayResultObject, {"replayed": 42, "has_more": False}),
     errors=(WebhookNotFound, WebhookNotReplayable),
 )

@@ -1,23 +1,132 @@
 """Webhooks, deliveries and events as merchants see them."""
 
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import orjson
 
 from core.clock import iso, iso_or_none
+from core.objects import DeliveryId, EventId, Instant, WebhookId, between, one_of, up_to
+from webhooks.filters import EVENT_TYPES, SHOWN_STATES
+from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (
     UNFINISHED_STATES,
     Delivery,
     DeliveryAttempt,
     DeliveryState,
+    DeliveryTrigger,
+    DisabledReason,
     Endpoint,
     EndpointHealth,
+    EndpointStatus,
+    EventType,
+    HealthState,
+    VerificationStatus,
 )
+from webhooks.redelivery import MAX_REPLAYED
 
 MAX_RESPONSE_LENGTH = 500
+MAX_SECRET_LENGTH = 255
+MAX_SEQUENCE = 10**15
 
 
-def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
+class HealthObject(TypedDict):
+    """How a webhook answered lately."""
+
+    state: Annotated[
+        str, one_of(HealthState), "paused: gets nothing until paused_until, and uses no attempts."
+    ]
+    consecutive_failures: Annotated[int, between(0)]
+    failing_since: Instant | None
+    paused_until: Annotated[
+        Instant | None, "From then on it gets one delivery at a time. A success ends the pause."
+    ]
+    last_error: Annotated[str | None, up_to(20), "Such as timeout, dns, tls_cert or http_5xx."]
+
+
+class WebhookObject(TypedDict):
+    webhook_id: WebhookId
+    url: Annotated[str, {"format": "uri", "maxLength": MAX_URL_LENGTH}]
+    events: Annotated[list[Annotated[str, one_of(EventType)]], {"maxItems": len(EventType), "minItems": 1}]
+    status: Annotated[str, one_of(EndpointStatus)]
+    disabled_reason: Annotated[
+        str | None,
+        one_of(DisabledReason),
+        "gone: it answered 410. failing: for five days. merchant or staff: who disabled it.",
+    ]
+    verification: Annotated[
+        str,
+        one_of(VerificationStatus),
+        "unverified: the URL has not answered a signed request with 2xx so far. It gets one "
+        "attempt at a time and four a minute; others wait. A 2xx to a ping, test or event verifies it.",
+    ]
+    last_ping_status: Annotated[
+        int | None,
+        between(100, 599),
+        "The HTTP status of the answer to `webhook.ping`, when the URL was registered or changed. "
+        "Null if none was sent.",
+    ]
+    health: HealthObject
+    created_at: Instant
+
+
+class WebhookSecret(TypedDict):
+    webhook_id: WebhookId
+    secret: Annotated[str, up_to(MAX_SECRET_LENGTH), "Signs every message."]
+
+
+class PingData(TypedDict):
+    """The data of a `webhook.ping`."""
+
+    webhook_id: WebhookId
+
+
+class EventObject(TypedDict):
+    """An event as it was sent, and its place in the feed."""
+
+    event: Annotated[str, one_of(EVENT_TYPES)]
+    event_id: EventId
+    data: Annotated[dict[str, Any], "As in the message of this type."]
+    timestamp: Instant
+    sequence: Annotated[
+        int | None,
+        between(1, MAX_SEQUENCE),
+        "The place in the feed: 1, 2, 3 and so on, without gaps. It never changes. Null only while "
+        "many older events wait for theirs. Messages do not have it.",
+    ]
+
+
+class DeliveryAttemptObject(TypedDict):
+    """One HTTP request and its result."""
+
+    number: Annotated[int, between(1), "A replay counts from 1 again."]
+    started_at: Instant
+    duration_ms: Annotated[int | None, between(0)]
+    http_status: Annotated[int | None, between(100, 999), "Null without a response."]
+    error: Annotated[str | None, up_to(20), "Such as timeout, dns, tls_cert or http_5xx; null for a 2xx."]
+    response: Annotated[str, up_to(MAX_RESPONSE_LENGTH), "The beginning of the response."]
+
+
+class DeliveryObject(TypedDict):
+    delivery_id: DeliveryId
+    webhook_id: WebhookId
+    event_id: EventId
+    event: Annotated[str, one_of(EVENT_TYPES)]
+    state: Annotated[str, one_of(SHOWN_STATES), "held: waits for a replay, because the webhook was disabled."]
+    trigger: Annotated[str, one_of(DeliveryTrigger), "manual: by test or redeliver, with one attempt."]
+    created_at: Instant
+    next_attempt_at: Annotated[Instant | None, "Null if no attempt follows."]
+    finished_at: Instant | None
+    attempts: list[DeliveryAttemptObject]
+
+
+class ReplayResultObject(TypedDict):
+    """The result of a replay."""
+
+    replayed: Annotated[int, between(0, MAX_REPLAYED), "Events."]
+    has_more: Annotated[bool, "Another replay sends the rest."]
+
+
+def webhook_object(endpoint: Endpoint) -> WebhookObject:
     """The webhook object. It never contains the secret."""
     health = getattr(endpoint, "health", None) or EndpointHealth()
     return {
@@ -33,7 +142,7 @@ def webhook_object(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def _health(health: EndpointHealth) -> dict[str, Any]:
+def _health(health: EndpointHealth) -> HealthObject:
     return {
         "state": health.state.value,
         "consecutive_failures": health.consecutive_failures,
@@ -43,7 +152,7 @@ def _health(health: EndpointHealth) -> dict[str, Any]:
     }
 
 
-def delivery_object(delivery: Delivery) -> dict[str, Any]:
+def delivery_object(delivery: Delivery) -> DeliveryObject:
     """A delivery with its attempts, the oldest first. A leased delivery is shown as pending."""
     is_waiting = delivery.state in UNFINISHED_STATES
     return {
@@ -60,7 +169,7 @@ def delivery_object(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _attempt(attempt: DeliveryAttempt) -> dict[str, Any]:
+def _attempt(attempt: DeliveryAttempt) -> DeliveryAttemptObject:
     return {
         "number": attempt.number,
         "started_at": iso(attempt.started_at),
@@ -71,7 +180,8 @@ def _attempt(attempt: DeliveryAttempt) -> dict[str, Any]:
     }
 
 
-def event_object(body: bytes, sequence: int | None) -> dict[str, Any]:
+def event_object(body: bytes, sequence: int | None) -> EventObject:
     """The event as it was sent, and its place in the feed."""
-    event: dict[str, Any] = orjson.loads(body)
-    return event | {"sequence": sequence}
+    event: EventObject = orjson.loads(body)
+    event["sequence"] = sequence
+    return event

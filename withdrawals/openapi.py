@@ -4,17 +4,21 @@ from functools import partial
 from typing import Any
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Body, Link, Operation, Tag, page_example
+from core.openapi import Answer, Body, Link, Operation, Tag, page_example
+from core.paging import CursorPage
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
-from withdrawals.serializers import (
-    WithdrawalList,
-    WithdrawalObject,
-    WithdrawalQuery,
-    WithdrawalRequest,
-)
+from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
+from withdrawals.shapes import WithdrawalObject
+
+
+class WithdrawalList(CursorPage):
+    """A page of withdrawals."""
+
+    withdrawals: list[WithdrawalObject]
+
 
 _write = partial(Operation, tag=Tag.WITHDRAWALS, scope=Scope.WITHDRAWALS_WRITE)
 _read = partial(Operation, tag=Tag.WITHDRAWALS, scope=Scope.PAYMENTS_READ)
@@ -56,7 +60,7 @@ create = _write(
     "bank, a withdrawal to an account that ends in 0002 fails, in 0003 has a result only after an inquiry, "
     "and in 0004 is returned after it succeeded.",
     body=Body(WithdrawalRequest, _GIVEN | {"bank_code": "SCB", "bank_account": "4051234567"}),
-    response=Body(WithdrawalObject, WITHDRAWAL),
+    response=Answer(WithdrawalObject, WITHDRAWAL),
     errors=(BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds),
     links=(Link("get_withdrawal", "withdrawal_id"), Link("cancel_withdrawal", "withdrawal_id")),
 )
@@ -65,7 +69,7 @@ list_ = _read(
     summary="List withdrawals",
     description="Newest first.",
     query=WithdrawalQuery,
-    response=Body(WithdrawalList, page_example("withdrawals", SUCCEEDED)),
+    response=Answer(WithdrawalList, page_example("withdrawals", SUCCEEDED)),
 )
 retrieve = _read(
     name="get_withdrawal",
@@ -74,14 +78,14 @@ retrieve = _read(
     "result. A bank may return money after the withdrawal succeeded: then it is `failed` with "
     "`returned_by_bank`. After a bank's reversal the balance may be negative. Then withdrawals are held, and "
     "`pending_reason` is `negative_balance`, until later payments have paid the debt.",
-    response=Body(WithdrawalObject, SUCCEEDED),
+    response=Answer(WithdrawalObject, SUCCEEDED),
     errors=(WithdrawalNotFound,),
 )
 cancel = _write(
     name="cancel_withdrawal",
     summary="Cancel a pending withdrawal",
     description="Possible until the bank has the order. The reserved money is available again.",
-    response=Body(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),
+    response=Answer(WithdrawalObject, WITHDRAWAL | {"status": "canceled"}),
     errors=(WithdrawalNotFound, WithdrawalNotCancelable),
     links=(Link("get_withdrawal", "withdrawal_id"),),
 )

@@ -2,12 +2,11 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, plain_text, response_fields
+from core import fields, money, plain_text
 from core.paging import PeriodPageQuery
-from transfers.serializers import MAX_NAME_LENGTH, Payee
-from withdrawals.models import WithdrawalPendingReason, WithdrawalStatus
-
-MAX_REFERENCE_LENGTH = 35
+from transfers.serializers import Payee
+from withdrawals.models import WithdrawalStatus
+from withdrawals.shapes import MAX_REFERENCE_LENGTH
 
 
 class _AmountFields(serializers.Serializer[Any]):
@@ -40,40 +39,3 @@ class WithdrawalQuery(PeriodPageQuery):
         required=False,
         help_text="The merchant's reference.",
     )
-
-
-class WithdrawalObject(serializers.Serializer[Any]):
-    withdrawal_id = response_fields.public_id("wd_")
-    status = serializers.ChoiceField(WithdrawalStatus.choices)
-    awaiting_approval = serializers.BooleanField(
-        help_text="A pending withdrawal waits until the operator approves it."
-    )
-    pending_reason = serializers.ChoiceField(
-        WithdrawalPendingReason.choices,
-        allow_null=True,
-        help_text="`negative_balance`: a bank reversed money, and nothing is sent until the debt is paid.",
-    )
-    amount = response_fields.satang()
-    amount_display = response_fields.amount_display()
-    currency = response_fields.currency()
-    bank_code = response_fields.PatternField({"pattern": "^[0-9]{3}$"}, help_text="The bank's 3-digit code.")
-    bank_name = serializers.CharField(max_length=100)
-    bank_account = response_fields.PatternField({"pattern": "^[0-9]{4}$"}, help_text="The last 4 digits.")
-    account_name = serializers.CharField(max_length=MAX_NAME_LENGTH)
-    reference = serializers.CharField(max_length=MAX_REFERENCE_LENGTH, allow_null=True)
-    failure_code = serializers.CharField(
-        max_length=40, allow_null=True, help_text="Why a failed withdrawal failed."
-    )
-    bank_reference = serializers.CharField(max_length=64, allow_null=True, help_text="The bank's own id.")
-    metadata = response_fields.metadata(allow_null=True)
-    created_at = response_fields.instant()
-    updated_at = response_fields.instant()
-    completed_at = response_fields.instant(
-        allow_null=True, help_text="When the money arrived; kept if the bank returned it."
-    )
-
-
-class WithdrawalList(response_fields.CursorPage):
-    """A page of withdrawals."""
-
-    withdrawals = WithdrawalObject(many=True)

@@ -1,11 +1,40 @@
-from typing import Any
+from typing import Annotated, TypedDict
 
 from core import money, thaibanks
 from core.clock import iso, iso_or_none
-from withdrawals.models import Withdrawal, WithdrawalPendingReason
+from core.objects import Amount, AmountDisplay, Currency, Instant, Metadata, WithdrawalId, one_of, up_to
+from transfers.serializers import MAX_NAME_LENGTH
+from withdrawals.models import Withdrawal, WithdrawalPendingReason, WithdrawalStatus
+
+MAX_REFERENCE_LENGTH = 35
 
 
-def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> dict[str, Any]:
+class WithdrawalObject(TypedDict):
+    withdrawal_id: WithdrawalId
+    status: Annotated[str, one_of(WithdrawalStatus)]
+    awaiting_approval: Annotated[bool, "A pending withdrawal waits until the operator approves it."]
+    pending_reason: Annotated[
+        str | None,
+        one_of(WithdrawalPendingReason),
+        "`negative_balance`: a bank reversed money, and nothing is sent until the debt is paid.",
+    ]
+    amount: Amount
+    amount_display: AmountDisplay
+    currency: Currency
+    bank_code: Annotated[str, {"pattern": "^[0-9]{3}$"}, "The bank's 3-digit code."]
+    bank_name: Annotated[str, up_to(100)]
+    bank_account: Annotated[str, {"pattern": "^[0-9]{4}$"}, "The last 4 digits."]
+    account_name: Annotated[str, up_to(MAX_NAME_LENGTH)]
+    reference: Annotated[str | None, up_to(MAX_REFERENCE_LENGTH)]
+    failure_code: Annotated[str | None, up_to(40), "Why a failed withdrawal failed."]
+    bank_reference: Annotated[str | None, up_to(64), "The bank's own id."]
+    metadata: Metadata | None
+    created_at: Instant
+    updated_at: Instant
+    completed_at: Annotated[Instant | None, "When the money arrived; kept if the bank returned it."]
+
+
+def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> WithdrawalObject:
     """Return the API object, which is also `data` of withdrawal events. It has 4 digits of the account."""
     bank = thaibanks.find(withdrawal.bank_code)
     return {

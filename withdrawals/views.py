@@ -1,6 +1,5 @@
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 from rest_framework.request import Request
 
@@ -17,7 +16,7 @@ from withdrawals import services
 from withdrawals.filters import WITHDRAWALS
 from withdrawals.models import Withdrawal, WithdrawalStatus
 from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
-from withdrawals.shapes import withdrawal_object
+from withdrawals.shapes import WithdrawalObject, withdrawal_object
 
 REQUEST = WithdrawalRequest()
 QUERY = WithdrawalQuery()
@@ -63,7 +62,7 @@ class WithdrawalViewSet(MerchantViewSet):
         return work
 
 
-def _shape_of(merchant: Merchant) -> Callable[[Withdrawal], dict[str, Any]]:
+def _shape_of(merchant: Merchant) -> Callable[[Withdrawal], WithdrawalObject]:
     """Return the function for API objects of this merchant. It reads the balance at most once."""
     is_in_debt = cache(partial(services.is_in_debt, merchant.id))
     return lambda each: withdrawal_object(

@@ -1,6 +1,6 @@
 """Whether encrypted columns have the content with which they were stored, by their digests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -31,7 +31,7 @@ PAYMENT_COLUMNS = (
     "status", "amount", "currency", "qr_code_id", "reference", "metadata", "failure_code", "amount_received",
 )  # fmt: skip
 # The data of events. An exception is compared with its payment.
-DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], dict[str, Any]]]] = [
+DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], Mapping[str, Any]]]] = [
     (Payment.objects.only(*PAYMENT_COLUMNS), event_data),
     (PaymentException.objects.select_related("payment"), lambda exception: event_data(exception.payment)),
     (Refund.objects.all(), refund_object),
@@ -144,15 +144,15 @@ def _other_messages() -> Iterator[tuple[str, str]]:
                 yield event_id, "its body is not that of this event"
 
 
-def _subjects(ids: set[str]) -> dict[str, dict[str, Any]]:
+def _subjects(ids: set[str]) -> dict[str, Mapping[str, Any]]:
     """`data` of an event about each of these objects as it is now."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Mapping[str, Any]] = {}
     for rows, data_of in DATA_OF:
         found |= {pk: data_of(row) for pk, row in rows.in_bulk(ids).items()}
     return found
 
 
-def _is_about(data: dict[str, Any], now: dict[str, Any] | None, kind: str) -> bool:
+def _is_about(data: dict[str, Any], now: Mapping[str, Any] | None, kind: str) -> bool:
     """Whether the data has what the object still has. now: None for an object that rules miss."""
     if now is None:
         return True

@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Any
 
-from core.openapi import Body, Operation, Tag, page_example
-from core.paging import PageQuery
+from core.openapi import Answer, Body, Operation, Tag, page_example
+from core.paging import Page, PageQuery
 from core.scopes import Scope
 from payments.errors import PaymentNotFound
-from payments.serializers import PaymentExceptionObject
+from payments.shapes import PaymentExceptionObject
 from reconciliation.exceptions.errors import (
     ExceptionNotAcceptable,
     ExceptionNotFound,
@@ -15,9 +15,15 @@ from reconciliation.exceptions.errors import (
 )
 from reconciliation.exceptions.serializers import (
     DecisionRequest,
-    PaymentExceptionList,
     ReturnRequest,
 )
+
+
+class PaymentExceptionList(Page):
+    """A page of the exceptions of a payment."""
+
+    exceptions: list[PaymentExceptionObject]
+
 
 _decide = partial(Operation, tag=Tag.PAYMENTS, scope=Scope.EXCEPTIONS_WRITE)
 EXCEPTION: dict[str, Any] = {
@@ -39,7 +45,7 @@ list_ = Operation(
     "or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown "
     "reference is not here: `unmatched_money` of the payment names it, and the operator decides about it.",
     query=PageQuery,
-    response=Body(PaymentExceptionList, page_example("exceptions", EXCEPTION)),
+    response=Answer(PaymentExceptionList, page_example("exceptions", EXCEPTION)),
     errors=(PaymentNotFound,),
 )
 accept = _decide(
@@ -50,7 +56,7 @@ accept = _decide(
     "twice, nor for money from before the code existed (`time_mismatch`), which the operator accepts. Only "
     "one decision counts: yours or the operator's.",
     body=Body(DecisionRequest, _DECISION),
-    response=Body(PaymentExceptionObject, EXCEPTION | {"status": "accepted"}),
+    response=Answer(PaymentExceptionObject, EXCEPTION | {"status": "accepted"}),
     errors=(PaymentNotFound, ExceptionNotFound, ExceptionNotAcceptable),
 )
 send_back = _decide(
@@ -62,6 +68,6 @@ send_back = _decide(
     "`excess_open`. Only the operator can send it to another account. Only one decision counts: yours or the "
     "operator's.",
     body=Body(ReturnRequest, {"part": "all", "note": "Paid twice by mistake."}),
-    response=Body(PaymentExceptionObject, EXCEPTION | {"status": "sending_back"}),
+    response=Answer(PaymentExceptionObject, EXCEPTION | {"status": "sending_back"}),
     errors=(PaymentNotFound, ExceptionNotFound, ExceptionNotReturnable),
 )

@@ -4,8 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, response_fields
-from payments.serializers import PaymentExceptionObject
+from core import fields
 from reconciliation.exceptions.merchant_decisions import ReturnedPart
 
 MAX_NOTE_LENGTH = 255
@@ -28,12 +27,6 @@ class ReturnRequest(DecisionRequest):
         help_text="`all`: the payment gets nothing. `excess`: an over-payment pays its payment with the "
         "payment's amount, and the rest goes back.",
     )
-
-
-class PaymentExceptionList(response_fields.Page):
-    """A page of the exceptions of a payment."""
-
-    exceptions = PaymentExceptionObject(many=True)
 
 
 DECISION_REQUEST, RETURN_REQUEST = DecisionRequest(), ReturnRequest()

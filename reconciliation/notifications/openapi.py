@@ -1,10 +1,19 @@
 """The notification endpoints in the OpenAPI document."""
 
+from typing import Annotated, TypedDict
+
 from banks.base import InvalidSignature, UnknownBank
 from core.http import JSON
-from core.openapi import Body, Operation, Signature, Tag
+from core.objects import one_of
+from core.openapi import Answer, Operation, Signature, Tag
 from merchants.errors import CallerNotAllowed
-from reconciliation.notifications.serializers import NotificationAnswer
+
+
+class NotificationAnswer(TypedDict):
+    """What the sandbox bank expects. Other banks get answers in their own format."""
+
+    status: Annotated[str, one_of(["received", "parked"])]
+
 
 HANDLING = (
     "A message that can be parsed is stored and applied. Any other one is stored for staff. Both are "
@@ -18,7 +27,7 @@ create = Operation(
     summary="The sandbox bank reports money",
     description=f"It signs the body in `Sandbox-Bank-Signature`. {HANDLING}",
     request_contents={JSON: {"type": "object"}},
-    response=Body(NotificationAnswer, {"status": "received"}),
+    response=Answer(NotificationAnswer, {"status": "received"}),
     errors=(UnknownBank, InvalidSignature),
 )
 create_for_merchant = Operation(

@@ -19,7 +19,7 @@ from apidocs.guide.pages import PAGES
 from config.devstack import ports
 from core.clock import BANGKOK
 from core.errors import CATALOGUE
-from payments.serializers import UnmatchedMoney
+from payments.shapes import UnmatchedMoney
 from sandbox import cards, orders, scenarios
 from tests import judges
 from tests.clients import typescript_package
@@ -174,7 +174,7 @@ def is_credentials(sample: dict[str, str]) -> bool:
 def is_part_of_payment(sample: dict[str, dict[str, str]]) -> bool:
     """Whether it is the one field of a payment that the page shows alone."""
     shown = sample.get("unmatched_money", {})
-    return len(sample) == 1 and shown.keys() == UnmatchedMoney().fields.keys()
+    return len(sample) == 1 and shown.keys() == UnmatchedMoney.__annotations__.keys()
 
 
 def test_tables_of_the_page_about_testing_are_complete() -> None:

@@ -1,0 +1,10 @@
+from typing import Annotated, TypedDict
+
+from core.objects import id_schema, one_of
+from sandbox.scenarios import SCENARIOS
+
+
+class SandboxPaymentObject(TypedDict):
+    bank_transaction_id: Annotated[str, id_schema("sbp_")]
+    scenario: Annotated[str, one_of(SCENARIOS)]
+    accepted: bool
