@@ -75,16 +75,15 @@ def _url(path: str, query: list[Json]) -> Json:
         "raw": "{{base_url}}/" + "/".join(parts),
         "host": ["{{base_url}}"],
         "path": parts,
-        "variable": [_path_variable(part[1:]) for part in parts if part.startswith(":")],
+        "variable": [
+            {"key": name, "value": f"{{{{{name}}}}}"}
+            for name in (part[1:] for part in parts if part.startswith(":"))
+        ],
         "query": [
             {"key": each["name"], "value": "", "description": each["description"], "disabled": True}
             for each in query
         ],
     }
-
-
-def _path_variable(name: str) -> Json:
-    return {"key": name, "value": f"{{{{{name}}}}}"}
 
 
 def _example(operation: Json) -> Any:

@@ -135,12 +135,11 @@ def _message(
         "tags": [Tag.WEBHOOKS.value],
         # The receiver verifies the signature.
         "security": [],
-        "parameters": [_header(*header) for header in SIGNATURE_HEADERS],
+        "parameters": [
+            {"name": name, "in": "header", "required": True, "description": description, "schema": shape}
+            for name, description, shape in SIGNATURE_HEADERS
+        ],
         "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": message}}},
         "responses": RESPONSES,
     }
     return {"post": operation}
-
-
-def _header(name: str, description: str, shape: Json) -> Json:
-    return {"name": name, "in": "header", "required": True, "description": description, "schema": shape}

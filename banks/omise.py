@@ -207,7 +207,8 @@ def _read_charge(data: Json) -> ChargeResult:
         "currency": str(data["currency"]).upper(),
     }
     if status == "successful":
-        return ChargeResult("succeeded", **known, paid_at=_paid_at(data))
+        paid_at = datetime.fromisoformat(data.get("paid_at") or data["created_at"])
+        return ChargeResult("succeeded", **known, paid_at=paid_at)
     if status in UNPAID_STATUSES:
         code = data.get("failure_code") or ""
         return ChargeResult("declined", **known, failure_code=DECLINES.get(code, "processing_error"))
@@ -219,10 +220,6 @@ def _read_charge(data: Json) -> ChargeResult:
 def _safe_uri(uri: str | None) -> str:
     """A URL that a browser may open; empty for anything else."""
     return uri if uri and len(uri) <= MAX_URI_LENGTH and uri.startswith(("https://", "http://")) else ""
-
-
-def _paid_at(data: Json) -> datetime:
-    return datetime.fromisoformat(data.get("paid_at") or data["created_at"])
 
 
 def _brand(data: str | None) -> str:

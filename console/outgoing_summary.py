@@ -143,7 +143,8 @@ def _of_order(order_id: str, now: datetime) -> Summary:
     """How the order to the bank stands."""
     order = Transfer.objects.filter(pk=order_id).first()
     if order is None or order.state != TransferState.SUBMITTED:
-        return _of_pause() or (order and _of_unsent(order, now)) or _soon_sent()
+        soon = Summary(_("It is sent to the bank in a moment."), "wait")
+        return _of_pause() or (order and _of_unsent(order, now)) or soon
     if is_overdue(order, now):
         return _of_overdue(order, now)
     text = _("The bank has the order. It is asked at %(at)s whether the money arrived.")
@@ -187,10 +188,6 @@ def _is_account_allowed(order: Transfer, now: datetime) -> bool:
     except (PayoutAccountNotAllowed, PayoutAccountTooNew):
         return False
     return True
-
-
-def _soon_sent() -> Summary:
-    return Summary(_("It is sent to the bank in a moment."), "wait")
 
 
 def _of_overdue(order: Transfer, now: datetime) -> Summary:

@@ -13,8 +13,6 @@ from console import payment_summary, summaries
 from core import personal_data
 from ledger.models import Entry
 from payments.models import Payment, PaymentStatus
-from reconciliation.models import BankTransaction
-from refunds.models import Refund
 from timeline import pages
 from webhooks.models import Delivery, DeliveryAttempt
 
@@ -40,22 +38,14 @@ def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, 
         **summaries.context(request, payment_summary.of(payment, now)),
         "undelivered": payment_summary.undelivered(payment),
         "picture_url": f"/v1/qr-codes/{payment.qr_code_id}/image?format=svg" if is_pending else "",
-        "bank_transactions": _bank_transactions(payment)
+        "bank_transactions": payment.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]
         if may_view("reconciliation.view_banktransaction")
         else None,
-        "refunds": _refunds(payment) if may_view("refunds.view_refund") else None,
+        "refunds": payment.refunds.order_by("-id")[:MAX_ROWS] if may_view("refunds.view_refund") else None,
         "deliveries": _deliveries(payment) if may_view("webhooks.view_delivery") else None,
         "requests_url": _requests_url(payment) if may_view("request_log.view_requestrecord") else "",
         "entries": _entries(payment) if may_view("ledger.view_entry") else None,
     }
-
-
-def _bank_transactions(payment: Payment) -> "QuerySet[BankTransaction]":
-    return payment.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]
-
-
-def _refunds(payment: Payment) -> "QuerySet[Refund]":
-    return payment.refunds.order_by("-id")[:MAX_ROWS]
 
 
 def _deliveries(payment: Payment) -> list[ShownDelivery]:

@@ -121,7 +121,7 @@ class Stack:
 
     def _seed(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The demo merchant and staff user of this database, made on the first start."""
-        database = _fingerprint(os.environ.get("DATABASE_URL", "own"))
+        database = sha256(os.environ.get("DATABASE_URL", "own").encode()).hexdigest()[:16]
         demo: dict[str, Any] = self.instance.state.get("demo", {})
         if demo.get("database") != database:
             demo = {**self._seed_now(environ), "database": database}
@@ -134,10 +134,6 @@ class Stack:
         lines = self.supervisor.run(manage("seed", given, "seed_demo", is_captured=True))
         made: dict[str, str] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
         return made
-
-
-def _fingerprint(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:16]
 
 
 def _is_ready() -> bool:

@@ -1,7 +1,7 @@
 """What a day did to the ledger: totals of each account, and a hash over all entries."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -100,11 +100,9 @@ def by_merchant(accounts: Iterable[AccountTotals]) -> list[dict[str, Any]]:
 
 def by_bank(accounts: Iterable[AccountTotals]) -> list[dict[str, Any]]:
     """Banks and acquirers. Their account falls when money comes in."""
-    return [{"account": each.account, **_sums([each])} for each in _external(accounts)]
-
-
-def _external(accounts: Iterable[AccountTotals]) -> Iterator[AccountTotals]:
-    return (each for each in accounts if each.type in EXTERNAL_ACCOUNT_TYPES)
+    return [
+        {"account": each.account, **_sums([each])} for each in accounts if each.type in EXTERNAL_ACCOUNT_TYPES
+    ]
 
 
 def _sums(accounts: list[AccountTotals]) -> dict[str, int]:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from datetime import time as TimeOfDay
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
@@ -40,13 +39,11 @@ RETURNING id
 def run_due() -> None:
     """Run the jobs that are due today, in the order of their hours."""
     for job in NightlyJob:
-        due_at = settings.NIGHTLY_JOBS.get(job.value)
-        if due_at is not None and jobs.is_enabled(job) and _is_due(due_at, clock.now()):
-            _run_claimed(job, clock.now())
-
-
-def _is_due(due_at: TimeOfDay, now: datetime) -> bool:
-    return now.astimezone(clock.BANGKOK).time() >= due_at
+        due_at, now = settings.NIGHTLY_JOBS.get(job.value), clock.now()
+        if due_at is None or now.astimezone(clock.BANGKOK).time() < due_at:
+            continue
+        if jobs.is_enabled(job):
+            _run_claimed(job, now)
 
 
 def _run_claimed(job: NightlyJob, now: datetime) -> None:

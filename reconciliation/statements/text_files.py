@@ -88,7 +88,11 @@ def read_records(stream: BinaryIO, encoding: str, separator: str) -> Iterator[Re
                     "break. Give all lines the same kind of end."
                 )
             is_broken = not raw.isascii() and _BROKEN.search(raw) is not None
-            error = f"it contains bytes that are not valid {_name(encoding)}" if is_broken else ""
+            error = (
+                f"it contains bytes that are not valid {encoding.removesuffix('-sig').upper()}"
+                if is_broken
+                else ""
+            )
             yield Record(number, cells, raw.rstrip("\r\n").encode(errors="surrogateescape"), error)
 
 
@@ -112,7 +116,3 @@ def _decoded(stream: BinaryIO, encoding: str) -> Iterator[TextIO]:
         yield text
     finally:
         text.detach()
-
-
-def _name(encoding: str) -> str:
-    return encoding.removesuffix("-sig").upper()
