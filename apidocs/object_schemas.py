@@ -10,15 +10,15 @@ from core import objects
 from core.objects import Declared, ObjectType
 
 Json = dict[str, Any]
-TYPES = {str: "string", int: "integer", bool: "boolean", float: "number"}
+TYPES = {str: "string", int: "integer", bool: "boolean"}
 
 
 def reference(shape: ObjectType, registry: ComponentRegistry) -> Json:
     """A reference to the schema of an object, which is a component under the name of its class."""
     component = Component(name=shape.__name__, type=Component.SCHEMA, object=shape)
     if component not in registry:
-        registry.register(component)  # first, because an object may have another one twice
         component.schema = _object(shape, registry)
+        registry.register(component)
     found: Json = component.ref
     return found
 

@@ -1,7 +1,8 @@
 """How the objects of the API are declared: once, as a TypedDict in the `shapes` of an app.
 
 `Annotated` gives a field its part of a JSON schema and its description, for the OpenAPI document and CSV
-files. The function that makes the object returns the TypedDict, so mypy holds both equal.
+files. The function that makes the object returns the TypedDict, so mypy holds both equal. Lists, whose fields
+`core.paging` makes, are declared beside their operations.
 """
 
 from collections.abc import Iterable
@@ -18,10 +19,16 @@ ObjectType = type[Any]
 
 
 class Schema(dict[str, Any]):
-    """A part of a JSON schema. It has a hash, which Python needs of the parts of `X | None`."""
+    """A part of a JSON schema. It has a hash, because `Annotated` keeps one of equal hints.
+
+    So an amount must not be equal to another number within the same bounds.
+    """
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self))
+        return hash((type(self), frozenset(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) in (dict, type(self)) and super().__eq__(other)
 
 
 class SatangSchema(Schema):

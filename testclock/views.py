@@ -39,7 +39,7 @@ class ClockViewSet(MerchantViewSet):
 
         def work() -> ApiResponse:
             row, moved = services.advance(merchant=merchant, seconds=seconds, now=now)
-            return ApiResponse.of(clock_object(row) | {"moved": moved})
+            return ApiResponse.of({**clock_object(row), "moved": moved})
 
         return work
 

@@ -8,11 +8,11 @@ from rest_framework import serializers
 
 from core import fields, plain_text, thaibanks
 from core.errors import invalid_field
+from transfers.shapes import MAX_NAME_LENGTH
 
 InvalidBankCode = invalid_field("bank_code", "the 3-digit code or the short name of a bank (GET /v1/banks)")
 InvalidBankAccount = invalid_field("bank_account", "the digits of an account number at that bank")
 InvalidAccountName = invalid_field("account_name", "a string of 1 to 140 characters in one line")
-MAX_NAME_LENGTH = 140
 
 
 class BankCode(fields.Text):

@@ -4,6 +4,8 @@ from core import thaibanks
 from core.objects import between, up_to
 from core.thaibanks import Bank
 
+MAX_NAME_LENGTH = 140
+
 
 class AccountDigits(TypedDict):
     """How many digits an account number of the bank has."""

@@ -44,8 +44,8 @@ class EventList(TypedDict):
     """A page of events."""
 
     total: Annotated[Total, "The number of all results; with `after_sequence`, of those that follow it."]
-    offset: NotRequired[Annotated[Offset, "Absent with `after`, `before` or `after_sequence`."]]
     limit: Limit
+    offset: NotRequired[Annotated[Offset, "Absent with `after`, `before` or `after_sequence`."]]
     events: list[EventObject]
 
 

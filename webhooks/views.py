@@ -22,7 +22,7 @@ from webhooks.serializers import (
     DeliveryQuery,
     EventQuery,
 )
-from webhooks.shapes import delivery_object, event_object, webhook_object
+from webhooks.shapes import ReplayResultObject, WebhookSecret, delivery_object, event_object, webhook_object
 
 PAGE_QUERY = paging.PageQuery()
 
@@ -68,7 +68,8 @@ class WebhookViewSet(MerchantViewSet):
     @docs.secret
     def secret(self, request: Request, webhook_id: str) -> ApiResponse:
         secret = endpoints.reveal_secret(merchant=merchant_of(request), webhook_id=webhook_id)
-        return ApiResponse.of({"webhook_id": webhook_id, "secret": secret})
+        shown: WebhookSecret = {"webhook_id": webhook_id, "secret": secret}
+        return ApiResponse.of(shown)
 
     @docs.rotate_secret
     @idempotent
@@ -162,6 +163,7 @@ class DeliveryViewSet(MerchantViewSet):
 
         def work() -> ApiResponse:
             done = redelivery.replay(merchant=merchant, webhook_id=webhook_id, now=now, **values)
-            return ApiResponse.of({"replayed": done.replayed, "has_more": done.has_more})
+            shown: ReplayResultObject = {"replayed": done.replayed, "has_more": done.has_more}
+            return ApiResponse.of(shown)
 
         return work

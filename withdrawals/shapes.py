@@ -3,7 +3,7 @@ from typing import Annotated, TypedDict
 from core import money, thaibanks
 from core.clock import iso, iso_or_none
 from core.objects import Amount, AmountDisplay, Currency, Instant, Metadata, WithdrawalId, one_of, up_to
-from transfers.serializers import MAX_NAME_LENGTH
+from transfers.shapes import MAX_NAME_LENGTH
 from withdrawals.models import Withdrawal, WithdrawalPendingReason, WithdrawalStatus
 
 MAX_REFERENCE_LENGTH = 35
