@@ -11,6 +11,7 @@ from django.conf import settings
 from apidocs import llms_text, postman
 from apidocs.error_responses import CODES_OF_COMMANDS
 from apidocs.generator import ApiSchemaGenerator
+from core import failures
 from core.errors import CATALOGUE, MESSAGES
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
@@ -36,6 +37,20 @@ answers which. Every error looks like this:
 | Status | Code | Type | Message |
 |---|---|---|---|
 """
+FAILURE_HEADING = """
+## Failure codes
+
+`failure_code` says why a payment, a refund or a withdrawal failed. New codes can follow. It stays failed: to
+try again, create a new one with a new `Idempotency-Key`.
+
+| Of | Code | What happened | What to do |
+|---|---|---|---|
+"""
+FAILURES = {
+    "payments": failures.OF_PAYMENTS,
+    "refunds": failures.OF_REFUNDS,
+    "withdrawals": failures.OF_WITHDRAWALS,
+}
 
 
 def document() -> dict[str, Any]:
@@ -45,7 +60,7 @@ def document() -> dict[str, Any]:
 
 
 def error_table() -> str:
-    """The catalogue as Markdown, by status and code."""
+    """The catalogues as Markdown: errors by status and code, and failure codes."""
     codes = sorted(CATALOGUE, key=lambda code: (CATALOGUE[code].status, code))
     rows = [
         f"| {error_type.status} | `{code}` | `{error_type.type}` | {error_type.message} |\n"
@@ -53,7 +68,12 @@ def error_table() -> str:
         if code not in CODES_OF_COMMANDS
         for error_type in MESSAGES[code]
     ]
-    return HEADING + "".join(rows)
+    reasons = [
+        f"| {of} | `{code}` | {failure.words} | {failure.advice} |\n"
+        for of, found in FAILURES.items()
+        for code, failure in found.items()
+    ]
+    return HEADING + "".join(rows) + FAILURE_HEADING + "".join(reasons)
 
 
 def published() -> dict[str, str]:

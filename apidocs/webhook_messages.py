@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.plumbing import ComponentRegistry
 
 from apidocs import object_schemas
+from core.failures import DECLINED_BY_BANK, REJECTED_BY_BANK, RETURNED_BY_BANK
 from core.http import JSON
 from core.objects import INSTANT, ObjectType, id_schema
 from core.openapi import Tag
@@ -14,7 +15,6 @@ from refunds.openapi import COMPLETED
 from refunds.shapes import RefundObject
 from webhooks.models import PING, EventType
 from webhooks.shapes import PingData
-from withdrawals.models import RETURNED_BY_BANK
 from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
 from withdrawals.shapes import WithdrawalObject
 
@@ -38,7 +38,7 @@ PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
     (
         EventType.PAYMENT_FAILED,
         "A payment was declined (status failed) or not paid in time (status expired)",
-        {"status": "failed", "failure_code": "declined_by_bank"},
+        {"status": "failed", "failure_code": DECLINED_BY_BANK},
     ),
 ]
 EXCEPTION_EVENTS: list[tuple[EventType, str, Json]] = [
@@ -68,7 +68,7 @@ REFUND_EVENTS: list[tuple[EventType, str, Json]] = [
     (
         EventType.REFUND_FAILED,
         "The money could not be sent back; it is in the balance again",
-        COMPLETED | {"status": "failed", "failure_code": "rejected_by_bank", "completed_at": None},
+        COMPLETED | {"status": "failed", "failure_code": REJECTED_BY_BANK, "completed_at": None},
     ),
 ]
 PING_DATA = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}

@@ -31,6 +31,7 @@ from banks.http_client import CallFailed, NoResponse, Response
 from banks.live_bank import LiveBank
 from banks.oauth import AccessToken, ApiClient, AuthorizedSession
 from core import clock, money
+from core.failures import VOID_REJECTED, VOID_WINDOW_CLOSED
 
 API_URL = "https://api.bangkokbank.com"
 TOKEN_REQUEST = {"grant_type": "client_credentials", "scope": "CREATE READ"}
@@ -44,7 +45,6 @@ VOID_FIELDS = ("billerId", "reference1", "reference2", "transDate", "transTime",
 FINAL_REFUSAL_CODES = {"052", "209", "211", "213", "331", "332"}
 # HTTP statuses with which the API surely did nothing.
 NOT_ACCEPTED_STATUSES = {401, 403, 404, 429}
-FAILURE_WINDOW_CLOSED, FAILURE_REJECTED = "void_window_closed", "rejected_by_bank"
 _PATTERNS = {
     "billerId": re.compile("[0-9]{15}"),
     "transDate": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
@@ -157,14 +157,14 @@ class BblVoidSender:
         If the inquiry fails, the void was not sent.
         """
         if not _is_window_open(order, clock.now()):
-            return TransferResult("failed", failure_code=FAILURE_WINDOW_CLOSED)
+            return TransferResult("failed", failure_code=VOID_WINDOW_CLOSED)
         client = _BblClient(self._credentials)
         try:
             data, transactions = self._find_payment(client, order)
         except (CallFailed, ValueError):
             return TransferResult("not_sent")
         if not transactions or transactions[0].amount != order.amount:
-            return TransferResult("failed", failure_code=FAILURE_REJECTED)
+            return TransferResult("failed", failure_code=VOID_REJECTED)
         if len(transactions) == 2:  # it is void already
             return TransferResult("succeeded", order.charge_id)
         body = {name: str(data.get(name) or "") for name in VOID_FIELDS} | {
@@ -311,5 +311,5 @@ def _parse_void(response: Response, order: TransferOrder) -> TransferResult:
     if response.status == 200 and code == CODE_SUCCESS:
         return TransferResult("succeeded", order.charge_id)
     if code in FINAL_REFUSAL_CODES:
-        return TransferResult("failed", failure_code=FAILURE_REJECTED)
+        return TransferResult("failed", failure_code=VOID_REJECTED)
     return TransferResult("unknown")

@@ -15,6 +15,7 @@ from banks.base import ChargeRequest, ChargeResult, DeclineCode, TokenErrorCode,
 from banks.http_client import CallFailed, NoResponse, Response
 from core import clock
 from core.deadlines import Deadline
+from core.failures import REJECTED_BY_ACQUIRER
 
 log = logging.getLogger("banks")
 Json = dict[str, Any]
@@ -146,7 +147,7 @@ class Omise:
         except CallFailed as failure:
             return TransferResult(failure.outcome)
         if response.status in (400, 404, 422):
-            return TransferResult("failed", failure_code="rejected_by_acquirer")
+            return TransferResult("failed", failure_code=REJECTED_BY_ACQUIRER)
         if response.status in (401, 403, 429):
             return TransferResult("not_sent")
         return _parse_refund(response.data) if response.status == 200 else TransferResult("unknown")
@@ -233,7 +234,7 @@ def _parse_refund(data: Json) -> TransferResult:
     if status in REFUNDED_STATUSES:
         return TransferResult("succeeded", reference)
     if status == "failed":
-        return TransferResult("failed", reference, "rejected_by_acquirer")
+        return TransferResult("failed", reference, REJECTED_BY_ACQUIRER)
     return TransferResult("processing" if status == "pending" else "unknown", reference)
 
 

@@ -29,6 +29,7 @@ from banks.base import (
 )
 from banks.http_client import CallFailed, Response
 from core import clock, money
+from core.failures import INVALID_ACCOUNT, REJECTED_BY_BANK, RETURNED_BY_BANK
 from core.slips import Slip
 
 log = logging.getLogger("banks")
@@ -45,8 +46,7 @@ FINAL_STATUSES: dict[str, FinalStatus] = {
 }
 STATUSES: dict[str, ResultStatus] = {"processing": "processing", **FINAL_STATUSES}
 # The bank's reasons for a failure as our failure codes; all others are `rejected_by_bank`.
-FAILURE_CODES = {"account_not_found": "invalid_account"}
-FAILURE_REJECTED, FAILURE_RETURNED = "rejected_by_bank", "returned_by_bank"
+FAILURE_CODES = {"account_not_found": INVALID_ACCOUNT}
 # HTTP statuses with which the bank refuses an order for good, and with which it surely did not read it.
 FINAL_REFUSAL_STATUSES, NOT_ACCEPTED_STATUSES = {400, 422}, {401, 403, 404, 429}
 _SIGNATURE = re.compile("t=([0-9]{1,11}),v1=([0-9a-f]{64})")
@@ -187,7 +187,7 @@ class SandboxSender(_SandboxClient):
         except CallFailed as failure:
             return TransferResult(failure.outcome)
         if response.status in FINAL_REFUSAL_STATUSES:
-            return TransferResult("failed", failure_code=FAILURE_REJECTED)
+            return TransferResult("failed", failure_code=REJECTED_BY_BANK)
         if response.status in NOT_ACCEPTED_STATUSES:
             return TransferResult("not_sent")
         return _parse_result(response, order)
@@ -262,5 +262,5 @@ def _parse_result(response: Response, order: TransferOrder) -> TransferResult:
 
 def _failure_code(text: Mapping[str, str]) -> str:
     if text["status"] == "returned":
-        return FAILURE_RETURNED
-    return FAILURE_CODES.get(text["reason"], FAILURE_REJECTED) if text["status"] == "failed" else ""
+        return RETURNED_BY_BANK
+    return FAILURE_CODES.get(text["reason"], REJECTED_BY_BANK) if text["status"] == "failed" else ""

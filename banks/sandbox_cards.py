@@ -14,6 +14,7 @@ from banks.base import (
     TransferResult,
 )
 from banks.http_client import CallFailed, Response
+from core.failures import REJECTED_BY_ACQUIRER
 
 # Short, because a merchant's test waits for the charge, and the server is on this network.
 CONNECT_SECONDS, READ_SECONDS = 1.0, 2.0
@@ -65,7 +66,7 @@ class SandboxAcquirer:
         except CallFailed as failure:
             return TransferResult(failure.outcome)
         if response.status == 400:
-            return TransferResult("failed", failure_code="rejected_by_acquirer")
+            return TransferResult("failed", failure_code=REJECTED_BY_ACQUIRER)
         return _parse_refund(response)
 
     def inquire(self, order: TransferOrder) -> TransferResult:

@@ -9,16 +9,16 @@ from approvals.models import ApprovalKind
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from console import summaries
 from console.summaries import Summary
-from core import money
+from core import failures, money
 from ledger import services as ledger
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import ReconciliationException
 from reconciliation.transfer_acts import is_overdue
-from refunds.models import REJECTED_BY_STAFF, Refund, RefundStatus
+from refunds.models import Refund, RefundStatus
 from transfers import circuit_breakers, history, safe_mode
 from transfers.circuit_breakers import Counterparty
 from transfers.models import Transfer, TransferContradiction, TransferEventType, TransferState
-from withdrawals.models import RETURNED_BY_BANK, Withdrawal, WithdrawalStatus
+from withdrawals.models import Withdrawal, WithdrawalStatus
 
 EXCEPTION = "reconciliation_reconciliationexception"
 
@@ -60,7 +60,7 @@ def _of_approval(row: Refund | Withdrawal) -> Summary | None:
 
 
 def _of_refund_status(refund: Refund, now: datetime) -> Summary:
-    values = {"amount": money.display(refund.amount), "code": refund.failure_code or "-"}
+    values = {"amount": money.display(refund.amount), "reason": failures.words(refund.failure_code)}
     match RefundStatus(refund.status):
         case RefundStatus.PENDING if not refund.route:
             text = _(
@@ -74,7 +74,7 @@ def _of_refund_status(refund: Refund, now: datetime) -> Summary:
             return _of_completed_refund(refund, values)
         case RefundStatus.CANCELED:
             return Summary(_canceled() % values, "calm")
-        case RefundStatus.FAILED if refund.failure_code == REJECTED_BY_STAFF:
+        case RefundStatus.FAILED if refund.failure_code == failures.REJECTED_BY_STAFF:
             return Summary(_rejected() % values, "calm")
         case RefundStatus.FAILED:
             return _of_failed_refund(refund, values)
@@ -95,16 +95,16 @@ def _of_completed_refund(refund: Refund, values: dict[str, str]) -> Summary:
 
 
 def _of_failed_refund(refund: Refund, values: dict[str, str]) -> Summary:
-    text = _("It failed (%(code)s), and %(amount)s is in the merchant's balance again.") % values
+    text = _("It failed (%(reason)s), and %(amount)s is in the merchant's balance again.") % values
     if not refund.payment.refundable_amount:
         return Summary(text, "bad")
-    again = _("Ask the customer for another account, and refund again.")
+    again = failures.advice(failures.OF_REFUNDS, refund.failure_code)
     url = summaries.page("payments_payment", refund.payment_id)
     return Summary(f"{text} {again}", "bad", url, _("Open the payment"))
 
 
 def _of_withdrawal_status(withdrawal: Withdrawal, now: datetime) -> Summary:
-    values = {"amount": money.display(withdrawal.amount), "code": withdrawal.failure_code or "-"}
+    values = {"amount": money.display(withdrawal.amount), "reason": failures.words(withdrawal.failure_code)}
     match WithdrawalStatus(withdrawal.status):
         case WithdrawalStatus.PENDING:
             return _of_pause() or _of_debt(withdrawal) or _of_order(withdrawal.id, now)
@@ -121,12 +121,10 @@ def _of_withdrawal_status(withdrawal: Withdrawal, now: datetime) -> Summary:
 
 
 def _of_failed_withdrawal(withdrawal: Withdrawal, values: dict[str, str]) -> Summary:
-    if withdrawal.failure_code == REJECTED_BY_STAFF:
+    if withdrawal.failure_code == failures.REJECTED_BY_STAFF:
         return Summary(_rejected() % values, "calm")
-    text = _("It failed (%(code)s), and %(amount)s is in the merchant's balance again.")
-    if withdrawal.failure_code == RETURNED_BY_BANK:
-        text = _("The bank sent it back, and %(amount)s is in the merchant's balance again.")
-    again = _("The merchant can withdraw it to another account.")
+    text = _("It failed (%(reason)s), and %(amount)s is in the merchant's balance again.")
+    again = failures.advice(failures.OF_WITHDRAWALS, withdrawal.failure_code)
     return Summary(f"{text % values} {again}", "bad")
 
 

@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 
 from console import summaries
 from console.summaries import Summary
-from core import money
+from core import failures, money
 from payments.admin import SUSPENSE_STATUSES
 from payments.models import Payment, PaymentException, PaymentStatus
 from payments.shapes import UNMATCHED_MONEY
 from reconciliation.exceptions import unmatched_money
 from reconciliation.models import Inquiry, ReconciliationException
-from refunds.models import REJECTED_BY_STAFF, Refund, RefundStatus
+from refunds.models import Refund, RefundStatus
 from webhooks.models import Delivery, DeliveryState
 
 # A payment rarely has more than three.
@@ -123,12 +123,15 @@ def _of_failed_refund(payment: Payment) -> Summary | None:
     if payment.status != PaymentStatus.SUCCEEDED or not payment.refundable_amount:
         return None
     newest = payment.refunds.order_by("-id").first()
-    if newest is None or newest.status != RefundStatus.FAILED or newest.failure_code == REJECTED_BY_STAFF:
+    if newest is None or newest.status != RefundStatus.FAILED:
         return None
-    text = _(
-        "Paid, but a refund of %(amount)s failed (%(code)s). Ask the customer for another account, and "
-        "refund again."
-    ) % {"amount": money.display(newest.amount), "code": newest.failure_code}
+    if newest.failure_code == failures.REJECTED_BY_STAFF:
+        return None
+    text = _("Paid, but a refund of %(amount)s failed (%(reason)s).") % {
+        "amount": money.display(newest.amount),
+        "reason": failures.words(newest.failure_code),
+    }
+    text = f"{text} {failures.advice(failures.OF_REFUNDS, newest.failure_code)}"
     return Summary(text, "bad", summaries.page("refunds_refund", newest.id), _("See the refund"))
 
 
@@ -159,11 +162,8 @@ def _of_status(payment: Payment, now: datetime) -> Summary:
             values = {"amount": money.display(payment.amount_refunded)}
             return Summary(_("Refunded: all of %(amount)s went back to the payer.") % values, "good")
         case PaymentStatus.FAILED:
-            values = {"code": payment.failure_code or "-"}
-            text = _(
-                "Not paid: the bank declined it (%(code)s). The customer can try again or pay otherwise."
-            )
-            return Summary(text % values, "calm")
+            text = _("Not paid: %(reason)s.") % {"reason": failures.words(payment.failure_code)}
+            return Summary(f"{text} {failures.advice(failures.OF_PAYMENTS, payment.failure_code)}", "calm")
         case PaymentStatus.EXPIRED:
             text = _("Not paid: it expired on %(at)s. The customer needs a new code to pay.")
             return _with_slip(payment, text % {"at": summaries.at(payment.expires_at)}, "calm")

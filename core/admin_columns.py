@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from core import money
+from core import failures, money
 from core.columns import PublicId, RawJson
 
 STATE_FIELDS = frozenset({"status", "state", "outcome", "match_result", "result"})
@@ -130,6 +130,8 @@ def _form_of(field: Any) -> Callable[[Any], Any] | None:
         return lambda row: copyable(value) if (value := getattr(row, field.attname)) else None
     if field.name in STATE_FIELDS:
         return lambda row: badge(str(getattr(row, field.attname)), _label(field, row))
+    if field.name == "failure_code":
+        return lambda row: failures.words(code) if (code := getattr(row, field.attname)) else None
     return _form_of_type(field)
 
 

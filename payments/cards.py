@@ -19,6 +19,7 @@ import banks
 from banks import Acquirer, ChargeRequest, ChargeResult, parallel
 from core import clock, due_work, request_context, rows
 from core.bulkhead import Bulkhead, BulkheadFull
+from core.failures import PROCESSING_ERROR
 from ledger import accounts
 from merchants.models import Merchant, Mode
 from payments import services as payments
@@ -201,7 +202,7 @@ def _succeed(payment: Payment, charge: CardCharge, result: ChargeResult, now: da
 
 def _fail(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:
     _store_details(payment, charge, result)
-    payments.fail(payment, failure_code=result.failure_code or "processing_error", now=now)
+    payments.fail(payment, failure_code=result.failure_code or PROCESSING_ERROR, now=now)
     charge.transition(ChargeState.COMPLETED, completed_at=now)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from django.db.models import Prefetch, Sum, prefetch_related_objects
 from django.utils.translation import gettext_noop
 
-from core import money, vault
+from core import failures, money, vault
 from core.clock import iso, iso_or_none
 from core.objects import (
     URI,
@@ -113,7 +113,7 @@ class PaymentObject(TypedDict):
         "arrived and did not fit, while it is held (see `exceptions`).",
     ]
     amount_refunded: Annotated[int, satang(0), "Satang that went back to the payer."]
-    failure_code: Annotated[str | None, up_to(40), "Why a failed payment failed."]
+    failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_PAYMENTS)]
     expires_at: Annotated[Instant | None, "Null if the payment does not expire."]
     authorize_uri: Annotated[
         str | None,
@@ -153,7 +153,7 @@ class _PaymentAtEvent(TypedDict):
     qr_code_id: QrCodeId | None
     reference: Annotated[str | None, up_to(35)]
     metadata: Metadata | None
-    failure_code: Annotated[str | None, up_to(40)]
+    failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_PAYMENTS)]
 
 
 class PaymentEventData(_PaymentAtEvent):

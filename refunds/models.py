@@ -33,9 +33,6 @@ class RefundReason(models.TextChoices):
     OTHER = "other"
 
 
-REJECTED_BY_STAFF = "rejected_by_staff"
-
-
 class RefundReversal(models.Model):
     """The amount of a payment that its bank reversed.
 

@@ -12,6 +12,7 @@ from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from banks import TransferOrder
 from core import ids, rows
+from core.failures import REJECTED_BY_STAFF
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from merchants.errors import BankNotConfigured
@@ -29,7 +30,7 @@ from refunds.errors import (
     RefundNotFound,
     TooManyPendingRefunds,
 )
-from refunds.models import REJECTED_BY_STAFF, Refund, RefundPendingReason, RefundStatus
+from refunds.models import Refund, RefundPendingReason, RefundStatus
 from transfers import services as transfers
 from transfers.models import Transfer
 

@@ -3,7 +3,7 @@ from typing import Annotated, TypedDict
 
 from django.conf import settings
 
-from core import money
+from core import failures, money
 from core.clock import iso, iso_or_none
 from core.objects import (
     URI,
@@ -44,7 +44,7 @@ class RefundObject(TypedDict):
     awaiting_approval: Annotated[bool, "A pending refund waits until the operator approves it."]
     reason: Annotated[str | None, one_of(RefundReason)]
     note: Annotated[str | None, up_to(MAX_NOTE_LENGTH)]
-    failure_code: Annotated[str | None, up_to(40), "Why a failed refund failed."]
+    failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_REFUNDS)]
     metadata: Metadata | None
     created_at: Instant
     updated_at: Instant

@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Collate
 from django.utils.timezone import localtime
 from django.utils.translation import gettext
 
-from core import clock, money, personal_data
+from core import clock, failures, money, personal_data
 from payments.models import Payment
 from reconciliation.matching import deduplication
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, ReportSource
@@ -122,6 +122,8 @@ def _detail_rows(entry: TimelineEntry) -> Iterator[tuple[str, str]]:
             yield name, personal_data.MASK * len(value)
         elif name == "amount":
             yield name, money.display(value)
+        elif name == "failure_code":
+            yield name, failures.words(value)
         elif name.endswith("_at"):
             yield name, f"{localtime(datetime.fromisoformat(value)):%Y-%m-%d %H:%M:%S}"
         else:

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from core import money
+from core import failures, money
 from core.clock import iso_or_none
 from payments.models import Payment, PaymentStatus
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
@@ -57,7 +57,8 @@ def failed(context: PaymentContext) -> EntrySource:
     payment = context.payment
     rows = _events(payment, FAILED_EVENTS if payment.status == PaymentStatus.FAILED else [])
     details = {"failure_code": payment.failure_code}
-    to_entry = partial(_event_entry, TimelineEntryType.FAILED, _("The payment failed."), details)
+    summary = _("The payment failed: {reason}.").format(reason=failures.words(payment.failure_code))
+    to_entry = partial(_event_entry, TimelineEntryType.FAILED, summary, details)
     return EntrySource(rows, "created_at", to_entry)
 
 

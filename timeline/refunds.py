@@ -6,7 +6,7 @@ from django.db.models import F, OuterRef, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from core import money
+from core import failures, money
 from payments.models import PaymentStatus
 from reconciliation.models import Resolution, ResolutionType, Return, ReturnStatus
 from refunds.models import Refund, RefundStatus
@@ -41,7 +41,7 @@ def refunds_completed(context: PaymentContext) -> EntrySource:
 
 def refunds_failed(context: PaymentContext) -> EntrySource:
     rows = _with_webhook_event(_refunds(context, status=RefundStatus.FAILED), "refund.failed")
-    summary = _("Refund of {amount} failed: {failure_code}.")
+    summary = _("Refund of {amount} failed: {reason}.")
     return _source(rows, "updated_at", TimelineEntryType.REFUND_FAILED, summary, "failure_code")
 
 
@@ -92,7 +92,7 @@ def returns_completed_manually(context: PaymentContext) -> EntrySource:
 
 def returns_failed(context: PaymentContext) -> EntrySource:
     rows = with_event(_returns(context, status=ReturnStatus.FAILED), TransferEventType.FAILED)
-    summary = _("{amount} could not be sent back: {failure_code}.")
+    summary = _("{amount} could not be sent back: {reason}.")
     return _source(rows, "event_at", TimelineEntryType.RETURN_FAILED, summary, "failure_code")
 
 
@@ -142,7 +142,7 @@ def _source(
             else {"return_id": row.id, "receipt_id": row.movement_id}
         )
         details = ids | {"amount": row.amount} | {name: getattr(row, name) for name in detail_names}
-        text = str(summary).format(amount=money.display(row.amount), failure_code=row.failure_code)
+        text = str(summary).format(amount=money.display(row.amount), reason=failures.words(row.failure_code))
         return TimelineEntry(getattr(row, time_column), type, text, *_actor_and_request(row), details)
 
     return EntrySource(rows, time_column, to_entry)

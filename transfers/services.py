@@ -22,7 +22,7 @@ from banks import (
     TransferResult,
     parallel,
 )
-from core import digests, due_work, request_context, rows
+from core import digests, due_work, failures, request_context, rows
 from core.digests import Sealed
 from core.due_work import DueWork
 from core.state_machines import transition_where
@@ -38,11 +38,12 @@ LEASE = timedelta(seconds=60)
 # A counterparty is a purpose and a route here, such as "refund bank:scb".
 _work = DueWork(max_runs=8, max_runs_of_one=2)
 DEFAULT_FAILURE_CODES: dict[ResultStatus, str] = {
-    "failed": "rejected_by_bank",
-    "returned": "returned_by_bank",
+    "failed": failures.REJECTED_BY_BANK,
+    "returned": failures.RETURNED_BY_BANK,
 }
 # Results that staff enter for a silent bank: it will never execute the order, or the money arrived.
-NEVER_ARRIVED, ARRIVED = TransferResult("failed", failure_code="never_arrived"), TransferResult("succeeded")
+NEVER_ARRIVED = TransferResult("failed", failure_code=failures.NEVER_ARRIVED)
+ARRIVED = TransferResult("succeeded")
 # The states that a final result leads to, in order. A pair that is missing here is a contradiction.
 STEPS_TO_RESULT: dict[tuple[TransferState, ResultStatus], tuple[ResultStatus, ...]] = {
     (TransferState.SUBMITTED, "succeeded"): ("succeeded",),

@@ -8,6 +8,7 @@ from django.db.models import Q
 from core import digests, triggers, vault
 from core.columns import PublicIdKey, RawJson
 from core.digests import DigestedColumn, DigestedRow
+from core.failures import RETURNED_BY_BANK
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound
@@ -23,10 +24,6 @@ class WithdrawalStatus(models.TextChoices):
 
 class WithdrawalPendingReason(models.TextChoices):
     NEGATIVE_BALANCE = "negative_balance"  # held while the merchant has a debt
-
-
-REJECTED_BY_STAFF, RETURNED_BY_BANK = "rejected_by_staff", "returned_by_bank"
-BANK_UNREACHABLE = "bank_unreachable"
 
 
 class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):

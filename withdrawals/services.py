@@ -10,6 +10,7 @@ from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from banks import TransferOrder, TransferResult
 from core import ids, money
+from core.failures import BANK_UNREACHABLE, REJECTED_BY_STAFF, RETURNED_BY_BANK
 from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType
@@ -19,9 +20,6 @@ from transfers.models import Transfer
 from webhooks import events
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.models import (
-    BANK_UNREACHABLE,
-    REJECTED_BY_STAFF,
-    RETURNED_BY_BANK,
     Withdrawal,
     WithdrawalStatus,
 )

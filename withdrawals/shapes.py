@@ -1,6 +1,6 @@
 from typing import Annotated, TypedDict
 
-from core import money, thaibanks
+from core import failures, money, thaibanks
 from core.clock import iso, iso_or_none
 from core.objects import Amount, AmountDisplay, Currency, Instant, Metadata, WithdrawalId, one_of, up_to
 from transfers.shapes import MAX_NAME_LENGTH
@@ -26,7 +26,7 @@ class WithdrawalObject(TypedDict):
     bank_account: Annotated[str, {"pattern": "^[0-9]{4}$"}, "The last 4 digits."]
     account_name: Annotated[str, up_to(MAX_NAME_LENGTH)]
     reference: Annotated[str | None, up_to(MAX_REFERENCE_LENGTH)]
-    failure_code: Annotated[str | None, up_to(40), "Why a failed withdrawal failed."]
+    failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_WITHDRAWALS)]
     bank_reference: Annotated[str | None, up_to(64), "The bank's own id."]
     metadata: Metadata | None
     created_at: Instant

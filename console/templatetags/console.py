@@ -2,12 +2,13 @@
 
 from django import template
 
-from core import admin_columns, money
+from core import admin_columns, failures, money
 
 register = template.Library()
 register.filter("baht", money.display)
 register.filter("state", admin_columns.badge)
 register.filter("copyable", admin_columns.copyable)
+register.filter("reason", failures.words)
 
 
 @register.filter

@@ -6,7 +6,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext_lazy
 
-from core import money
+from core import failures, money
 from payments.models import Payment, PaymentStatus
 from reconciliation.models import (
     BankTransaction,
@@ -97,14 +97,6 @@ def of_notification(result: str, movement: BankTransaction | None, *, source: st
         return _("The bank reports an order that we did not send.")
     return _("The bank reported transaction %(id)s differently before.") % {
         "id": movement.current_bank_transaction_id
-    }
-
-
-def of_refund(amount: int, failure_code: str) -> str:
-    because = f": {failure_code}" if failure_code else ""
-    return _("A refund of %(amount)s came back from the bank%(because)s.") % {
-        "amount": money.display(amount),
-        "because": because,
     }
 
 
@@ -233,9 +225,8 @@ def _of_paid_twice(payment: Payment, credited: BankTransaction | None) -> str:
             "at": f"{at:%Y-%m-%d %H:%M:%S}",
         }
     if payment.failure_code:
-        return _("Paid after the payment had failed: %(failure_code)s.") % {
-            "failure_code": payment.failure_code
-        }
+        reason = failures.words(payment.failure_code)
+        return _("Paid after the payment had failed: %(reason)s.") % {"reason": reason}
     return _("Paid twice.")
 
 
@@ -250,9 +241,8 @@ def _of_manual_return(payer_return: Return) -> str:
 
 def _of_return(latest_return: Return) -> str:
     if latest_return.status == ReturnStatus.FAILED:
-        return _("It could not be sent back: %(failure_code)s.") % {
-            "failure_code": latest_return.failure_code
-        }
+        reason = failures.words(latest_return.failure_code)
+        return _("It could not be sent back: %(reason)s.") % {"reason": reason}
     if latest_return.status == ReturnStatus.CANCELED:
         return _("It was not sent back: the order was canceled before the bank received it.")
     if latest_return.returned_at is not None:

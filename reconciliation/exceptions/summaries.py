@@ -22,7 +22,7 @@ from reconciliation.models import (
     Return,
 )
 from refunds.models import Refund
-from transfers.models import Transfer, TransferContradiction
+from transfers.models import TransferContradiction
 
 Subject = BankTransaction | BankNotification | Refund | TransferContradiction
 
@@ -124,14 +124,12 @@ def _of_notifications(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
 
 
 def _of_refunds(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
-    found = list(Refund.objects.filter(pk__in=ids).select_related("merchant", "payment"))
-    orders = Transfer.objects.filter(pk__in=[refund.id for refund in found])
-    codes = dict(orders.values_list("pk", "failure_code"))
+    found = Refund.objects.filter(pk__in=ids).select_related("merchant", "payment")
     return {
         refund.id: ExceptionSummary(
             refund,
             _("A refund of %(merchant)s") % {"merchant": refund.merchant.name},
-            explanations.of_refund(refund.amount, codes.get(refund.id, "")),
+            _("A refund of %(amount)s came back from the bank.") % {"amount": money.display(refund.amount)},
         )
         for refund in found
     }

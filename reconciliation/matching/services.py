@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Model
 
 from core import rows
+from core.failures import DECLINED_BY_BANK
 from ledger import accounts
 from ledger import services as ledger
 from merchants.models import LateMoneyPolicy
@@ -23,7 +24,6 @@ from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransaction
 from refunds import services as refunds
 
 log = logging.getLogger("reconciliation")
-DECLINED_BY_BANK = "declined_by_bank"
 # The request that stores a bank transaction applies it at once. If 2 s have passed, the process has crashed.
 UNAPPLIED_AFTER = timedelta(seconds=2)
 FIND_PAYMENTS = """

@@ -33,7 +33,7 @@ ORDER = TransferOrder(
     charge_id=CHARGE,
 )
 CLOSED = TransferResult("failed", failure_code="void_window_closed")
-REJECTED = TransferResult("failed", failure_code="rejected_by_bank")
+REJECTED = TransferResult("failed", failure_code="void_rejected")
 DONE = TransferResult("succeeded", CHARGE)
 
 

@@ -81,7 +81,7 @@ ENDS = [
     (
         "refused",
         "bad",
-        "It failed (invalid_account), and 1,000.00 THB is in the merchant's balance again. {next}",
+        "It failed (the account does not exist), and 1,000.00 THB is in the merchant's balance again. {next}",
     ),
     ("under way", "wait", "The bank has the order. It is asked at 12:00:01 whether the money arrived."),
     (
@@ -195,7 +195,7 @@ def test_returned_withdrawal_is_the_merchants_again(
     made = a_withdrawal(seller)
     send_due_withdrawals()
     report(made, "returned")
-    text = "The bank sent it back, and 1,000.00 THB is in the merchant's balance again."
+    text = "It failed (the bank sent the money back), and 1,000.00 THB is in the merchant's balance again."
     assert of_withdrawal(admin_client, made) == (
         "bad",
         f"{text} The merchant can withdraw it to another account.",

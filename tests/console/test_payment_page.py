@@ -65,7 +65,7 @@ def refunded_in_part(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
 def failed_refund(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     code = refunded_in_part(shop, bank)
     refund = Refund.objects.get()
-    completion.fail(refund, refund.payment, "account_closed", clock.now())
+    completion.fail(refund, refund.payment, "invalid_account", clock.now())
     return code
 
 
@@ -112,8 +112,8 @@ def declined(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
             failed_refund,
             "bad",
             (
-                "Paid, but a refund of 99.00 THB failed (account_closed). Ask the customer for another "
-                "account, and refund again. See the refund."
+                "Paid, but a refund of 99.00 THB failed (the account does not exist). Ask the customer "
+                "for another account, and refund again. See the refund."
             ),
         ),
         (
@@ -124,7 +124,7 @@ def declined(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
         (
             declined,
             "calm",
-            "Not paid: the bank declined it (declined_by_bank). The customer can try again or pay otherwise.",
+            "Not paid: the bank declined the payment. The customer can try again or pay otherwise.",
         ),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -191,7 +191,7 @@ def test_failed_return_is_an_exception_again(run: ScenarioRun) -> None:
     run.play(code, "twice")
     second = run.find_exception(code["payment_id"])
     run.desk.decide(second, "send-to", **CLOSED)
-    wait_until(lambda: "rejected_by_bank" in run.desk.case(second), 60)
+    wait_until(lambda: "the bank refused the transfer" in run.desk.case(second), 60)
     assert run.desk.waiting(code["payment_id"]) == [second]
     run.left.add(second)
     run.wait_for_webhooks(code, PENDING, SUCCEEDED)

@@ -224,7 +224,7 @@ def test_statement_line_is_a_source(shop: Shop, code: dict[str, Any], paid: str)
 def test_timeline_shows_failed_and_canceled_refunds(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any], action: str, last: list[str]
 ) -> None:
-    served_by(sends=[TransferResult("failed", failure_code="account_closed")])
+    served_by(sends=[TransferResult("failed", failure_code="invalid_account")])
     refund_shop = RefundShop(shop, bank)
     paid = refund_shop.paid()
     refund = refund_shop.refund(paid)
@@ -234,7 +234,16 @@ def test_timeline_shows_failed_and_canceled_refunds(
     assert types(shop, paid)[3:] == ["refund.created", *last]
     end = entries(shop, paid)[-1]
     assert action == "fails" or end["actor"] == key_of(shop)
-    assert end["details"].get("failure_code") == ("account_closed" if action == "fails" else None)
+    assert end["details"].get("failure_code") == ("invalid_account" if action == "fails" else None)
+    assert action != "fails" or end["summary"].endswith(" failed: the account does not exist.")
+
+
+def test_failed_payment_says_why(shop: Shop, bank: SandboxBankClient) -> None:
+    code = shop.qr_code()
+    bank.notify(code, type="decline")
+    end = only_entry(shop, code["payment_id"], "payment.failed")
+    assert end["summary"] == "The payment failed: the bank declined the payment."
+    assert end["details"]["failure_code"] == "declined_by_bank"
 
 
 @pytest.mark.usefixtures("loopback")

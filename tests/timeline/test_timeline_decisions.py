@@ -32,7 +32,7 @@ def waiting(match_result: str) -> str:
     [
         (TransferResult("unknown"), []),
         (TransferResult("succeeded", "b-1"), ["return.completed"]),
-        (TransferResult("failed", failure_code="account_closed"), ["return.failed"]),
+        (TransferResult("failed", failure_code="invalid_account"), ["return.failed"]),
         (TransferResult("returned", "b-1"), ["return.completed", "return.returned"]),
     ],
 )
@@ -44,7 +44,10 @@ def test_timeline_follows_return_to_final_status(
     clock.shift(1)
     transfers.run_due("return", HANDLERS["rtn"], now=our_clock.now)
     assert types(shop, paid_twice)[-2 - len(after) :] == ["staff.sent_back", "return.told", *after]
-    assert entries(shop, paid_twice)[-1]["details"].get("failure_code") == (result.failure_code or None)
+    end = entries(shop, paid_twice)[-1]
+    assert end["details"].get("failure_code") == (result.failure_code or None)
+    is_failed = end["summary"].endswith(" could not be sent back: the account does not exist.")
+    assert is_failed is (result.status == "failed")
 
 
 def test_timeline_shows_manual_return(shop: Shop, paid_twice: str) -> None:

@@ -8,6 +8,7 @@ from django.db import DatabaseError, transaction
 
 from approvals.models import Approval
 from core import clock, ids
+from core.failures import RETURNED_BY_BANK
 from core.state_machines import IllegalTransition
 from tests.factories import MerchantFactory
 from tests.sqlstates import (
@@ -20,7 +21,7 @@ from tests.sqlstates import (
     sqlstate,
     sqlstate_of,
 )
-from withdrawals.models import RETURNED_BY_BANK, Withdrawal, WithdrawalStatus
+from withdrawals.models import Withdrawal, WithdrawalStatus
 
 pytestmark = pytest.mark.django_db
 TABLE = "withdrawals_withdrawal"

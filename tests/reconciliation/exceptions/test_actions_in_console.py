@@ -166,12 +166,13 @@ def test_staff_send_money_back_to_the_payer(
 def test_rejected_return_reopens_the_exception(
     seller: Seller, malee: Client, served_by: Callable[..., Bank]
 ) -> None:
-    served_by(sends=[TransferResult("failed", failure_code="account_closed")])
+    served_by(sends=[TransferResult("failed", failure_code="invalid_account")])
     movement = seller.unmatched()
     confirm(malee, movement.id, "send-back")
     assert "0 exceptions" in get_page(malee, EXCEPTIONS_URL)
     transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
-    assert "Unknown reference. It could not be sent back: account_closed." in get_page(malee, EXCEPTIONS_URL)
+    text = "Unknown reference. It could not be sent back: the account does not exist."
+    assert text in get_page(malee, EXCEPTIONS_URL)
     assert buttons(malee, movement.id) == ["send-back", "send-to", "manual-return"]
 
 
