@@ -40,19 +40,6 @@ def test_new_instance_has_a_separate_idempotency_key_secret(
         assert environment(instance, {"DATABASE_URL": "postgres://x"}, "redis://x") == made
 
 
-def test_upgraded_instance_keeps_the_secret_key_as_older_idempotency_key(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS"):
-        monkeypatch.delenv(name, raising=False)
-    with Instance(folder) as instance:
-        instance.remember("SECRET_KEY", "of the older release")
-        newest, *older = environment(instance, {"DATABASE_URL": "postgres://x"}, "redis://x")[
-            "IDEMPOTENCY_KEYS"
-        ].split(",")
-        assert (len(newest) > 50, older) == (True, ["of the older release"])
-
-
 def test_webhooks_may_go_to_this_machine_unless_the_environment_says_otherwise(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
