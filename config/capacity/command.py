@@ -32,8 +32,11 @@ FROM pg_stat_user_tables
 
 
 def run(seconds: float) -> int:
-    """Print the report; return the exit code. Signals that end a program let it clean up, as Ctrl-C does."""
-    for each in (signal.SIGTERM, signal.SIGHUP):
+    """Print the report; return the exit code. Signals that end a program let it clean up, as Ctrl-C does.
+
+    SIGINT too: a shell lets programs in the background ignore it.
+    """
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
     try:
         sys.stdout.write(_measured(seconds))
