@@ -19,7 +19,7 @@ ObjectType = type[Any]
 
 
 class Schema(dict[str, Any]):
-    """A part of a JSON schema. It has a hash, because `Annotated` keeps one of equal hints.
+    """A part of a JSON schema. It has a hash, because Python keeps one of equal hints, as in `X | None`.
 
     So an amount must not be equal to another number within the same bounds.
     """
