@@ -81,6 +81,15 @@ def sessions(installed: Installation) -> set[str]:
         return {each for (each,) in found}
 
 
+@pytest.fixture
+def in_background() -> Iterator[None]:
+    """A shell lets programs in the background ignore SIGINT, and they inherit it."""
+    earlier = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.mark.usefixtures("in_background")
 def test_end_by_a_signal_leaves_no_database_and_no_process(installed: Installation) -> None:
     before = rows(installed.settings["DATABASE_URL"])
     with installed.running("capacity") as process:
