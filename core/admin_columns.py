@@ -131,7 +131,7 @@ def _form_of(field: Any) -> Callable[[Any], Any] | None:
     if field.name in STATE_FIELDS:
         return lambda row: badge(str(getattr(row, field.attname)), _label(field, row))
     if field.name == "failure_code":
-        return lambda row: failures.words(code) if (code := getattr(row, field.attname)) else None
+        return lambda row: failures.words_and_code(code) if (code := getattr(row, field.attname)) else None
     return _form_of_type(field)
 
 

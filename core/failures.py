@@ -81,6 +81,11 @@ def words(code: str | None) -> str:
     return (code or "-") if found is None else gettext(found.words)
 
 
+def words_and_code(code: str) -> str:
+    """For staff who speak with a merchant's engineer, who knows the code."""
+    return f"{words(code)} ({code})" if code in CATALOGUE else code
+
+
 def advice(failures: Mapping[str, Failure], code: str | None) -> str:
     """What to do next, in the language of the reader; for an unknown code that of a refusal by the bank."""
     found = failures.get(code or "") or next(iter(failures.values()))

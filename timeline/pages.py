@@ -123,7 +123,7 @@ def _detail_rows(entry: TimelineEntry) -> Iterator[tuple[str, str]]:
         elif name == "amount":
             yield name, money.display(value)
         elif name == "failure_code":
-            yield name, failures.words(value)
+            yield name, failures.words_and_code(value)
         elif name.endswith("_at"):
             yield name, f"{localtime(datetime.fromisoformat(value)):%Y-%m-%d %H:%M:%S}"
         else:

@@ -111,6 +111,22 @@ def test_page_says_what_the_bank_answered(
     assert of_withdrawal(admin_client, withdrawal) == (tone, text.format(arrived="arrived", next=other))
 
 
+def test_details_of_a_failure_have_its_code_too(
+    seller: Seller, served_by: Serving, admin_client: Client
+) -> None:
+    served_by(sends=[REPLIES["refused"]])
+    refund, withdrawal = a_refund(seller), a_withdrawal(seller)
+    transfers.run_due("refund", refunds.TRANSFER_HANDLER, now=times.now)
+    send_due_withdrawals()
+    for page in (
+        f"refunds/refund/{quote(refund['refund_id'])}",
+        f"withdrawals/withdrawal/{quote(withdrawal['withdrawal_id'])}",
+        f"payments/payment/{quote(refund['payment_id'])}",
+    ):
+        content = admin_client.get(f"/admin/{page}/change/").content.decode()
+        assert "the account does not exist (invalid_account)" in content
+
+
 def test_order_without_an_answer_for_long_asks_staff_to_ask_the_bank(
     seller: Seller, served_by: Serving, admin_client: Client, clock: Any
 ) -> None:

@@ -46,3 +46,4 @@ def test_words_are_in_the_language_of_the_reader() -> None:
 def test_code_of_an_earlier_release_stays_as_it_is() -> None:
     assert failures.words("of_an_earlier_release") == "of_an_earlier_release"
     assert failures.words(None) == "-"
+    assert failures.words_and_code("of_an_earlier_release") == "of_an_earlier_release"
