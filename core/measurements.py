@@ -15,8 +15,17 @@ from django.conf import settings
 from django.http import HttpRequest
 
 # A duration counts in the first bucket whose bound in seconds it does not exceed; longer ones in one more.
-BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-HTTP_REQUEST, BANK_CALL, TASK = "http_request", "bank_call", "task"
+BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
+HTTP_REQUEST, BANK_CALL, TASK, DELIVERY = "http_request", "bank_call", "task", "delivery"
+# What is measured, and the names of its labels.
+LABELS = {
+    HTTP_REQUEST: ("method", "route", "status"),
+    BANK_CALL: ("bank", "result"),
+    TASK: ("task", "result"),
+    DELIVERY: ("outcome",),
+}
+# What is only counted.
+DROPPED_REQUEST, FAILED_WAKEUP = "dropped_request", "failed_wakeup"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER_METHOD = "other"
 # Labels of requests without a route: an unknown path, a static file, and a request that no thread answered.
@@ -44,12 +53,12 @@ class Measurements:
         self._lock = threading.Lock()
         self._values: dict[Key, tuple[int, float]] = {}
 
-    def add(self, name: str, labels: tuple[str, ...], seconds: float) -> None:
-        """Count something that took so long."""
+    def add(self, name: str, labels: tuple[str, ...] = (), seconds: float = 0.0, *, count: int = 1) -> None:
+        """Count something that took so long, or that happened so often."""
         key = Key(name, labels, bisect_left(BOUNDS, seconds))
         with self._lock:
-            count, total = self._values.get(key, (0, 0.0))
-            self._values[key] = (count + 1, total + seconds)
+            known, total = self._values.get(key, (0, 0.0))
+            self._values[key] = (known + count, total + seconds)
         if self.listener is not None:
             self.listener(key, seconds)
 

@@ -183,20 +183,16 @@ def _traceparent() -> str:
 
 
 def _metric_writer(meter: Any) -> Callable[[Key, float], None]:
-    """What writes each measurement also as a histogram in seconds, with the same labels."""
-    names = {
-        measurements.HTTP_REQUEST: ("method", "route", "status"),
-        measurements.BANK_CALL: ("bank", "result"),
-        measurements.TASK: ("task", "result"),
-    }
+    """What writes each measurement with labels also as a histogram in seconds."""
     histograms = {
         name: meter.create_histogram(
             f"thaiqr.{name}.duration", "s", explicit_bucket_boundaries_advisory=list(measurements.BOUNDS)
         )
-        for name in names
+        for name in measurements.LABELS
     }
 
     def write(key: Key, seconds: float) -> None:
-        histograms[key.name].record(seconds, dict(zip(names[key.name], key.labels, strict=True)))
+        if names := measurements.LABELS.get(key.name):
+            histograms[key.name].record(seconds, dict(zip(names, key.labels, strict=True)))
 
     return write

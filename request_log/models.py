@@ -53,17 +53,3 @@ class RequestRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.method} {self.route} {self.status}"
-
-
-class DroppedRequests(models.Model):
-    """How many requests the log does not have: one row, for `/metrics`."""
-
-    id = models.SmallIntegerField(primary_key=True, default=1)
-    count = models.BigIntegerField()
-
-    class Meta:
-        default_permissions = ()
-        verbose_name = verbose_name_plural = _("dropped requests")
-
-    def __str__(self) -> str:
-        return str(self.count)

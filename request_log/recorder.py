@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import close_old_connections, transaction
-from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 
-from core import clock, ids, request_context, rows
+from core import clock, ids, measurements, request_context, rows
 from core.request_context import RequestContext
 from request_log import redaction
-from request_log.models import DroppedRequests, Idempotency, RequestRecord
+from request_log.models import Idempotency, RequestRecord
 
 log = logging.getLogger("request_log")
 PREFIX = "rlg_"
@@ -77,7 +76,6 @@ class Recorder:
         self._records: list[FinishedRequest] = []
         self._used: dict[str, tuple[int, int]] = {}
         self._bytes = 0
-        self._dropped = 0
         self._has_records = threading.Event()
         self._writer: threading.Thread | None = None
 
@@ -88,7 +86,9 @@ class Recorder:
         made = _finished(request, response, seconds)
         size = len(made.sent) + len(made.answered)
         if self._keep(made, size):
-            self._start_writer()
+            if self._writer is None or not self._writer.is_alive():
+                self._writer = threading.Thread(target=self._run, name="request log", daemon=True)
+                self._writer.start()
             self._has_records.set()
 
     def write(self) -> int:
@@ -97,21 +97,20 @@ class Recorder:
         A process that stops waits here for the write that is under way.
         """
         with self._writing:
-            records, dropped = self._take()
-            return self._store(records, dropped) if records else 0
-
-    def _store(self, records: list[FinishedRequest], dropped: int) -> int:
-        try:
-            with transaction.atomic():
-                rows.copy_values(RequestRecord, COLUMNS, _rows(records))
-                _count_dropped(dropped)
-        # No error may end the thread, not even one in the code that masks bodies.
-        except Exception as error:
-            log.warning("%d requests were not recorded: %s", len(records), type(error).__name__)
+            # Requests fill the next buffer while this one is written.
             with self._changing:
-                self._dropped += dropped + len(records)
-            return 0
-        return len(records)
+                records, self._records, self._used, self._bytes = self._records, [], {}, 0
+            if not records:
+                return 0
+            try:
+                with transaction.atomic():
+                    rows.copy_values(RequestRecord, COLUMNS, _rows(records))
+            # No error may end the thread, not even one in the code that masks bodies.
+            except Exception as error:
+                log.warning("%d requests were not recorded: %s", len(records), type(error).__name__)
+                measurements.OF_PROCESS.add(measurements.DROPPED_REQUEST, count=len(records))
+                return 0
+            return len(records)
 
     def _keep(self, made: FinishedRequest, size: int) -> bool:
         """Add to the buffer, or count as dropped. Returns whether this is the first record in it."""
@@ -123,26 +122,12 @@ class Recorder:
                 or len(self._records) >= MAX_RECORDS
                 or self._bytes + size > MAX_BYTES
             ):
-                self._dropped += 1
+                measurements.OF_PROCESS.add(measurements.DROPPED_REQUEST)
                 return False
             self._used[made.merchant_id] = count + 1, used_bytes + size
             self._bytes += size
             self._records.append(made)
             return len(self._records) == 1
-
-    def _take(self) -> tuple[list[FinishedRequest], int]:
-        """Empty the buffer. Returns its records and how many were dropped. Without records, drops wait."""
-        with self._changing:
-            if not self._records:
-                return [], 0
-            taken = self._records, self._dropped
-            self._records, self._used, self._bytes, self._dropped = [], {}, 0, 0
-        return taken
-
-    def _start_writer(self) -> None:
-        if self._writer is None or not self._writer.is_alive():
-            self._writer = threading.Thread(target=self._run, name="request log", daemon=True)
-            self._writer.start()
 
     def _run(self) -> None:
         while self._has_records.wait():
@@ -192,12 +177,12 @@ def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
 
 def _row(made: FinishedRequest, *, has_bodies: bool) -> tuple[Any, ...]:
     """The values of COLUMNS from `key_id` on. A model instance would double the cost of the log."""
-    context = made.context
+    context, path = made.context, _redacted_path(made.path)
     return (
         context.actor.removeprefix("key:")[:16],
         made.method[:8],
         f"/{made.route}"[:120] if made.route else "",
-        _path(made)[:500],
+        (f"{path}?{redaction.query(made.query)}" if made.query else path)[:500],
         made.status,
         made.error_code[:60],
         round(made.seconds * 1000),
@@ -210,15 +195,8 @@ def _row(made: FinishedRequest, *, has_bodies: bool) -> tuple[Any, ...]:
     )
 
 
-def _path(made: FinishedRequest) -> str:
-    path = _redacted_path(made.path)
-    return f"{path}?{redaction.query(made.query)}" if made.query else path
-
-
 # Many requests have the same path.
-@lru_cache(maxsize=256)
-def _redacted_path(path: str) -> str:
-    return redaction.path(path)
+_redacted_path = lru_cache(maxsize=256)(redaction.path)
 
 
 def _payment_id_in_path(request: HttpRequest) -> str | None:
@@ -238,11 +216,4 @@ def _payment_id_in_bodies(made: FinishedRequest) -> str:
 def _idempotency(request: HttpRequest, response: HttpResponse) -> str:
     if request.method != "POST" or "HTTP_IDEMPOTENCY_KEY" not in request.META:
         return NO_KEY
-    # `in response.headers` raises and catches KeyError for a missing one.
-    return REPLAYED if "idempotent-replayed" in response.headers._store else FIRST
-
-
-def _count_dropped(dropped: int) -> None:
-    if dropped:
-        DroppedRequests.objects.get_or_create(pk=1, defaults={"count": 0})
-        DroppedRequests.objects.filter(pk=1).update(count=F("count") + dropped)
+    return REPLAYED if response.has_header("Idempotent-Replayed") else FIRST

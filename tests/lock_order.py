@@ -94,7 +94,6 @@ UNORDERED_MODELS = {
     "request_log.RequestRecord",
     "webhooks.Delivery",
     "webhooks.DeliveryAttempt",
-    "webhooks.DeliveryCounter",
     "webhooks.Endpoint",
     "webhooks.EndpointAction",
     "webhooks.EndpointHealth",
@@ -115,7 +114,6 @@ SEPARATE_MODELS = {
     "reconciliation.ConfirmationInquiry",
     "reconciliation.ReconciliationException",
     "reconciliation.SlipCheck",
-    "request_log.DroppedRequests",
     "transfers.CircuitBreaker",
     "transfers.TransferEvent",
 }

@@ -20,7 +20,6 @@ UNCOUNTED_MODELS = {
     "reconciliation.Inquiry",
     "reconciliation.InquiryAnswer",
     "reconciliation.ScanCursor",
-    "request_log.DroppedRequests",
     "request_log.RequestRecord",
     "webhooks.EventSequence",
     "webhooks.UnnumberedEvent",

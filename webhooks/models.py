@@ -426,32 +426,3 @@ class DeliveryAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.delivery_id} #{self.number}"
-
-
-class CounterType(models.TextChoices):
-    ATTEMPT = "attempt"  # `outcome` is succeeded or the attempt's error
-    WAKEUP = "wakeup"  # wake-ups that did not reach Redis
-
-
-class DeliveryCounter(models.Model):
-    """How often an outcome occurred in total. `webhooks.delivery.metrics` writes it.
-
-    `bucket_ms` is one of `metrics.BUCKETS_MS`, or 0 without a duration.
-    """
-
-    type = models.CharField(max_length=7, choices=CounterType.choices)
-    outcome = models.CharField(max_length=20)
-    bucket_ms = models.IntegerField(default=0)
-    count = models.BigIntegerField()
-    total_ms = models.BigIntegerField()
-
-    class Meta:
-        default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(
-                fields=["type", "outcome", "bucket_ms"], name="delivery_counter_once_per_bucket"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.outcome} within {self.bucket_ms} ms"

@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 import banks
 from core import admin_lists, rows
 from ledger import accounts
-from operations.metrics.families import Labels, count, gauge, gauges, labelled_gauges
+from operations.metrics.families import Labels, count, gauge, gauges
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, Payment, PaymentStatus
 from reconciliation.models import (
@@ -50,7 +50,7 @@ def _payments(now: datetime) -> Iterator[Metric]:
     yield gauge("payments_overdue", "Payments past their expiry that are still pending.", overdue)
     by_status: dict[Labels, float] = dict.fromkeys(product(("live", "test"), PaymentStatus.values), 0)
     by_status |= {(mode, status): found for mode, status, found in rows.run(_PAYMENTS, []).fetchall()}
-    yield labelled_gauges("payments", "Payments by their present status.", ("mode", "status"), by_status)
+    yield gauges("payments", "Payments by their present status.", ("mode", "status"), by_status)
 
 
 def _inquiries(now: datetime) -> Iterator[Metric]:

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import Error
-from django.db.models import Sum
 from prometheus_client.core import Metric
 
 from audit_trail.models import AuditRecord, UnchainedRecord
@@ -15,17 +14,8 @@ from core import admin_lists, rows
 from core.postgres import replica
 from core.postgres.archiver import Archiver
 from operations import health, heartbeats
-from operations.metrics.families import (
-    Labels,
-    count,
-    counter,
-    counters,
-    gauge,
-    gauges,
-    labelled_gauges,
-)
+from operations.metrics.families import Labels, count, counters, gauge, gauges
 from operations.models import ProcessReport
-from request_log.models import DroppedRequests
 from transfers import safe_mode
 
 PROCESS_LABELS = ("host", "process", "pid")
@@ -43,20 +33,17 @@ def read(now: datetime) -> Iterator[Metric]:
         health.clock_difference(),
     )
     yield gauge("safe_mode", "1 while no money is sent, such as after a restore.", float(safe_mode.is_on()))
-    yield from _connections()
-    yield from _replica()
-    yield _archive()
-    yield from _processes()
-    yield _silent_parts(now)
-    yield from _unchained_records(now)
-    dropped = DroppedRequests.objects.aggregate(count=Sum("count"))["count"] or 0
-    yield counter("request_log_dropped", "Requests that the request log does not have.", dropped)
-
-
-def _connections() -> Iterator[Metric]:
     used, limit = rows.run(_CONNECTIONS, []).fetchone()
     yield gauge("database_connections", "Connections to the server, of all clients.", used)
     yield gauge("database_connections_limit", "The most connections of ordinary users.", limit)
+    yield from _replica()
+    archiver = Archiver.read()
+    # No value if the server does not archive by `archive_mode`.
+    ages = {(): archiver.age_seconds} if archiver.is_on else {}
+    yield gauges("wal_archive_age_seconds", "Time since PostgreSQL last archived WAL.", (), ages)
+    yield from _processes()
+    yield _silent_parts(now)
+    yield from _unchained_records(now)
 
 
 def _replica() -> Iterator[Metric]:
@@ -67,17 +54,8 @@ def _replica() -> Iterator[Metric]:
         with suppress(Error):
             lag[()] = replica.lag_bytes()
         up[()] = float(bool(lag))
-    yield labelled_gauges("replica_up", "Whether the replica for lists and exports answers.", (), up)
-    yield labelled_gauges(
-        "replica_lag_bytes", "Log of the primary that the replica has not replayed.", (), lag
-    )
-
-
-def _archive() -> Metric:
-    """No value if the server does not archive by `archive_mode`."""
-    archiver = Archiver.read()
-    ages: dict[Labels, float] = {(): archiver.age_seconds} if archiver.is_on else {}
-    return labelled_gauges("wal_archive_age_seconds", "Time since PostgreSQL last archived WAL.", (), ages)
+    yield gauges("replica_up", "Whether the replica for lists and exports answers.", (), up)
+    yield gauges("replica_lag_bytes", "Log of the primary that the replica has not replayed.", (), lag)
 
 
 def _processes() -> Iterator[Metric]:
@@ -93,9 +71,9 @@ def _processes() -> Iterator[Metric]:
         ("process_max_files", "The most open files and sockets.", "max_files"),
     ]:
         values = {labels: float(getattr(each, column)) for labels, each in found.items()}
-        yield labelled_gauges(name, help_text, PROCESS_LABELS, values)
+        yield gauges(name, help_text, PROCESS_LABELS, values)
     started = {labels: each.started_at.timestamp() for labels, each in found.items()}
-    yield labelled_gauges("process_start_time_seconds", "Unix time of the start.", PROCESS_LABELS, started)
+    yield gauges("process_start_time_seconds", "Unix time of the start.", PROCESS_LABELS, started)
     used = {labels: each.processor_seconds for labels, each in found.items()}
     yield counters("process_cpu_seconds", "Processor time.", PROCESS_LABELS, used)
 

@@ -12,18 +12,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='DroppedRequests',
-            fields=[
-                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('count', models.BigIntegerField()),
-            ],
-            options={
-                'verbose_name': 'dropped requests',
-                'verbose_name_plural': 'dropped requests',
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='RequestRecord',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),

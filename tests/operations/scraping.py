@@ -4,6 +4,8 @@ from django.test import Client
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from core import measurements
+from operations import process_reports
 from operations.metrics.families import PREFIX
 
 
@@ -12,6 +14,10 @@ def families() -> dict[str, Metric]:
     assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     found = text_string_to_metric_families(response.content.decode())
     return {family.name.removeprefix(PREFIX): family for family in found}
+
+
+def store_measurements() -> None:
+    process_reports.add(measurements.OF_PROCESS.take())
 
 
 def value(name: str, **labels: str) -> float:

@@ -23,7 +23,7 @@ from operations.metrics import view
 from operations.models import ProcessReport
 from tests.concurrency import without_database
 from tests.conftest import Shop
-from tests.operations.scraping import families, value
+from tests.operations.scraping import families, store_measurements, value
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
@@ -105,10 +105,6 @@ def measured() -> Iterator[None]:
     measurements.OF_PROCESS.take()
     yield
     measurements.OF_PROCESS.take()
-
-
-def store_measurements() -> None:
-    process_reports.add(measurements.OF_PROCESS.take())
 
 
 @pytest.mark.usefixtures("measured")

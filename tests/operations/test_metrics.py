@@ -12,20 +12,23 @@ from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from core import redis
+from core import measurements, redis
+from core.measurements import Key
 from core.redis_urls import Broker
 from counts import counting
+from operations import process_reports
 from operations.metrics.families import PREFIX
 from operations.metrics.view import REGISTRY
+from operations.models import Measurement
 from payments import cards
 from payments.models import CardCharge, ChargeState
 from reconciliation.models import Inquiry
 from tests.concurrency import run_concurrently, without_database
 from tests.conftest import SandboxBankClient, Shop
-from tests.operations.scraping import families, value
+from tests.operations.scraping import families, store_measurements, value
 from tests.stack import wait_until
 from tests.transfers.builders import queued
-from tests.webhooks.builders import NOW, claim, make_endpoint, publish, set_health
+from tests.webhooks.builders import NOW, claim, failed_wakeups, make_endpoint, publish, set_health
 from tests.webhooks.misbehaving_receivers import unused_port
 from transfers import circuit_breakers
 from transfers.circuit_breakers import Counterparty
@@ -37,7 +40,7 @@ from webhooks.delivery import metrics as deliveries
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.wakeup import WakeupSender
 from webhooks.http.client import PostResult
-from webhooks.models import Delivery, DeliveryAttempt, DeliveryCounter, Endpoint
+from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +50,8 @@ OPERATIONS_PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 @pytest.fixture(autouse=True)
 def frozen() -> Iterator[None]:
-    """Freeze the clock at NOW."""
+    """Freeze the clock at NOW, without measurements of other tests."""
+    measurements.OF_PROCESS.take()
     with time_machine.travel(NOW, tick=False):
         yield
 
@@ -68,6 +72,7 @@ def note(*responses: PostResult) -> None:
     attempt_log.record(
         [DeliveryResult(lease, response, started_at=NOW, ended_at=NOW) for lease, response in pairs]
     )
+    store_measurements()
 
 
 def paused(shop: Shop) -> Endpoint:
@@ -290,9 +295,9 @@ def test_webhook_attempts_are_counted_by_outcome_and_duration(shop: Shop) -> Non
     assert value("webhook_delivery_attempts_total", outcome="worker_lost") == 0
     counts = buckets()
     assert list(counts) == [
-        "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "20.0", "+Inf",
+        "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "20.0", "+Inf",
     ]  # fmt: skip
-    assert list(counts.values()) == [1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4]
+    assert list(counts.values()) == [0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4]
     assert value("webhook_delivery_attempt_seconds_count") == 4
     assert value("webhook_delivery_attempt_seconds_sum") == pytest.approx(75.021)
 
@@ -314,6 +319,7 @@ def test_lost_webhook_worker_is_counted_without_duration(shop: Shop) -> None:
     claim(1)
     Delivery.objects.update(lease_until=Now())
     queue.reclaim_expired(now=NOW)
+    store_measurements()
     assert value("webhook_delivery_attempts_total", outcome="worker_lost") == 1
     assert value("webhook_delivery_attempt_seconds_count") == 0
 
@@ -332,30 +338,26 @@ def test_endpoints_are_counted_by_state(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
 def test_failed_wakeup_is_counted() -> None:
     with unused_port() as port:
-        sender = WakeupSender(
-            Broker.of(f"redis://127.0.0.1:{port}/0"), on_failure=deliveries.count_failed_wakeup
-        )
-        sender.wake()
-        wait_until(DeliveryCounter.objects.exists, 60)
+        WakeupSender(Broker.of(f"redis://127.0.0.1:{port}/0")).wake()
+        wait_until(lambda: failed_wakeups() == 1, 60)
+    store_measurements()
     assert value("webhook_wakeup_failures_total") == 1
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-def test_concurrent_counter_updates_are_all_counted() -> None:
-    errors = ["", "timeout", "dns", "reset"]
-    attempts = [DeliveryAttempt(error=error, duration_ms=ms) for error in errors for ms in (5, 500)]
+def test_numbers_that_processes_add_at_once_are_all_counted() -> None:
+    outcomes = ["succeeded", "timeout", "dns", "reset"]
+    keys = [Key(measurements.DELIVERY, (each,), bucket) for each in outcomes for bucket in (0, 5)]
 
     def count(**_: Any) -> None:
         for shift in range(20):
-            deliveries.count_attempts(attempts[shift % 8 :] + attempts[: shift % 8])
+            process_reports.add(dict.fromkeys(keys[shift % 8 :] + keys[: shift % 8], (1, 0.5)))
 
     run_concurrently(*[count] * 4)
-    assert set(DeliveryCounter.objects.values_list("count", flat=True)) == {80}
-    assert DeliveryCounter.objects.count() == 8
+    assert list(Measurement.objects.values_list("count", flat=True)) == [80] * 8
 
 
 def test_metrics_without_database_show_database_up_0() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from core import finished_requests
+from core import finished_requests, measurements
 from request_log.recorder import Recorder
 
 
@@ -11,6 +11,7 @@ from request_log.recorder import Recorder
 def recorder(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     settings.REQUEST_LOG_RETENTION_DAYS = 30
     made = Recorder()
-    monkeypatch.setattr(made, "_start_writer", lambda: None)
+    monkeypatch.setattr(made, "_run", lambda: None)
+    measurements.OF_PROCESS.take()
     monkeypatch.setattr(finished_requests, "_connected", [made.record])
     return made

@@ -39,8 +39,8 @@ def test_fork_has_an_empty_buffer_and_a_thread_and_a_lock_of_its_own(recorder: R
             signal.alarm(DEADLINE_SECONDS)
             try:
                 record(recorder)
-                os._exit(len(recorder._take()[0]) if recorder._writer is not None else 90)
+                os._exit(len(recorder._records) if recorder._writer is not None else 90)
             finally:
                 os._exit(91)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-    assert len(recorder._take()[0]) == 1
+    assert len(recorder._records) == 1

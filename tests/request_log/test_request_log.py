@@ -15,10 +15,11 @@ from django.test import Client, RequestFactory
 from django.urls import Resolver404, resolve
 from pytest_django import Settings
 
-from core import clock, rows
+from core import clock, measurements, rows
+from operations import process_reports
 from request_log import recorder as recorders
 from request_log import services
-from request_log.models import DroppedRequests, RequestRecord
+from request_log.models import RequestRecord
 from request_log.recorder import Recorder
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.request_log.builders import make_records
@@ -298,7 +299,10 @@ def test_log_that_is_switched_off_records_nothing(shop: Shop, recorder: Recorder
 
 
 def dropped() -> int:
-    return sum(DroppedRequests.objects.values_list("count", flat=True))
+    """How many requests were dropped since the last call. Stores all measurements."""
+    taken = measurements.OF_PROCESS.take()
+    process_reports.add(taken)
+    return sum(count for key, (count, _) in taken.items() if key.name == measurements.DROPPED_REQUEST)
 
 
 @pytest.mark.slow

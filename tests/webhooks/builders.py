@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from core import ids, vault
+from core import ids, measurements, vault
 from tests.conftest import Shop
 from webhooks import events
 from webhooks.delivery import attempt_log
@@ -85,6 +85,13 @@ def record_result(lease: Lease, result: PostResult, at: datetime = NOW) -> bool:
     """Record a result as the worker that made the claim. Return whether its lease was valid."""
     results = [DeliveryResult(lease, result, started_at=at, ended_at=at)]
     return attempt_log.record(results) == {lease.delivery_id}
+
+
+def failed_wakeups() -> int:
+    """How many wake-ups of this process failed, and are not in the database yet."""
+    taken = measurements.OF_PROCESS.take()
+    measurements.OF_PROCESS.put_back(taken)
+    return sum(count for key, (count, _) in taken.items() if key.name == measurements.FAILED_WAKEUP)
 
 
 def only_delivery() -> Delivery:

@@ -54,7 +54,7 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
         attempts = [_attempt(each) for each in results]
         rows.insert_many(attempts)
         to_disable = _update_health(results)
-        metrics.count_attempts(attempts)
+    metrics.count_attempts(attempts)
     for result, reason in to_disable:
         _disable(result, reason)
     return recorded_ids

@@ -1,28 +1,19 @@
-"""What `/metrics` shows of deliveries: counters that only grow, and the backlog.
+"""What `/metrics` shows of deliveries: attempts, and the backlog.
 
-Counters are rows, so every process reports the same numbers. The cost of counting the backlog grows with the
-number of endpoints, not of deliveries.
+The cost of counting the backlog grows with the number of endpoints, not of deliveries.
 """
 
-import logging
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import DatabaseError, connection
-
-from core import rows
+from core import measurements, rows
 from merchants.models import Mode
 from webhooks.delivery.claim_query import WAITING_ENDPOINTS
-from webhooks.models import CounterType, DeliveryAttempt
+from webhooks.models import DeliveryAttempt
 
-log = logging.getLogger("webhooks.delivery.metrics")
 SUCCEEDED = "succeeded"
-# An attempt counts in the first bucket whose bound its duration does not exceed.
-BUCKETS_MS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000, 2**31 - 1)
-Key = tuple[str, str, int]
 # Counting a larger backlog costs time and changes nothing that an operator would do.
 MAX_COUNTED = 100_000
 
@@ -61,44 +52,10 @@ ALL_ENDPOINTS: dict[str, Any] = {"after": "", "window": 2**31 - 1, "mode": None}
 
 
 def count_attempts(attempts: Iterable[DeliveryAttempt]) -> None:
-    """Count attempts. Call it last in a transaction: other workers wait for these rows until it commits."""
-    counts, total_ms = Counter[Key](), Counter[Key]()
-    for attempt in attempts:
-        key = (CounterType.ATTEMPT.value, attempt.error or SUCCEEDED, _bucket(attempt.duration_ms))
-        counts[key] += 1
-        total_ms[key] += attempt.duration_ms or 0
-    _add(counts, total_ms)
-
-
-def count_failed_wakeup() -> None:
-    """Count a failed wake-up and close the connection. Never raises."""
-    try:
-        _add(Counter([(CounterType.WAKEUP.value, "failed", 0)]), Counter())
-    except DatabaseError as error:
-        log.warning("A failed wake-up was not counted: %s", type(error).__name__)
-    finally:
-        connection.close()
-
-
-def _bucket(duration_ms: int | None) -> int:
-    if duration_ms is None:
-        return 0
-    return next(bound for bound in BUCKETS_MS if duration_ms <= bound)
-
-
-def _add(counts: "Counter[Key]", total_ms: "Counter[Key]") -> None:
-    # In one order, so that two workers cannot deadlock.
-    added = [(*key, counts[key], total_ms[key]) for key in sorted(counts)]
-    if added:
-        rows.run(
-            """
-            INSERT INTO webhooks_deliverycounter AS t (type, outcome, bucket_ms, count, total_ms)
-            SELECT * FROM unnest(%s::text[], %s::text[], %s::int[], %s::bigint[], %s::bigint[])
-            ON CONFLICT (type, outcome, bucket_ms) DO UPDATE
-                SET count = t.count + EXCLUDED.count, total_ms = t.total_ms + EXCLUDED.total_ms
-            """,
-            [list(column) for column in zip(*added, strict=True)],
-        )
+    """Count attempts whose records are committed."""
+    for each in attempts:
+        seconds = (each.duration_ms or 0) / 1000
+        measurements.OF_PROCESS.add(measurements.DELIVERY, (each.error or SUCCEEDED,), seconds)
 
 
 @dataclass(frozen=True, slots=True)

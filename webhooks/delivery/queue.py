@@ -151,7 +151,7 @@ def reclaim_expired(*, now: datetime) -> int:
         for delivery in lost:
             _release(delivery, now)
         Delivery.objects.bulk_update(lost, ["state", "due_at", "lease_id", "lease_until", "finished_at"])
-        metrics.count_attempts(attempts)
+    metrics.count_attempts(attempts)
     return len(lost)
 
 

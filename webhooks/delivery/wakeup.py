@@ -3,16 +3,15 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from celery import Celery
 from django.conf import settings
 from django.db import transaction
 
+from core import measurements
 from core.redis import CALL_TIMEOUT_SECONDS, RedisBreaker
 from core.redis_urls import Broker
-from webhooks.delivery import metrics
 
 log = logging.getLogger("webhooks.delivery.wakeup")
 TASK = "webhooks.drain"
@@ -24,14 +23,9 @@ MESSAGE_EXPIRES_SECONDS = 5
 
 
 class WakeupSender:
-    """Sends wake-ups from a separate thread, so that callers never wait for Redis.
+    """Sends wake-ups from a separate thread, so that callers never wait for Redis."""
 
-    The thread calls `on_failure` for each failed message, at most once a second.
-    """
-
-    def __init__(self, broker: Broker, on_failure: Callable[[], None] = lambda: None) -> None:
-        self.failures = 0
-        self._on_failure = on_failure
+    def __init__(self, broker: Broker) -> None:
         self._app = _celery_app(broker)
         self._breaker = RedisBreaker()
         self._requested = threading.Event()
@@ -55,7 +49,7 @@ class WakeupSender:
             try:
                 self._thread.start()
             except RuntimeError:
-                self.failures += 1
+                measurements.OF_PROCESS.add(measurements.FAILED_WAKEUP)
 
     def _run(self) -> None:
         while self._requested.wait():
@@ -67,10 +61,9 @@ class WakeupSender:
         try:
             self._send()
         except Exception as error:
-            self.failures += 1
             self._producer = None
             log.warning("The wake-up of the workers failed: %s", type(error).__name__)
-            self._on_failure()
+            measurements.OF_PROCESS.add(measurements.FAILED_WAKEUP)
             raise
 
     def _send(self) -> None:
@@ -95,7 +88,7 @@ def _celery_app(broker: Broker) -> Celery:
     return app
 
 
-_sender = WakeupSender(settings.BROKER, on_failure=metrics.count_failed_wakeup)
+_sender = WakeupSender(settings.BROKER)
 
 
 def wake() -> None:

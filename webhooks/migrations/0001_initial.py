@@ -97,21 +97,6 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL("SELECT operations_partition_by_month('webhooks_deliveryattempt', 'started_at')"),
         migrations.CreateModel(
-            name='DeliveryCounter',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('type', models.CharField(choices=[('attempt', 'Attempt'), ('wakeup', 'Wakeup')], max_length=7)),
-                ('outcome', models.CharField(max_length=20)),
-                ('bucket_ms', models.IntegerField(default=0)),
-                ('count', models.BigIntegerField()),
-                ('total_ms', models.BigIntegerField()),
-            ],
-            options={
-                'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('type', 'outcome', 'bucket_ms'), name='delivery_counter_once_per_bucket')],
-            },
-        ),
-        migrations.CreateModel(
             name='EndpointHealth',
             fields=[
                 ('endpoint', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='health', serialize=False, to='webhooks.endpoint')),
