@@ -50,12 +50,11 @@ def _with_integers(body: Any) -> Any:
     if not isinstance(body, dict) or float not in map(type, body.values()):
         return body
     return {
-        name: int(each) if name != "amount" and _is_integer(each) else each for name, each in body.items()
+        name: int(each)
+        if name != "amount" and type(each) is float and each.is_integer() and abs(each) < LARGEST
+        else each
+        for name, each in body.items()
     }
-
-
-def _is_integer(value: Any) -> bool:
-    return type(value) is float and value.is_integer() and abs(value) < LARGEST
 
 
 def _number_object(number: OtherNumber) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from rest_framework.request import Request
@@ -21,8 +21,11 @@ MAX_KEY_LENGTH = 255
 Handler = Callable[..., Job]
 
 
-def idempotent(handler: Handler) -> Callable[..., ApiResponse]:
-    """Run the job that the handler returns, once. The handler validates outside of transactions."""
+def idempotent(handler: Handler, *, looks_first: bool = True) -> Callable[..., ApiResponse]:
+    """Run the job that the handler returns, once. The handler validates outside of transactions.
+
+    looks_first: look for the answer of an earlier request before the handler runs.
+    """
 
     @wraps(handler)
     def handle(view: Any, request: Request, **kwargs: Any) -> ApiResponse:
@@ -30,33 +33,11 @@ def idempotent(handler: Handler) -> Callable[..., ApiResponse]:
         body = request.data  # parses the body here, also if no field is used
         if key is None:
             return services.run_without_key(handler(view, request, **kwargs))
-        keyed_request = _keyed_request(view, request, key, body, kwargs)
-        answer = services.find_answer(keyed_request)
-        if answer is not None:
+        operation = "/".join([type(view).__name__, view.action, *map(str, kwargs.values())])
+        fingerprint = Fingerprint.of(method=str(request.method), operation=operation, body=body)
+        keyed_request = KeyedRequest(merchant_of(request), key, fingerprint, clock.now())
+        if looks_first and (answer := services.find_answer(keyed_request)) is not None:
             return answer
-        try:
-            job = handler(view, request, **kwargs)
-        except ApiError as refusal:
-            if not refusal.keeps_key:
-                raise
-            return services.refuse(keyed_request, refusal)
-        return services.run_once(keyed_request, job)
-
-    return handle
-
-
-def idempotent_insert(handler: Handler) -> Callable[..., ApiResponse]:
-    """`idempotent` for a handler that changes nothing itself and returns an InsertJob.
-
-    The insert finds a repeated request, which saves the query before it.
-    """
-
-    @wraps(handler)
-    def handle(view: Any, request: Request, **kwargs: Any) -> ApiResponse:
-        key, body = read_key(request), request.data
-        if key is None:
-            return services.run_without_key(handler(view, request, **kwargs))
-        keyed_request = _keyed_request(view, request, key, body, kwargs)
         try:
             job = handler(view, request, **kwargs)
         except ApiError as refusal:
@@ -72,10 +53,9 @@ def idempotent_insert(handler: Handler) -> Callable[..., ApiResponse]:
     return handle
 
 
-def _keyed_request(view: Any, request: Request, key: str, body: Any, kwargs: dict[str, Any]) -> KeyedRequest:
-    operation = "/".join([type(view).__name__, view.action, *map(str, kwargs.values())])
-    fingerprint = Fingerprint.of(method=str(request.method), operation=operation, body=body)
-    return KeyedRequest(merchant_of(request), key, fingerprint, clock.now())
+# For a handler that changes nothing itself and returns an InsertJob. The insert finds a repeat, which saves
+# the query before it.
+idempotent_insert = partial(idempotent, looks_first=False)
 
 
 def read_key(request: Request) -> str | None:
