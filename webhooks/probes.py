@@ -1,6 +1,7 @@
 """Probe a URL with one signed `webhook.ping` before a webhook accepts it."""
 
 import sys
+from contextlib import ExitStack
 from datetime import datetime
 
 from django.conf import settings
@@ -56,31 +57,37 @@ def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
     merchant and ServiceUnavailable for too many probes of all merchants. A URL that is refused by itself
     asks the network nothing, and counts towards no limit.
     """
-    target, policy = _parse(endpoint)
+    policy, limit = url_policy(endpoint.merchant.mode), MAX_CONCURRENT_PROBES
     try:
-        with _merchants.hold(endpoint.merchant_id, total=sys.maxsize, share=1):
-            _check_rate(endpoint.merchant_id)
-            return _probe_in_free_slot(endpoint, target, policy, now)
-    except BulkheadFull:
-        raise _too_many(retry_after=1) from None
-
-
-def _probe_in_free_slot(
-    endpoint: Endpoint, target: url_check.Target, policy: url_check.UrlPolicy, now: datetime
-) -> int | None:
-    limit = MAX_CONCURRENT_PROBES
-    try:
-        with _slots.hold("", total=limit, share=limit, wait_seconds=WAIT_SECONDS):
-            return _probe(endpoint, target, policy, now)
-    except BulkheadFull:
-        raise ServiceUnavailable(retry_after=round(TIMEOUTS.total)) from None
+        target = url_check.parse_target(endpoint.url, policy)
+    except url_check.UrlRejected as rejection:
+        raise _rejected(endpoint, rejection.reason) from None
+    with ExitStack() as held:
+        try:
+            held.enter_context(_merchants.hold(endpoint.merchant_id, total=sys.maxsize, share=1))
+        except BulkheadFull:
+            raise TooManyProbes(retry_after=1) from None
+        if settings.RATE_LIMIT:
+            decision = rate_limits.consume(f"probes:{endpoint.merchant_id}", RATE_PER_MERCHANT)
+            if decision is not None and not decision.allowed:
+                raise TooManyProbes(retry_after=decision.retry_after)
+        try:
+            held.enter_context(_slots.hold("", total=limit, share=limit, wait_seconds=WAIT_SECONDS))
+        except BulkheadFull:
+            raise ServiceUnavailable(retry_after=round(TIMEOUTS.total)) from None
+        return _probe(endpoint, target, policy, now)
 
 
 def _probe(
     endpoint: Endpoint, target: url_check.Target, policy: url_check.UrlPolicy, now: datetime
 ) -> int | None:
     if settings.WEBHOOK_PROBE == "off":
-        _check_addresses(endpoint, target, policy)
+        try:
+            url_check.resolve(target, policy, merchant_id=endpoint.merchant_id)
+        except url_check.UrlRejected as rejection:
+            # A name without an address passes, because each delivery checks again.
+            if rejection.reason is not url_check.RejectionReason.DNS:
+                raise _rejected(endpoint, rejection.reason) from None
         return None
     ping = events.build_ping(endpoint, now)
     work = sending.send(
@@ -101,24 +108,6 @@ def _probe(
     return result.status
 
 
-def _parse(endpoint: Endpoint) -> tuple[url_check.Target, url_check.UrlPolicy]:
-    """Check what the URL alone tells."""
-    policy = url_policy(endpoint.merchant.mode)
-    try:
-        return url_check.parse_target(endpoint.url, policy), policy
-    except url_check.UrlRejected as rejection:
-        raise _rejected(endpoint, rejection.reason) from None
-
-
-def _check_addresses(endpoint: Endpoint, target: url_check.Target, policy: url_check.UrlPolicy) -> None:
-    """Check without a probe. A name without an address passes, because each delivery checks again."""
-    try:
-        url_check.resolve(target, policy, merchant_id=endpoint.merchant_id)
-    except url_check.UrlRejected as rejection:
-        if rejection.reason is not url_check.RejectionReason.DNS:
-            raise _rejected(endpoint, rejection.reason) from None
-
-
 def _rejected(endpoint: Endpoint, reason: url_check.RejectionReason) -> InvalidUrl:
     ports = sorted(url_policy(endpoint.merchant.mode).ports)
     detail = REJECTIONS[reason].format(ports=", ".join(map(str, ports)))
@@ -130,15 +119,3 @@ def _rejected(endpoint: Endpoint, reason: url_check.RejectionReason) -> InvalidU
 def _unreachable(endpoint: Endpoint, detail: str) -> InvalidUrl:
     """The error for what a look-up or a connection tells. Only a test merchant reads it."""
     return InvalidUrl(param="url", detail=detail if endpoint.merchant.mode == Mode.TEST else None)
-
-
-def _check_rate(merchant_id: str) -> None:
-    if settings.RATE_LIMIT == 0:
-        return
-    decision = rate_limits.consume(f"probes:{merchant_id}", RATE_PER_MERCHANT)
-    if decision is not None and not decision.allowed:
-        raise _too_many(decision.retry_after)
-
-
-def _too_many(retry_after: int) -> TooManyProbes:
-    return TooManyProbes(retry_after=retry_after)

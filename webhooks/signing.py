@@ -50,7 +50,8 @@ def sign(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes
     if "." in message_id:
         raise ValueError("A message id may not contain a dot.")
     content = f"{message_id}.{timestamp}.".encode() + body
-    return " ".join(_signature(key_bytes(secret), content) for secret in secrets)
+    digests = [hmac.digest(key_bytes(secret), content, hashlib.sha256) for secret in secrets]
+    return " ".join("v1," + base64.b64encode(digest).decode() for digest in digests)
 
 
 def headers(*, secrets: Sequence[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
@@ -60,10 +61,6 @@ def headers(*, secrets: Sequence[str], message_id: str, timestamp: int, body: by
         "webhook-timestamp": str(timestamp),
         "webhook-signature": sign(secrets=secrets, message_id=message_id, timestamp=timestamp, body=body),
     }
-
-
-def _signature(key: bytes, content: bytes) -> str:
-    return "v1," + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
 
 
 def _decode_base64(text: str) -> bytes:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from threading import Event
 from typing import Any
@@ -21,6 +22,8 @@ from webhooks.delivery import attempt_log, queue
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.dispatcher import Dispatcher
 from webhooks.delivery.queue import Lease, RoundRobinClaimer
+from webhooks.http import client
+from webhooks.http.client import PostResult
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loopback")]
@@ -320,8 +323,14 @@ def test_delivery_result_that_cannot_be_stored_does_not_affect_other_deliveries(
     bad, good = make_quick(shop, receiver.url("/bad")), make_quick(other_shop, receiver.url("/good"))
     publish(shop)
     publish(other_shop, 5)
-    # PostgreSQL takes no U+0000, which the client therefore takes out.
-    monkeypatch.setattr("webhooks.http.client._excerpt", lambda body: "\0" if body == b"bad" else "")
+    post = client.post
+
+    async def post_and_break(url: str, **given: Any) -> PostResult:
+        result = await post(url, **given)
+        # PostgreSQL takes no U+0000, which the client therefore takes out.
+        return replace(result, excerpt="\0") if result.excerpt == "bad" else result
+
+    monkeypatch.setattr(client, "post", post_and_break)
     assert drain(new_dispatcher(8)) == 6
     assert states(good) == {("succeeded", 1): 5}
     assert states(bad) == {("leased", 1): 1}

@@ -17,7 +17,7 @@ from webhooks.http.connections import Connection, PeerNotAllowed, Route
 from webhooks.http.dns import MAX_LOOKUPS, Resolver
 from webhooks.http.public_networks import Address
 from webhooks.http.response_reader import ProtocolError, Response
-from webhooks.http.url_check import RejectionReason, Target, UrlPolicy, UrlRejected
+from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
 
 MAX_EXCERPT_BYTES = 4 * 1024
 ERROR_BY_STATUS_CLASS = {2: "", 3: "http_3xx", 4: "http_4xx", 5: "http_5xx"}
@@ -104,7 +104,8 @@ async def post(
     return PostResult(
         status=response.status,
         error=ERROR_BY_STATUS_CLASS.get(response.status // 100, "protocol"),
-        excerpt=_excerpt(bytes(response.body)),
+        # PostgreSQL stores no U+0000 in text.
+        excerpt=response.body[:MAX_EXCERPT_BYTES].decode(errors="replace").replace("\0", ""),
         duration_ms=_elapsed_ms(started),
         peer=str(connection.peer),
         retry_after=response.retry_after,
@@ -130,10 +131,18 @@ async def _route(
     lookup_seconds = min(url_check.LOOKUP_SECONDS, timeouts.total)
     try:
         target = url_check.parse_target(url, policy)
-        addresses = await _resolve(target, policy, resolver, lookup_seconds, merchant_id)
+        look_up = partial(
+            url_check.resolve, target, policy, resolver, lookup_seconds, merchant_id=merchant_id
+        )
+        if target.address is not None:
+            addresses = look_up()
+        else:
+            addresses = await asyncio.get_running_loop().run_in_executor(_lookups, look_up)
     except UrlRejected as rejection:
         error = "dns" if rejection.reason is RejectionReason.DNS else "blocked"
         raise PostFailed(error) from rejection
+    except RuntimeError as no_thread_is_free:
+        raise PostFailed("dns") from no_thread_is_free
     return Route(
         merchant_id=merchant_id,
         target=target,
@@ -143,18 +152,6 @@ async def _route(
         connect_by=min(Deadline.after(timeouts.connect), answer_by),
         answer_by=answer_by,
     )
-
-
-async def _resolve(
-    target: Target, policy: UrlPolicy, resolver: Resolver, seconds: float, merchant_id: str
-) -> list[Address]:
-    work = partial(url_check.resolve, target, policy, resolver, seconds, merchant_id=merchant_id)
-    if target.address is not None:
-        return work()
-    try:
-        return await asyncio.get_running_loop().run_in_executor(_lookups, work)
-    except RuntimeError:  # no thread is free
-        raise UrlRejected(RejectionReason.DNS) from None
 
 
 async def _send(route: Route, body: bytes, headers: Mapping[str, str]) -> tuple[Connection, Response]:
@@ -167,17 +164,12 @@ async def _send(route: Route, body: bytes, headers: Mapping[str, str]) -> tuple[
             # If the receiver closed the idle connection, it did not read this post: send it again.
             if failure.error != "reset" or idle.was_answered:
                 raise
-    connection = await _connect(route)
-    return connection, await _exchange(connection, route, body, headers)
-
-
-async def _connect(route: Route) -> Connection:
     connection = Connection(route)
     try:
         await connection.connect()
     except (OSError, PeerNotAllowed) as error:
         raise PostFailed(_error_name(error, CONNECT_ERRORS), connection.peer) from error
-    return connection
+    return connection, await _exchange(connection, route, body, headers)
 
 
 async def _exchange(
@@ -201,11 +193,6 @@ async def _exchange(
 
 def _error_name(error: Exception, names: tuple[tuple[type[Exception], str], ...]) -> str:
     return next(name for error_type, name in names if isinstance(error, error_type))
-
-
-def _excerpt(content: bytes) -> str:
-    # PostgreSQL stores no U+0000 in text.
-    return content[:MAX_EXCERPT_BYTES].decode(errors="replace").replace("\0", "")
 
 
 def _elapsed_ms(started: float) -> int:

@@ -19,7 +19,9 @@ class ConnectionPool:
 
     def take(self, route: Route) -> Connection | None:
         """Take an open connection to the same origin whose peer is among the checked addresses."""
-        while (connection := self._find(route)) is not None:
+        self._drop_stale()
+        for connection in [each for each in reversed(self._oldest_first) if _matches(each, route)]:
+            self._oldest_first.remove(connection)
             if connection.is_open_and_quiet:
                 return connection
             connection.close()
@@ -29,22 +31,12 @@ class ConnectionPool:
         """Keep a connection whose last response was read completely."""
         connection.idle_since = time.monotonic()
         self._oldest_first.append(connection)
-        self._drop_excess_of_merchant(connection.route.merchant_id)
-        self._drop_stale()
-
-    def _find(self, route: Route) -> Connection | None:
-        self._drop_stale()
-        for connection in reversed(self._oldest_first):
-            if _matches(connection, route):
-                self._oldest_first.remove(connection)
-                return connection
-        return None
-
-    def _drop_excess_of_merchant(self, merchant_id: str) -> None:
+        merchant_id = connection.route.merchant_id
         own = [each for each in self._oldest_first if each.route.merchant_id == merchant_id]
         if len(own) > MAX_IDLE_PER_MERCHANT:
             self._oldest_first.remove(own[0])
             own[0].close()
+        self._drop_stale()
 
     def _drop_stale(self) -> None:
         since = time.monotonic() - MAX_IDLE_SECONDS

@@ -103,22 +103,22 @@ class Target:
             return RejectionReason.SCHEME
         if self.port not in policy.ports:
             return RejectionReason.PORT
-        return RejectionReason.HOST if self._is_internal_name else None
-
-    @property
-    def _is_internal_name(self) -> bool:
         _, dot, top = self.host.rpartition(".")
-        return self.address is None and (not dot or top in INTERNAL_DOMAINS)
+        is_internal_name = self.address is None and (not dot or top in INTERNAL_DOMAINS)
+        return RejectionReason.HOST if is_internal_name else None
 
 
 @lru_cache(maxsize=4096)
 def parse_target(url: str, policy: UrlPolicy) -> Target:
     """Parse the URL and check everything that needs no look-up. Raises UrlRejected."""
     parts = _parse(url)
+    scheme = parts.scheme or ""
+    if scheme != "https" and not (scheme == "http" and policy.allow_http):
+        raise UrlRejected(RejectionReason.SCHEME)
     target = Target(
-        scheme=_scheme(parts, policy),
+        scheme=scheme,
         host=_host(parts.host or ""),
-        port=parts.port if parts.port is not None else DEFAULT_PORTS[parts.scheme or ""],
+        port=parts.port if parts.port is not None else DEFAULT_PORTS[scheme],
         path_and_query=parts.request_uri,
     )
     if target.port == 0:
@@ -174,14 +174,16 @@ def _check_addresses(addresses: list[Address], target: Target, policy: UrlPolicy
 
 
 def _parse(url: str) -> Url:
-    if len(url) > MAX_URL_LENGTH or any(_is_unprintable(character) for character in url):
+    # Spaces, control and invisible characters have a Unicode category Z or C.
+    is_plain = all(each != "\\" and unicodedata.category(each)[0] not in "ZC" for each in url)
+    if len(url) > MAX_URL_LENGTH or not is_plain:
         raise UrlRejected(RejectionReason.MALFORMED)
     try:
         parts = parse_url(url)
     except ValueError:
-        if (found := PORT.match(url)) and not _is_port(found[1]):
-            raise UrlRejected(RejectionReason.PORT) from None
-        raise UrlRejected(RejectionReason.MALFORMED) from None
+        port = found[1] if (found := PORT.match(url)) else "0"
+        is_port = port.isascii() and port.isdigit() and int(port[:6]) <= MAX_PORT
+        raise UrlRejected(RejectionReason.MALFORMED if is_port else RejectionReason.PORT) from None
     # Any @, because parsers disagree about the host of https://a.example?@b.example/.
     before_path = url.partition("//")[2].partition("/")[0]
     if "@" in before_path:
@@ -190,21 +192,6 @@ def _parse(url: str) -> Url:
     if parts.fragment is not None:
         raise UrlRejected(RejectionReason.MALFORMED)
     return parts
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and int(text[:6]) <= MAX_PORT
-
-
-def _is_unprintable(character: str) -> bool:
-    """Whether this is a backslash, a space, or a control or invisible character (Unicode categories Z, C)."""
-    return character == "\\" or unicodedata.category(character)[0] in "ZC"
-
-
-def _scheme(parts: Url, policy: UrlPolicy) -> str:
-    if parts.scheme == "https" or (parts.scheme == "http" and policy.allow_http):
-        return parts.scheme
-    raise UrlRejected(RejectionReason.SCHEME)
 
 
 def _host(host: str) -> str:
