@@ -109,8 +109,11 @@ def update(
         endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id)
         if moved is not None:
             _change_url(endpoint, moved, now)
-        if events is not None:
-            _change_events(endpoint, list(dict.fromkeys(events)), now)
+        events = list(dict.fromkeys(events or endpoint.events))
+        if events != endpoint.events:
+            before = "before: " + ", ".join(endpoint.events)
+            EndpointAction.record(endpoint.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=before)
+            endpoint.events = events
         if status == EndpointStatus.DISABLED:
             _disable(endpoint, DisabledReason.MERCHANT, now)
         elif status == EndpointStatus.ACTIVE:
@@ -213,13 +216,6 @@ def _verified_at(ping_status: int | None, now: datetime) -> datetime | None:
     return now if ping_status is not None and ping_status // 100 == 2 else None
 
 
-def _change_events(endpoint: Endpoint, events: list[str], now: datetime) -> None:
-    if events != endpoint.events:
-        before = "before: " + ", ".join(endpoint.events)
-        EndpointAction.record(endpoint.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=before)
-        endpoint.events = events
-
-
 def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> bool:
     """Disable the endpoint without saving it. Return whether it was active."""
     if endpoint.status == EndpointStatus.DISABLED:
@@ -287,17 +283,13 @@ def hold_or_fail_deliveries(endpoint: Endpoint, now: datetime) -> None:
 
 def sweep_inactive(*, now: datetime) -> None:
     """Hold or fail deliveries that appeared, or came back from a worker, while their endpoint is inactive."""
-    for endpoint_id in _inactive_with_deliveries()[:SWEEP_ENDPOINTS]:
-        with transaction.atomic():
-            hold_or_fail_deliveries(Endpoint.objects.locked(endpoint_id), now)
-
-
-def _inactive_with_deliveries() -> "QuerySet[Endpoint, str]":
     pending = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
     held = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.HELD)
     has_work = Exists(pending) | Q(deleted_at__isnull=False) & Exists(held)
-    found: QuerySet[Endpoint, str] = Endpoint.objects.inactive().filter(has_work).values_list("pk", flat=True)
-    return found
+    found = Endpoint.objects.inactive().filter(has_work).values_list("pk", flat=True)
+    for endpoint_id in found[:SWEEP_ENDPOINTS]:
+        with transaction.atomic():
+            hold_or_fail_deliveries(Endpoint.objects.locked(endpoint_id), now)
 
 
 def _some_deliveries(endpoint: Endpoint, **conditions: Any) -> "QuerySet[Delivery]":

@@ -1,6 +1,5 @@
 """Manual deliveries: test an endpoint, redeliver one event, replay missed events."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -58,7 +57,8 @@ def redeliver(*, merchant: Merchant, webhook_id: str, delivery_id: str, now: dat
     Raises WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable.
     """
     endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id)
-    delivery = _find(endpoint, delivery_id)
+    found = Delivery.objects.filter(endpoint=endpoint, pk=delivery_id).select_related("event")
+    delivery = ids.find(delivery_id, "dlv_", found.first, DeliveryNotFound)
     if endpoint.status != EndpointStatus.ACTIVE:
         raise DeliveryNotRedeliverable()
     return _create_manual_delivery(delivery.event, endpoint, now)
@@ -80,7 +80,14 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     known = Delivery.objects.filter(endpoint=endpoint, manual_number=0, event_id__in=chosen)
     known_ids = set(known.values_list("event_id", flat=True))
     _restart(known, now)
-    _create_deliveries(endpoint, [each for each in chosen.items() if each[0] not in known_ids], now)
+    Delivery.objects.bulk_create(
+        [
+            _new_delivery(event_id, event_type, endpoint, now)
+            for event_id, event_type in chosen.items()
+            if event_id not in known_ids
+        ],
+        batch_size=1000,
+    )
     return _record_replay(endpoint, ReplayResult(len(chosen), has_more=len(missed) > len(chosen)), now)
 
 
@@ -124,11 +131,6 @@ def _active(merchant: Merchant, webhook_id: str, refusal: type[ApiError]) -> End
     return endpoint
 
 
-def _find(endpoint: Endpoint, delivery_id: str) -> Delivery:
-    found = Delivery.objects.filter(endpoint=endpoint, pk=delivery_id).select_related("event")
-    return ids.find(delivery_id, "dlv_", found.first, DeliveryNotFound)
-
-
 def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> Delivery:
     """The caller holds the lock of the endpoint, so that each delivery gets its own number."""
     earlier = Delivery.objects.filter(event=event, endpoint=endpoint).aggregate(last=Max("manual_number"))
@@ -151,13 +153,6 @@ def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, tuple[str, 
     )
     found: QuerySet[Event, tuple[str, str]] = missed.order_by("created_at", "id").values_list("pk", "type")
     return found
-
-
-def _create_deliveries(endpoint: Endpoint, missed: Iterable[tuple[str, str]], now: datetime) -> None:
-    Delivery.objects.bulk_create(
-        [_new_delivery(event_id, event_type, endpoint, now) for event_id, event_type in missed],
-        batch_size=1000,
-    )
 
 
 def _new_delivery(event_id: str, event_type: str, endpoint: Endpoint, now: datetime) -> Delivery:

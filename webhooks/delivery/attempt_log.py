@@ -4,7 +4,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import DatabaseError, transaction
 
@@ -75,7 +74,11 @@ def _disable(result: DeliveryResult, reason: DisabledReason) -> None:
 
 
 def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
-    outcomes = [_new_delivery_state(each) for each in results]
+    outcomes = []
+    for each in results:
+        state, due_at = _next_state(each)
+        finished_at = None if state == DeliveryState.PENDING else each.ended_at
+        outcomes.append((each.lease.delivery_id, each.lease.lease_id, state.value, due_at, finished_at))
     updated = rows.run(
         """
         UPDATE webhooks_delivery d
@@ -91,15 +94,8 @@ def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
     return {delivery_id for (delivery_id,) in updated.fetchall()}
 
 
-def _new_delivery_state(result: DeliveryResult) -> tuple[Any, ...]:
-    """The id and lease of the delivery, its new state, when it is due again and when it finished."""
-    state, due_at = _next_state(result)
-    is_final = state in {DeliveryState.SUCCEEDED, DeliveryState.FAILED}
-    lease = result.lease
-    return lease.delivery_id, lease.lease_id, state.value, due_at, result.ended_at if is_final else None
-
-
 def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]:
+    """The new state, and when the delivery is due again."""
     lease, post_result = result.lease, result.post_result
     if post_result.error == "":
         return DeliveryState.SUCCEEDED, None

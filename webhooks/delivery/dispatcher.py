@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, connections
 
 from core import clock, request_context, telemetry
 from core.postgres.availability import CONNECTION_ERRORS
@@ -47,6 +47,7 @@ class Dispatcher:
         # A post that ended, a recording that ended, or None to look for due deliveries again.
         self._signals: SimpleQueue[PostEnded | Recording | None] = SimpleQueue()
         self._in_flight: dict[UUID, Lease] = {}
+        # Only the thread that holds the lock uses what follows. The recorder gets a list that nobody changes.
         self._unrecorded: list[DeliveryResult] = []
         self._in_recording: list[DeliveryResult] = []
         self._recorder = ThreadPoolExecutor(1, "record deliveries")
@@ -61,6 +62,8 @@ class Dispatcher:
         """
         started = 0
         self._signals.put(None)
+        # The thread that holds the lock may have taken its last signal just before this put. So try until the
+        # queue is empty: it took this signal, or released the lock and this thread runs.
         while not self._signals.empty() and self._run_lock.acquire(blocking=False):
             try:
                 started += self._run(now)
@@ -77,7 +80,7 @@ class Dispatcher:
         """Close the database connection of the recording thread. The next recording opens another one."""
         if self._is_recorder_connected:
             self._is_recorder_connected = False
-            self._recorder.submit(_disconnect_thread).result()
+            self._recorder.submit(connections.close_all).result()  # those of its thread
 
     def _run(self, now: Clock) -> int:
         started = 0
@@ -156,30 +159,27 @@ class Dispatcher:
         """Wait for a post to end and 5 ms for more, or for the recording if no post is in flight."""
         until = None
         while until is None or self._in_flight:
-            signal = self._next_signal(until)
+            try:
+                signal = self._signals.get(timeout=until and max(0.0, until - time.monotonic()))
+            except Empty:
+                return
+            if signal is None:
+                return
             if isinstance(signal, Future):
                 had_backlog = self._has_backlog
-                self._end_recording(signal)
+                # `result` raises here what the recording raised in its thread.
+                results, self._in_recording = self._in_recording, []
+                self._ensure_recorded(results, signal.result)
                 self._record()
                 if had_backlog or not self._in_flight:
                     return
-            elif signal is not None:
-                self._finish(*signal)
-                until = until or time.monotonic() + RESULT_BATCH_SECONDS
             else:
-                return
-
-    def _next_signal(self, until: float | None) -> PostEnded | Recording | None:
-        """The next signal; None also at the time `until`."""
-        try:
-            return self._signals.get(timeout=until and max(0.0, until - time.monotonic()))
-        except Empty:
-            return None
-
-    def _finish(self, lease: Lease, result: DeliveryResult | None) -> None:
-        self._in_flight.pop(lease.lease_id, None)
-        if result is not None:
-            self._unrecorded.append(result)
+                lease, result = signal
+                # Until here the lease counted as in flight, so no claim could exceed the concurrency.
+                self._in_flight.pop(lease.lease_id, None)
+                if result is not None:
+                    self._unrecorded.append(result)
+                until = until or time.monotonic() + RESULT_BATCH_SECONDS
 
     def _record(self) -> bool:
         """Record the results of ended posts. Return whether there were some, which may make others due.
@@ -199,37 +199,22 @@ class Dispatcher:
             self._ensure_recorded(results, partial(attempt_log.record, results))
         return True
 
-    def _end_recording(self, recording: Recording) -> None:
-        results, self._in_recording = self._in_recording, []
-        self._ensure_recorded(results, recording.result)
-
     def _ensure_recorded(self, results: list[DeliveryResult], record: Callable[[], object]) -> None:
         try:
             record()
         except CONNECTION_ERRORS:
-            self._unrecorded = [
-                *results,
-                *self._unrecorded,
-            ]  # the database is down: the next call tries again
+            # The database is down: the next call tries again. The batch was one commit, so nothing of it is
+            # stored, or all of it; then the leases are gone, and the second time only adds attempts.
+            self._unrecorded = [*results, *self._unrecorded]
             raise
         except DatabaseError as error:
-            self._record_each(results, error)
-
-    def _record_each(self, results: list[DeliveryResult], error: DatabaseError) -> None:
-        """Record results one by one, because one of them cannot be stored. Its lease expires."""
-        if len(results) == 1:
-            log.error(
-                "The result of delivery %s was not recorded: %s",
-                results[0].lease.delivery_id,
-                type(error).__name__,
-            )
-            return
-        for result in results:
-            self._ensure_recorded([result], partial(attempt_log.record, [result]))
-
-
-def _disconnect_thread() -> None:
-    connection.close()
+            if len(results) == 1:
+                delivery_id = results[0].lease.delivery_id
+                log.error("The result of delivery %s was not recorded: %s", delivery_id, type(error).__name__)
+                return  # its lease expires
+            # One of them cannot be stored. The others can, one by one.
+            for result in results:
+                self._ensure_recorded([result], partial(attempt_log.record, [result]))
 
 
 def _record_in_thread(results: list[DeliveryResult]) -> None:

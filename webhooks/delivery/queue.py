@@ -144,12 +144,17 @@ def reclaim_expired(*, now: datetime) -> int:
     The attempt counts and is recorded as `worker_lost`.
     """
     with transaction.atomic():
-        # By the clock of the database, as when the lease began.
+        # By the clock of the database, as when the lease began. A locked row is being recorded by its worker,
+        # which was late, or reclaimed by another one.
         expired = Delivery.objects.filter(state=DeliveryState.LEASED, lease_until__lte=Now())
         lost = list(expired.select_for_update(skip_locked=True, no_key=True)[:RECLAIM_BATCH])
         attempts = DeliveryAttempt.objects.bulk_create([_lost_attempt(delivery) for delivery in lost])
         for delivery in lost:
-            _release(delivery, now)
+            delivery.lease_id = delivery.lease_until = None
+            if delivery.trigger == DeliveryTrigger.AUTO and delivery.attempt_count < MAX_ATTEMPTS:
+                delivery.state, delivery.due_at = DeliveryState.PENDING, now
+            else:
+                delivery.state, delivery.finished_at = DeliveryState.FAILED, now
         Delivery.objects.bulk_update(lost, ["state", "due_at", "lease_id", "lease_until", "finished_at"])
     metrics.count_attempts(attempts)
     return len(lost)
@@ -164,14 +169,6 @@ def _lost_attempt(delivery: Delivery) -> DeliveryAttempt:
         started_at=delivery.lease_until - timedelta(seconds=lease_seconds()),
         error=WORKER_LOST,
     )
-
-
-def _release(delivery: Delivery, now: datetime) -> None:
-    delivery.lease_id = delivery.lease_until = None
-    if delivery.trigger == DeliveryTrigger.AUTO and delivery.attempt_count < MAX_ATTEMPTS:
-        delivery.state, delivery.due_at = DeliveryState.PENDING, now
-    else:
-        delivery.state, delivery.finished_at = DeliveryState.FAILED, now
 
 
 def _lease(row: list[Any]) -> Lease:

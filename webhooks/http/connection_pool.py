@@ -20,11 +20,12 @@ class ConnectionPool:
     def take(self, route: Route) -> Connection | None:
         """Take an open connection to the same origin whose peer is among the checked addresses."""
         self._drop_stale()
-        for connection in [each for each in reversed(self._oldest_first) if _matches(each, route)]:
-            self._oldest_first.remove(connection)
-            if connection.is_open_and_quiet:
-                return connection
-            connection.close()
+        for connection in list(reversed(self._oldest_first)):
+            if _matches(connection, route):
+                self._oldest_first.remove(connection)
+                if connection.is_open_and_quiet:
+                    return connection
+                connection.close()
         return None
 
     def put(self, connection: Connection) -> None:
