@@ -59,33 +59,27 @@ def describe_health(health: EndpointHealth | None, now: datetime) -> str:
 
 
 def _recent_health(health: EndpointHealth | None, now: datetime) -> str:
-    if health is None:
-        return gettext("no requests yet")
-    if health.paused_until is not None:
-        return _pause_text(health, health.paused_until, now) + (
-            f", {_failures_text(health)}" if health.consecutive_failures else ""
+    parts = []
+    if health is not None and health.paused_until is not None:
+        until = localtime(health.paused_until)
+        if until > now:
+            values = {"at": f"{until:%H:%M:%S}", "seconds": f"{health.pause_seconds:g}"}
+            parts.append(gettext("paused until %(at)s, %(seconds)s s") % values)
+        else:
+            at = {"at": f"{until:%Y-%m-%d %H:%M:%S}"}
+            parts.append(gettext("sends one delivery at a time since %(at)s") % at)
+    if health is not None and (count := health.consecutive_failures):
+        text = ngettext(
+            "%(count)s failure in a row, last: %(error)s",
+            "%(count)s failures in a row, last: %(error)s",
+            count,
         )
-    if health.consecutive_failures:
-        return _failures_text(health)
-    if health.latency_ms is None:
+        parts.append(text % {"count": count, "error": health.last_error})
+    if parts:
+        return ", ".join(parts)
+    if health is None or health.latency_ms is None:
         return gettext("no requests yet")
     return gettext("healthy, answers in about %(ms)s ms") % {"ms": health.latency_ms}
-
-
-def _pause_text(health: EndpointHealth, until: datetime, now: datetime) -> str:
-    if until > now:
-        values = {"at": f"{localtime(until):%H:%M:%S}", "seconds": f"{health.pause_seconds:g}"}
-        return gettext("paused until %(at)s, %(seconds)s s") % values
-    at = {"at": f"{localtime(until):%Y-%m-%d %H:%M:%S}"}
-    return gettext("sends one delivery at a time since %(at)s") % at
-
-
-def _failures_text(health: EndpointHealth) -> str:
-    count = health.consecutive_failures
-    text = ngettext(
-        "%(count)s failure in a row, last: %(error)s", "%(count)s failures in a row, last: %(error)s", count
-    )
-    return text % {"count": count, "error": health.last_error}
 
 
 def _action_text(action: EndpointAction) -> str:
