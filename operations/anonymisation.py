@@ -1,7 +1,6 @@
 """Erase the personal data of payers after the days that the settings say."""
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime
 
 from django.db.models import Q
@@ -24,29 +23,18 @@ def anonymise(*, before: datetime) -> Counts:
     again at those that had not ended then.
     """
     counts: Counts = Counter()
-    for movement_ids in _waiting():
-        counts += _erase_batch(movement_ids)
-    for movement_ids in _newly_old(ids.first("rcp_", before)):
-        counts += _erase_batch(movement_ids)
-        # A run that is killed before this line looks at the batch again.
-        ErasureCursor.objects.update_or_create({"last_id": movement_ids[-1]}, pk=ErasureCursor.ONLY)
-    return counts
-
-
-def _waiting() -> Iterator[list[str]]:
-    """The ids of bank transactions that had not ended in a run before."""
     waiting = list(WaitingErasure.objects.order_by("pk").values_list("pk", flat=True))
-    yield from (waiting[start : start + BATCH] for start in range(0, len(waiting), BATCH))
-
-
-def _newly_old(end: str) -> Iterator[list[str]]:
-    """The ids of bank transactions with a payer that no run has seen, the oldest first. Ids sort by time."""
-    cursor = ErasureCursor.objects.first()
-    with_payer = BankTransaction.objects.filter(HAS_PAYER, pk__lt=end).order_by("pk")
-    after = cursor.last_id if cursor else ""
-    while movement_ids := list(with_payer.filter(pk__gt=after).values_list("pk", flat=True)[:BATCH]):
-        yield movement_ids
-        after = movement_ids[-1]
+    for start in range(0, len(waiting), BATCH):
+        counts += _erase_batch(waiting[start : start + BATCH])
+    # Ids sort by time.
+    old = BankTransaction.objects.filter(HAS_PAYER, pk__lt=ids.first("rcp_", before)).order_by("pk")
+    cursor = ErasureCursor.objects.first() or ErasureCursor()
+    while movement_ids := list(old.filter(pk__gt=cursor.last_id).values_list("pk", flat=True)[:BATCH]):
+        counts += _erase_batch(movement_ids)
+        # A run that is killed before the next line looks at the batch again.
+        cursor.last_id = movement_ids[-1]
+        cursor.save()
+    return counts
 
 
 def _erase_batch(movement_ids: list[str]) -> Counts:

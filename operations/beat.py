@@ -114,7 +114,9 @@ class Scheduler(CeleryScheduler):
         with_work = self._tasks_with_work() if due else set()
         for entry in due:
             self.due_at[entry.task] = now + entry.schedule.run_every.total_seconds()
-            if entry.task in with_work or self._is_idle_for_long(entry.task):
+            published_at = self.published_at.get(entry.task)
+            is_idle_for_long = published_at is None or clock.now() - published_at >= IDLE_INTERVAL
+            if entry.task in with_work or is_idle_for_long:
                 self.published_at[entry.task] = clock.now()
                 self.apply_entry(entry, producer=self.producer)
         return max(0.0, min(self.due_at.values()) - time.monotonic())
@@ -127,10 +129,6 @@ class Scheduler(CeleryScheduler):
         except DatabaseError as error:
             log.warning("beat could not check for due work: %s", type(error).__name__)
             return unchecked | CHECKS.keys()
-
-    def _is_idle_for_long(self, task: str) -> bool:
-        published_at = self.published_at.get(task)
-        return published_at is None or clock.now() - published_at >= IDLE_INTERVAL
 
     def _record(self) -> None:
         now = clock.now()

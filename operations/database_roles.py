@@ -13,7 +13,7 @@ from django.apps import apps
 from django.db import connection, transaction
 from django.db.models import Model
 
-from core import triggers
+from core import rows, triggers
 from core.postgres.roles import APPLICATION, REPORTS
 from core.triggers import Refuse
 
@@ -60,7 +60,13 @@ def application_privileges(table: str) -> list[str]:
     model = _models().get(table)
     if model is None:
         return ["SELECT"]
-    refused = {str(part) for rule in _refusals(model) for part in str(rule.operation).split(" OR ")}
+    # The triggers that refuse an operation whatever the row has.
+    refusals = [
+        rule
+        for rule in getattr(model._meta, "triggers", ())
+        if isinstance(rule, Refuse) and not isinstance(rule, CONDITIONAL) and rule.condition is None
+    ]
+    refused = {part for rule in refusals for part in str(rule.operation).split(" OR ")}
     return [each for each in PRIVILEGES if each not in refused]
 
 
@@ -73,13 +79,11 @@ def report_columns(table: str, columns: list[str]) -> list[str]:
 
 def create() -> None:
     """Create the roles that do not exist. Raises RolesMissing."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT rolcreaterole OR rolsuper FROM pg_roles WHERE rolname = current_user")
-        (may_create,) = cursor.fetchone()
-        for role in {APPLICATION, REPORTS} - _existing():
-            if not may_create:
-                raise RolesMissing
-            cursor.execute(f"CREATE ROLE {role} NOLOGIN")
+    may_create = "SELECT rolcreaterole OR rolsuper FROM pg_roles WHERE rolname = current_user"
+    for role in {APPLICATION, REPORTS} - _existing():
+        if rows.run(may_create, []).fetchone() != (True,):
+            raise RolesMissing
+        rows.run(f"CREATE ROLE {role} NOLOGIN", [])
 
 
 @transaction.atomic
@@ -96,7 +100,15 @@ def statements() -> Iterator[str]:
     yield f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {APPLICATION}, {REPORTS}"
     yield f"GRANT USAGE ON SCHEMA public TO {APPLICATION}, {REPORTS}"
     yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {APPLICATION}"
-    for function in owner_functions():
+    # Our functions that run with the rights of the owner, whoever calls them. See `core.partitions`.
+    owner_functions = rows.run(
+        """SELECT oid::regprocedure::text FROM pg_proc
+           WHERE pronamespace = 'public'::regnamespace AND prosecdef
+               AND proname IN ('operations_make_partition', 'operations_drop_partitions')
+           ORDER BY 1""",
+        [],
+    )
+    for (function,) in owner_functions.fetchall():
         yield f"GRANT EXECUTE ON FUNCTION {function} TO {APPLICATION}"
     for table, columns in tables().items():
         privileges = kept.get(table) or application_privileges(table)
@@ -108,27 +120,14 @@ def statements() -> Iterator[str]:
 
 def tables() -> dict[str, list[str]]:
     """The tables and views of this database and their columns, which may be those of an older release."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """SELECT relname, array_agg(attname ORDER BY attnum)
-               FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
-               WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v')
-                   AND NOT relispartition
-               GROUP BY relname ORDER BY relname"""
-        )
-        return dict(cursor.fetchall())
-
-
-def owner_functions() -> list[str]:
-    """Our functions that run with the rights of the owner, whoever calls them. See `core.partitions`."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """SELECT oid::regprocedure::text FROM pg_proc
-               WHERE pronamespace = 'public'::regnamespace AND prosecdef
-                   AND proname IN ('operations_make_partition', 'operations_drop_partitions')
-               ORDER BY 1"""
-        )
-        return [name for (name,) in cursor.fetchall()]
+    found = rows.run(
+        """SELECT relname, array_agg(attname ORDER BY attnum)
+           FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+           WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND NOT relispartition
+           GROUP BY relname ORDER BY relname""",
+        [],
+    )
+    return dict(found.fetchall())
 
 
 def exist() -> bool:
@@ -139,15 +138,13 @@ def find_missing() -> MissingRights | None:
     """Which rights of the application this session lacks, and what to do. None before there are tables."""
     ours = tables().keys() & {*_models(), MIGRATIONS}
     needed = [(table, right) for table in ours for right in application_privileges(table)]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """SELECT current_user, array_agg(name || ': ' || a_right ORDER BY name, a_right),
-                   bool_or(a_right = 'SELECT')
-               FROM unnest(%s::text[], %s::text[]) needed (name, a_right)
-               WHERE NOT has_table_privilege(format('public.%%I', name), a_right)""",
-            [[table for table, _ in needed], [right for _, right in needed]],
-        )
-        user, missing, includes_reading = cursor.fetchone()
+    user, missing, includes_reading = rows.run(
+        """SELECT current_user, array_agg(name || ': ' || a_right ORDER BY name, a_right),
+               bool_or(a_right = 'SELECT')
+           FROM unnest(%s::text[], %s::text[]) needed (name, a_right)
+           WHERE NOT has_table_privilege(format('public.%%I', name), a_right)""",
+        [[table for table, _ in needed], [right for _, right in needed]],
+    ).fetchone()
     if not missing:
         return None
     advice = f"As a superuser: GRANT {APPLICATION} TO {user}; then run `thaiqr-server migrate` again."
@@ -157,30 +154,21 @@ def find_missing() -> MissingRights | None:
 
 def _rights_of_other_releases() -> dict[str, list[str]]:
     """What the application may do to tables without a model here. A release with the model may still run."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """SELECT relname, array_agg(privilege_type ORDER BY privilege_type)
-               FROM pg_class, aclexplode(relacl)
-               WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-                   AND relname <> ALL(%s) AND grantee = to_regrole(%s) AND privilege_type = ANY(%s)
-               GROUP BY relname""",
-            [[*_models(), MIGRATIONS], APPLICATION, list(PRIVILEGES)],
-        )
-        return dict(cursor.fetchall())
+    found = rows.run(
+        """SELECT relname, array_agg(privilege_type ORDER BY privilege_type)
+           FROM pg_class, aclexplode(relacl)
+           WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+               AND relname <> ALL(%s) AND grantee = to_regrole(%s) AND privilege_type = ANY(%s)
+           GROUP BY relname""",
+        [[*_models(), MIGRATIONS], APPLICATION, list(PRIVILEGES)],
+    )
+    return dict(found.fetchall())
 
 
 def _existing() -> set[str]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [[APPLICATION, REPORTS]])
-        return {name for (name,) in cursor.fetchall()}
+    found = rows.run("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [[APPLICATION, REPORTS]])
+    return {name for (name,) in found.fetchall()}
 
 
 def _models() -> dict[str, type[Model]]:
     return {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
-
-
-def _refusals(model: type[Model]) -> Iterator[Refuse]:
-    """The triggers that refuse an operation on the table whatever the row has."""
-    for rule in getattr(model._meta, "triggers", ()):
-        if isinstance(rule, Refuse) and not isinstance(rule, CONDITIONAL) and rule.condition is None:
-            yield rule

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from approvals.models import Approval
 from audit_trail import recording
@@ -110,7 +110,10 @@ def count(selection: Selection) -> Counts:
 @transaction.atomic
 def erase(selection: Selection) -> Counts:
     """Erase and count the rows by model. Raises NotFinished and changes nothing."""
-    _lock(selection)
+    # In the order of all locks: payments before what hangs on them. Nothing that is locked here can begin to
+    # move between the check and the commit.
+    for model, ids in ((Payment, selection.payment_ids), (BankTransaction, selection.movement_ids)):
+        list(model.objects.filter(pk__in=ids).order_by("pk").select_for_update(no_key=True).values_list("pk"))
     if unfinished := list(not_finished(selection)):
         raise NotFinished(unfinished)
     rows.run("SET LOCAL qr.erasing = 'on'", [])
@@ -138,12 +141,6 @@ def not_finished(selection: Selection) -> Iterator[str]:
     yield from _ids(Transfer.objects.filter(pk__in=orders, state__in=UNFINISHED_STATES))
 
 
-def _lock(selection: Selection) -> None:
-    """In the order of all locks: payments before what hangs on them."""
-    for model, ids in ((Payment, selection.payment_ids), (BankTransaction, selection.movement_ids)):
-        list(model.objects.filter(pk__in=ids).order_by("pk").select_for_update(no_key=True).values_list("pk"))
-
-
 def _erasures(selection: Selection) -> Iterator[Erasure]:
     """In the order of all locks."""
     client = dict.fromkeys(("client_name", "client_bank_name", "client_bank_account_sealed"))
@@ -151,7 +148,13 @@ def _erasures(selection: Selection) -> Iterator[Erasure]:
     yield Erasure(Payment.objects.filter(pk__in=selection.payment_ids), client | payer)
     movements = BankTransaction.objects.filter(pk__in=selection.movement_ids)
     yield Erasure(movements, {"payer_name": "", "payer_account_sealed": ""})
-    yield Erasure(BankNotification.objects.filter(_messages_of(selection)), {"body_sealed": ""})
+    # What banks wrote about the money and its orders, also without a signature.
+    messages = BankNotification.objects.filter(
+        Q(movement__in=selection.movement_ids)
+        | Q(order_id__in=selection.order_ids)
+        | Q(confirmation_inquiry__payment_id__in=selection.payment_ids)
+    )
+    yield Erasure(messages, {"body_sealed": ""})
     yield Erasure(Refund.objects.filter(pk__in=selection.order_ids), {"note": None})
     decided = Approval.objects.filter(subject_id__in=selection.order_ids)
     yield Erasure(decided, {"account_last4": "", "account_name": "", "note": ""})
@@ -163,28 +166,17 @@ def _erasures(selection: Selection) -> Iterator[Erasure]:
     yield Erasure(requests, {"request_body": "", "response_body": ""})
 
 
-def _messages_of(selection: Selection) -> Q:
-    """What banks wrote about the money and its orders, also without a signature."""
-    by_order, by_payment = Q(order_id__in=selection.order_ids), selection.payment_ids
-    return (
-        Q(movement__in=selection.movement_ids) | by_order | Q(confirmation_inquiry__payment_id__in=by_payment)
-    )
-
-
 def _run(selection: Selection, *, changes: bool) -> Counts:
     counts: Counts = Counter()
     for erasure in _erasures(selection):
         for row in erasure.rows.order_by("pk").iterator():
-            if values := _replaced(row, erasure):
+            # Only columns that still have personal data.
+            values = {name: new for name, new in erasure.cleared.items() if getattr(row, name) != new}
+            if values:
                 counts[row._meta.label_lower] += 1
                 if changes:
                     type(row)._base_manager.filter(pk=row.pk).update(**values)
     return counts
-
-
-def _replaced(row: Model, erasure: Erasure) -> dict[str, Any]:
-    """The new values of the columns that still have personal data."""
-    return {name: empty for name, empty in erasure.cleared.items() if getattr(row, name) != empty}
 
 
 def _ids(found: QuerySet[Any]) -> list[str]:

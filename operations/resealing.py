@@ -36,32 +36,18 @@ class ResealCounts:
     unopened: int = 0  # no key opens them
     locations: list[str] = field(default_factory=list)  # of the first 20 unopened: model, id and column
 
-    def add_unopened(self, location: str) -> None:
-        self.unopened += 1
-        if len(self.locations) < MAX_LISTED:
-            self.locations.append(location)
-
-    def __add__(self, other: "ResealCounts") -> "ResealCounts":
-        named = [*self.locations, *other.locations][:MAX_LISTED]
-        return ResealCounts(
-            self.resealed + other.resealed,
-            self.up_to_date + other.up_to_date,
-            self.unopened + other.unopened,
-            named,
-        )
-
 
 def sealed_columns() -> dict[type[Model], list[str]]:
     """The models with sealed columns, and the columns. The key check is the last."""
     found = {
-        model: [column.name for column in model._meta.concrete_fields if _is_sealed(column)]
+        model: [
+            column.name
+            for column in model._meta.concrete_fields
+            if column.name.endswith(SEALED_SUFFIX) or str(column) == SEALED_OBJECT
+        ]
         for model in sorted(apps.get_models(), key=lambda model: model is EncryptionKeyCheck)
     }
     return {model: columns for model, columns in found.items() if columns}
-
-
-def _is_sealed(column: Any) -> bool:
-    return column.name.endswith(SEALED_SUFFIX) or str(column) == SEALED_OBJECT
 
 
 def _tokens(value: Any) -> list[str]:
@@ -119,7 +105,9 @@ def _reseal_rows(
                 try:
                     fresh |= _resealed(model, name, value)
                 except vault.CannotOpen:
-                    counts.add_unopened(f"{model._meta.label} {pk} {name}")
+                    counts.unopened += 1
+                    if counts.unopened <= MAX_LISTED:
+                        counts.locations.append(f"{model._meta.label} {pk} {name}")
         if fresh:
             model._base_manager.filter(pk=pk).update(**fresh)
             counts.resealed += len(fresh)
@@ -154,7 +142,9 @@ def find_problem() -> str | None:
     if EncryptionKeyCheck.objects.exists():
         return None if opens_key_check() else "FIELD_ENCRYPTION_KEYS do not open what is in the database."
     for model, columns in sealed_columns().items():
-        tokens = list(_sample_tokens(model, columns))
+        every = model._base_manager.values_list(*columns)
+        sample = [*every.order_by("pk")[:SAMPLE_SIZE], *every.order_by("-pk")[:SAMPLE_SIZE]]
+        tokens = [token for values in sample for value in values for token in _tokens(value)]
         if tokens and not any(map(vault.can_open, tokens)):
             return f"FIELD_ENCRYPTION_KEYS do not open the rows of {model._meta.label}."
     return None
@@ -167,9 +157,3 @@ def write_key_check() -> None:
     EncryptionKeyCheck.objects.bulk_create(
         [EncryptionKeyCheck(id=EncryptionKeyCheck.ONLY, text_sealed=sealed)], ignore_conflicts=True
     )
-
-
-def _sample_tokens(model: type[Model], columns: list[str]) -> Iterator[str]:
-    rows = model._base_manager.values_list(*columns)
-    for values in [*rows.order_by("pk")[:SAMPLE_SIZE], *rows.order_by("-pk")[:SAMPLE_SIZE]]:
-        yield from (token for value in values for token in _tokens(value))

@@ -35,7 +35,10 @@ def apply(now: datetime) -> Iterator[str]:
     errors: list[Exception] = []
     for model, days in days_kept().items():
         try:
-            yield from _change_months(model, days, now)
+            for name in partitions.make_ahead(model, now):
+                yield f"made {name}"
+            for name in partitions.drop_old(model, now - timedelta(days=days)) if days is not None else ():
+                yield f"dropped {name}"
         # The other tables need theirs.
         except DatabaseError as error:
             errors.append(error)
@@ -45,11 +48,3 @@ def apply(now: datetime) -> Iterator[str]:
         yield f"deleted {old_deliveries.delete(now - timedelta(days=days))} deliveries"
     if errors:
         raise errors[0]
-
-
-def _change_months(model: type[Model], days: int | None, now: datetime) -> Iterator[str]:
-    for name in partitions.make_ahead(model, now):
-        yield f"made {name}"
-    if days is not None:
-        for name in partitions.drop_old(model, now - timedelta(days=days)):
-            yield f"dropped {name}"

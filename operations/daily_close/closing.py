@@ -27,22 +27,14 @@ class NotClosable(Exception):
     """The day has not ended, was closed before, or does not follow the newest close."""
 
 
-def next_day(now: datetime) -> date:
-    """The day after the newest close. Without a close, yesterday."""
-    newest = DailyClose.objects.order_by("number").last()
-    if newest is not None:
-        return newest.day + timedelta(days=1)
-    return last_closable_day(now)
-
-
 def last_closable_day(now: datetime) -> date:
     return (now - CLOSABLE_AFTER).astimezone(clock.BANGKOK).date() - timedelta(days=1)
 
 
 def close_due(clock: Callable[[], datetime], *, first: date | None = None) -> Iterator[DailyClose]:
     """Close each day that has ended since the newest close. Raises NotClosable, signing.NoSigningKey."""
-    now = clock()
-    day = first or next_day(now)
+    now, newest = clock(), DailyClose.objects.order_by("number").last()
+    day = first or (newest.day + timedelta(days=1) if newest else last_closable_day(now))
     while day <= last_closable_day(now):
         yield close(day, now=clock())
         day += timedelta(days=1)

@@ -1,7 +1,6 @@
 """A close to print: the totals of its signed text, and what proves that text."""
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -29,11 +28,18 @@ def write(close: DailyClose) -> bytes:
     document = Document(title, at=bounds(close.day)[1], language=get_language() or "en")
     document.facts(_facts(close, body))
     left = MAX_ROWS - SUMS
-    for heading, name, found in _tables(body):
+    # Heading, name of the key of a row, and rows.
+    tables: list[tuple[str, str, Sums]] = [
+        (_("Merchants"), "merchant", body["merchants"]),
+        (_("Banks and acquirers"), "account", body["banks"]),
+        (_("Ledger accounts"), "account", body["accounts"]),
+    ]
+    for heading, name, found in tables:
         document.heading(heading, room=30)
         if len(found) <= left:
             left -= len(found)
-            document.table(_columns(name), _rows(name, found), has_sum=True)
+            rows = [[each[name], *_amounts([each])] for each in found]
+            document.table(_columns(name), [*rows, _sum(found)], has_sum=True)
         else:
             document.table(_columns(name), [_sum(found)], has_sum=True)
             count = {"count": f"{len(found):,}"}
@@ -44,24 +50,13 @@ def write(close: DailyClose) -> bytes:
 
 def _facts(close: DailyClose, body: dict[str, Any]) -> list[tuple[str, str]]:
     first, after = bounds(close.day)
-    start, end = (_bangkok(at) for at in (first, after - timedelta(seconds=1)))
+    start, end = (at.astimezone(clock.BANGKOK) for at in (first, after - timedelta(seconds=1)))
     return [
         (_("Number"), str(close.number)),
-        (_("Period (Bangkok)"), f"{start} – {end}"),
+        (_("Period (Bangkok)"), f"{start:{TIME_FORM}} – {end:{TIME_FORM}}"),
         (_("Currency"), body["currency"]),
         (_("Ledger entries"), f"{body['ledger']['entries']:,}"),
     ]
-
-
-def _bangkok(at: datetime) -> str:
-    return at.astimezone(clock.BANGKOK).strftime(TIME_FORM)
-
-
-def _tables(body: dict[str, Any]) -> Iterator[tuple[str, str, Sums]]:
-    """Heading, name of the key of a row, and rows."""
-    yield _("Merchants"), "merchant", body["merchants"]
-    yield _("Banks and acquirers"), "account", body["banks"]
-    yield _("Ledger accounts"), "account", body["accounts"]
 
 
 def _columns(name: str) -> list[Column]:
@@ -71,18 +66,12 @@ def _columns(name: str) -> list[Column]:
     return [Column(first, 0.46), *(Column(label, 0.135, is_number=True) for label in labels)]
 
 
-def _rows(name: str, found: Sums) -> Iterator[list[str]]:
-    for each in found:
-        yield [each[name], *(_baht(each[amount]) for amount in AMOUNTS)]
-    yield _sum(found)
-
-
 def _sum(found: Sums) -> list[str]:
-    return [_("Sum"), *(_baht(sum(each[amount] for each in found)) for amount in AMOUNTS)]
+    return [_("Sum"), *_amounts(found)]
 
 
-def _baht(satang: int) -> str:
-    return f"{money.decimal(satang):,}"
+def _amounts(found: Sums) -> list[str]:
+    return [f"{money.decimal(sum(each[amount] for each in found)):,}" for amount in AMOUNTS]
 
 
 def _add_proof(document: Document, close: DailyClose, body: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 from django.conf import settings
@@ -20,19 +19,6 @@ log = logging.getLogger("nightly")
 MAX_LOGGED = 100
 
 
-@dataclass
-class Differences:
-    """Counts differences, and logs the first ones. Their texts have no names and no account numbers."""
-
-    job: NightlyJob
-    count: int = field(default=0)
-
-    def add(self, text: str) -> None:
-        self.count += 1
-        if self.count <= MAX_LOGGED:
-            log.error("%s: %s", self.job.value, text)
-
-
 def is_enabled(job: NightlyJob) -> bool:
     """Whether the settings ask for the job, and have what it needs."""
     needs = {
@@ -44,11 +30,15 @@ def is_enabled(job: NightlyJob) -> bool:
 
 
 def run(job: NightlyJob, now: datetime) -> int:
-    """Return the number of differences. Raises whatever stops the job."""
-    found = Differences(job)
-    for text in _JOBS[job](now):
-        found.add(text)
-    return found.count
+    """Return the number of differences, whose texts have no names and no account numbers.
+
+    Raises whatever stops the job.
+    """
+    count = 0
+    for count, text in enumerate(_JOBS[job](now), 1):
+        if count <= MAX_LOGGED:
+            log.error("%s: %s", job.value, text)
+    return count
 
 
 def _daily_close(now: datetime) -> Iterator[str]:

@@ -8,7 +8,7 @@ at the deadline of the job, and the job runs again.
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -73,11 +73,9 @@ def _claim(job: NightlyJob, now: datetime) -> JobRun | None:
     return None if found is None else JobRun.objects.get(pk=found[0])
 
 
-@contextmanager
-def by_command(job: NightlyJob) -> Iterator[JobRun]:
+def by_command(job: NightlyJob) -> AbstractContextManager[JobRun]:
     """Record the run of a command as well, so that metrics show it. The block sets `differences`."""
-    with recorded(JobRun.objects.create(job=job, started_at=clock.now())) as run:
-        yield run
+    return recorded(JobRun.objects.create(job=job, started_at=clock.now()))
 
 
 @contextmanager

@@ -1,5 +1,4 @@
 import json
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +33,14 @@ class Command(BaseCommand):
                 return _check(options["check"], options["key"])
             if options["public_key"]:
                 return signing.public_key()
-            self._close_all(options["first"])
+            with runs.by_command(NightlyJob.DAILY_CLOSE) as run:
+                for made in closing.close_due(clock.now, first=options["first"]):
+                    key = signing.fingerprint(made.public_key)
+                    self.stdout.write(f"{made.day}: close {made.number}, hash {made.hash}, key {key}")
+                run.differences = 0
         except (NotClosable, NoSigningKey) as error:
             raise CommandError(str(error)) from None
         return None
-
-    def _close_all(self, first: date | None) -> None:
-        with runs.by_command(NightlyJob.DAILY_CLOSE) as run:
-            for made in closing.close_due(clock.now, first=first):
-                key = signing.fingerprint(made.public_key)
-                self.stdout.write(f"{made.day}: close {made.number}, hash {made.hash}, key {key}")
-            run.differences = 0
 
 
 def _check(path: str, key: str | None) -> str:

@@ -1,6 +1,6 @@
 import json
 from argparse import ArgumentParser
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import date, timedelta
 from typing import Any
@@ -33,7 +33,10 @@ class Command(BaseCommand):
         banks = [options["bank"]] if options["bank"] else all_banks
         if unknown := set(banks) - set(all_banks):
             raise CommandError(f"No merchant has the bank {unknown.pop()!r}.")
-        with _run_of(day, options["bank"]) as run:
+        # A run of the nightly job, if this compares what the job does.
+        yesterday = clock.now().astimezone(clock.BANGKOK).date() - timedelta(days=1)
+        is_whole_job = options["bank"] is None and day == yesterday
+        with runs.by_command(NightlyJob.RECONCILE) if is_whole_job else nullcontext(JobRun()) as run:
             found = {bank: self._compare_bank(bank, day, as_json=as_json) for bank in banks}
             run.differences = sum(count for bank, count in found.items() if bank != accounts.SANDBOX)
         if differences := sum(found.values()):
@@ -50,28 +53,17 @@ class Command(BaseCommand):
         return count or int(comparison.theirs != comparison.ours)
 
 
-def _run_of(day: date, bank: str | None) -> AbstractContextManager[JobRun]:
-    """Record a run of the nightly job if this compares what the job does: yesterday, and all banks."""
-    yesterday = clock.now().astimezone(clock.BANGKOK).date() - timedelta(days=1)
-    if bank is None and day == yesterday:
-        return runs.by_command(NightlyJob.RECONCILE)
-    return nullcontext(JobRun())
-
-
 def _format_difference(difference: Difference) -> str:
     amount = "" if difference.amount is None else money.display(difference.amount)
     return (
         f"{difference.bank:<10} {difference.what:<26} {amount:>18}  {difference.reference1:<20} "
-        f"{difference.detail:<30} "
-        f"{difference.subject_id}"
+        f"{difference.detail:<30} {difference.subject_id}"
     )
 
 
 def _format_comparison(comparison: DayComparison) -> str:
-    return (
-        f"{comparison.bank}: the bank {_format_totals(comparison.theirs)}; we "
-        f"{_format_totals(comparison.ours)}"
-    )
+    theirs, ours = map(_format_totals, (comparison.theirs, comparison.ours))
+    return f"{comparison.bank}: the bank {theirs}; we {ours}"
 
 
 def _format_totals(totals: DayTotals) -> str:

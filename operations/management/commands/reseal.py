@@ -8,7 +8,7 @@ from django.db.models import Model
 from core.commands import ProgressBar
 from operations import resealing
 from operations.models import EncryptionKeyCheck
-from operations.resealing import ResealCounts
+from operations.resealing import MAX_LISTED, ResealCounts
 
 RUN_AGAIN = "Finished rows stay sealed; run it again."
 
@@ -20,18 +20,23 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        total = ResealCounts()
+        unopened, locations = 0, list[str]()
         try:
             for model, columns in resealing.sealed_columns().items():
                 # If a row cannot be opened, the key check stays as it is and shows that a key is missing.
-                if model is not EncryptionKeyCheck or not total.unopened:
-                    total += self._reseal(model, columns)
+                if model is not EncryptionKeyCheck or not unopened:
+                    counts = self._reseal(model, columns)
+                    unopened, locations = unopened + counts.unopened, locations + counts.locations
         except KeyboardInterrupt:
             raise CommandError(f"Interrupted. {RUN_AGAIN}", returncode=130) from None
         except OperationalError as error:
             raise CommandError(f"{str(error).strip().splitlines()[0]}. {RUN_AGAIN}") from None
-        if total.unopened:
-            raise CommandError(_error_message(total))
+        if unopened:
+            named, more = ", ".join(locations[:MAX_LISTED]), unopened - MAX_LISTED
+            raise CommandError(
+                f"No key of FIELD_ENCRYPTION_KEYS opens {named}{f' and {more} more' if more > 0 else ''}. "
+                "Drop no key; add the one that is missing."
+            )
         self.stdout.write("Everything is sealed with the newest key.")
 
     def _reseal(self, model: type[Model], columns: Sequence[str]) -> ResealCounts:
@@ -43,9 +48,3 @@ class Command(BaseCommand):
             f"{name}: {counts.resealed} resealed, {counts.up_to_date} had the newest key already"
         )
         return counts
-
-
-def _error_message(total: ResealCounts) -> str:
-    more = total.unopened - len(total.locations)
-    named = ", ".join(total.locations) + (f" and {more} more" if more else "")
-    return f"No key of FIELD_ENCRYPTION_KEYS opens {named}. Drop no key; add the one that is missing."
