@@ -167,9 +167,8 @@ class BblVoidSender:
             return TransferResult("failed", failure_code=VOID_REJECTED)
         if len(transactions) == 2:  # it is void already
             return TransferResult("succeeded", order.charge_id)
-        body = {name: str(data.get(name) or "") for name in VOID_FIELDS} | {
-            "amount": money.baht(order.amount)
-        }
+        body = {name: str(data.get(name) or "") for name in VOID_FIELDS}
+        body["amount"] = money.baht(order.amount)
         try:
             return _parse_void(client.request("void_path", body), order)
         except CallFailed as failure:
@@ -181,11 +180,8 @@ class BblVoidSender:
             _, transactions = self._find_payment(_BblClient(self._credentials), order)
         except (CallFailed, ValueError):
             return TransferResult("unknown")
-        return (
-            TransferResult("succeeded", order.charge_id)
-            if len(transactions) == 2
-            else TransferResult("unknown")
-        )
+        is_void = len(transactions) == 2
+        return TransferResult("succeeded", order.charge_id) if is_void else TransferResult("unknown")
 
     def _find_payment(
         self, client: "_BblClient", order: TransferOrder
@@ -216,13 +212,10 @@ class _BblClient:
 
     def inquire(self, biller_id: str, day: date, amount: int, reference1: str) -> Response:
         """Raises CallFailed."""
-        body = {
-            "billerId": biller_id,
-            "transDate": day.isoformat(),
-            "amount": money.baht(amount),
-            "reference1": reference1,
-        }
-        return self.request("inquiry_path", body)
+        code = {"billerId": biller_id, "reference1": reference1}
+        return self.request(
+            "inquiry_path", {**code, "transDate": day.isoformat(), "amount": money.baht(amount)}
+        )
 
     def request(self, path: str, params: Mapping[str, str]) -> Response:
         """path: the name of the credential with the path. Raises CallFailed."""
@@ -252,9 +245,8 @@ def _code(data: Mapping[str, Any]) -> str:
 def _parse_transactions(data: Mapping[str, Any], biller_id: str) -> list[ReportedTransaction]:
     """The credit, and its reversal if the bank took it back. Raises ValueError."""
     last = _parse_transaction(data, biller_id)
-    return (
-        [last] if last.kind == "credit" else [_parse_transaction({**data, "txnType": "C"}, biller_id), last]
-    )
+    earlier = [] if last.kind == "credit" else [_parse_transaction({**data, "txnType": "C"}, biller_id)]
+    return [*earlier, last]
 
 
 def _parse_transaction(data: Mapping[str, Any], biller_id: str) -> ReportedTransaction:

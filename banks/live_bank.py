@@ -48,14 +48,13 @@ class LiveBank(Bank):
             raise InquiryFailed(str(error), cause=error.cause) from None
         except ValueError as error:
             raise InquiryFailed(str(error)) from None
-        found = [transaction for body in bodies for transaction in self._parse_day(body, inquiry)]
+        found: list[ReportedTransaction] = []
+        for body in bodies:
+            try:
+                found += self._parse_inquiry(parsing.parse_json(body), inquiry)
+            except ValueError as error:
+                raise UnreadableMessage(str(error), body=body) from None
         return InquiryResult(b"\n".join(bodies), tuple(dict.fromkeys(found)))
-
-    def _parse_day(self, body: bytes, inquiry: InquiryRequest) -> list[ReportedTransaction]:
-        try:
-            return self._parse_inquiry(parsing.parse_json(body), inquiry)
-        except ValueError as error:
-            raise UnreadableMessage(str(error), body=body) from None
 
     @abstractmethod
     def _inquire_days(self, inquiry: InquiryRequest, days: list[date]) -> list[bytes]:

@@ -23,7 +23,7 @@ from banks.base import (
     UnreadableMessage,
 )
 from banks.credentials import CredentialField
-from banks.http_client import CallFailed, NoResponse, Response
+from banks.http_client import CallFailed, Response
 from banks.live_bank import LiveBank
 from banks.oauth import AccessToken, ApiClient, AuthorizedSession
 from core.slips import Slip
@@ -136,10 +136,7 @@ class Scb(LiveBank):
             "POST", "/v1/oauth/token", json=body, headers=self._headers()
         )
         oauth.check_token_status(response.status)
-        data = response.data.get("data")
-        if not isinstance(data, dict):
-            raise NoResponse()
-        return oauth.parse_token(data, "accessToken", "expiresIn")
+        return oauth.parse_token(_section(response.data, "data"), "accessToken", "expiresIn")
 
     def _headers(self) -> dict[str, str]:
         return {"resourceOwnerId": self._api.name, "requestUId": str(uuid.uuid4()), "accept-language": "EN"}
@@ -148,10 +145,7 @@ class Scb(LiveBank):
 def parse_slip_transfer(body: bytes, slip: Slip) -> SlipTransfer:
     """Raises UnreadableMessage."""
     try:
-        data = parsing.parse_json(body).get("data")
-        if not isinstance(data, dict):
-            raise ValueError("data is not an object")
-        return _parse_slip_transfer(data, slip)
+        return _parse_slip_transfer(_section(parsing.parse_json(body), "data"), slip)
     except ValueError as error:
         raise UnreadableMessage(str(error)) from None
 
@@ -219,5 +213,4 @@ def _acknowledgement(transaction_id: str) -> dict[str, str]:
 
 
 def _status_and_code(response: Response) -> tuple[int, object]:
-    status = response.data.get("status")
-    return response.status, status.get("code") if isinstance(status, dict) else None
+    return response.status, _section(response.data, "status").get("code")
