@@ -6,6 +6,7 @@ the sandbox bank has its own suspense account. Write-offs are the operator's los
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from ledger.models import MERCHANT_ACCOUNT_TYPES, OPENED_TOGETHER, AccountType
 
@@ -25,28 +26,17 @@ LOCK_ORDER = (
 )
 
 
-def available(merchant_id: str) -> str:
-    return f"{AccountType.AVAILABLE}:{merchant_id}"
+def _code(type: AccountType, owner: str) -> str:
+    return f"{type}:{owner}"
 
 
-def reserved(merchant_id: str) -> str:
-    return f"{AccountType.RESERVED}:{merchant_id}"
-
-
-def debt(merchant_id: str) -> str:
-    return f"{AccountType.DEBT}:{merchant_id}"
-
-
-def unconfirmed(merchant_id: str) -> str:
-    return f"{AccountType.UNCONFIRMED}:{merchant_id}"
-
-
-def bank(name: str) -> str:
-    return f"{AccountType.BANK}:{name}"
-
-
-def acquirer(name: str) -> str:
-    return f"{AccountType.ACQUIRER}:{name}"
+# The codes by the id of the merchant.
+available = partial(_code, AccountType.AVAILABLE)
+reserved = partial(_code, AccountType.RESERVED)
+debt = partial(_code, AccountType.DEBT)
+unconfirmed = partial(_code, AccountType.UNCONFIRMED)
+# The codes by the name of the bank or acquirer.
+bank, acquirer = partial(_code, AccountType.BANK), partial(_code, AccountType.ACQUIRER)
 
 
 def suspense_for(account: str) -> str:
@@ -55,7 +45,7 @@ def suspense_for(account: str) -> str:
 
 
 def of_merchant(merchant_id: str) -> list[str]:
-    return [f"{account_type}:{merchant_id}" for account_type in MERCHANT_ACCOUNT_TYPES]
+    return [_code(account_type, merchant_id) for account_type in MERCHANT_ACCOUNT_TYPES]
 
 
 def type_of(code: str) -> AccountType:
@@ -81,5 +71,5 @@ def accounts_to_open(codes: Iterable[str]) -> list[str]:
     opened = set(codes)
     for code in codes:
         if owner := merchant_id_of(code):
-            opened.update(f"{account_type}:{owner}" for account_type in OPENED_TOGETHER)
+            opened.update(_code(account_type, owner) for account_type in OPENED_TOGETHER)
     return sorted(opened)

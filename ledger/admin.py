@@ -49,12 +49,6 @@ class EntryInline(admin.TabularInline[Any, Any]):
     fields = ["account", "baht"]
     readonly_fields = ["baht"]
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
     @admin.display(description=_("amount"))
     def baht(self, entry: Entry) -> str:
         return money.display(entry.amount)
