@@ -7,6 +7,7 @@ of it.
 """
 
 import logging
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -62,18 +63,14 @@ class TooManyRows(Exception):
     """A list is longer than one search may read, so a charge that was not found may still be in it."""
 
 
-class _SearchLimit:
-    """Counts the pages and the time of one search."""
-
-    def __init__(self) -> None:
-        self._pages = 0
-        self._deadline = Deadline.after(SEARCH_SECONDS)
-
-    def next_page(self) -> None:
-        """Raises TooManyRows."""
-        self._pages += 1
-        if self._pages > MAX_PAGES or self._deadline.is_past:
-            raise TooManyRows
+def _pages_of_search() -> Iterator[int]:
+    """A number for each page that one search may read. Raises TooManyRows after the last one, or too late."""
+    deadline = Deadline.after(SEARCH_SECONDS)
+    for number in range(MAX_PAGES):
+        if deadline.is_past:
+            break
+        yield number
+    raise TooManyRows
 
 
 class Omise:
@@ -116,19 +113,18 @@ class Omise:
 
     def _find_by_time(self, order_id: str, starts_at: datetime) -> Json | None:
         """Raises TooManyRows, CallFailed."""
-        second, limit = starts_at.replace(microsecond=0), _SearchLimit()
+        second, pages = starts_at.replace(microsecond=0), _pages_of_search()
         for begin, end in SEARCH_WINDOWS:
             times = [clock.iso(second + timedelta(seconds=seconds)) for seconds in (begin, end)]
             params = dict(zip(("from", "to"), times, strict=True))
-            if found := self._find_in_list("/charges", order_id, params, limit):
+            if found := self._find_in_list("/charges", order_id, params, pages):
                 return found
         return None
 
-    def _find_in_list(self, path: str, order_id: str, params: Json, limit: _SearchLimit) -> Json | None:
+    def _find_in_list(self, path: str, order_id: str, params: Json, pages: Iterator[int]) -> Json | None:
         """Read the pages of a list until one has an object with our id. Raises TooManyRows, CallFailed."""
         read = 0
-        while True:
-            limit.next_page()
+        for _ in pages:
             page = {"limit": PAGE_SIZE, "offset": read}
             rows, total = _parse_list(self._request("GET", path, params=params | page))
             for row in rows:
@@ -139,6 +135,7 @@ class Omise:
                 return None
             if not rows:  # the list is incomplete, so a missing object proves nothing
                 raise NoResponse()
+        return None
 
     def send(self, order: TransferOrder) -> TransferResult:
         body = {"amount": order.amount, "metadata": {ORDER_ID_KEY: order.order_id}}
@@ -156,7 +153,7 @@ class Omise:
         """Search the refunds of the charge. A missing one is unknown, because the order may still arrive."""
         try:
             path = f"/charges/{order.charge_id}/refunds"
-            found = self._find_in_list(path, order.order_id, {}, _SearchLimit())
+            found = self._find_in_list(path, order.order_id, {}, _pages_of_search())
             return _parse_refund(found) if found else TransferResult("unknown")
         except (CallFailed, TooManyRows):
             return TransferResult("unknown")
