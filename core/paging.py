@@ -96,6 +96,13 @@ class ZonedQuery(serializers.Serializer[Any]):
                 values[name] = field.bound(str(data[name]), zone)
         return values
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a `start_date` after the `end_date` (both bounds as QueryInstant made them)."""
+        start, end = attrs.get("start_date"), attrs.get("end_date")
+        if start is not None and end is not None and start >= end:
+            raise serializers.ValidationError({"start_date": ["must not be after end_date"]})
+        return attrs
+
 
 class PeriodPageQuery(ZonedQuery, CursorPageQuery):
     """The parameters of a list that can be limited to a period of creation."""
@@ -106,13 +113,6 @@ class PeriodPageQuery(ZonedQuery, CursorPageQuery):
     end_date = fields.QueryInstant(
         end=True, required=False, help_text="Created on or before this date (of `timezone`) or instant."
     )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a `start_date` after the `end_date` (both bounds as QueryInstant made them)."""
-        start, end = attrs.get("start_date"), attrs.get("end_date")
-        if start is not None and end is not None and start >= end:
-            raise serializers.ValidationError({"start_date": ["must not be after end_date"]})
-        return attrs
 
 
 @dataclass(frozen=True, slots=True)

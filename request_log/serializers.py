@@ -1,9 +1,5 @@
 """Query parameters and objects of the request log."""
 
-from typing import Any
-
-from rest_framework import serializers
-
 from core import fields, ids, paging
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
@@ -45,10 +41,3 @@ class RequestQuery(paging.ZonedQuery):
     payment_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="Only requests about this payment."
     )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a period that ends before it starts."""
-        start, end = attrs.get("start_date"), attrs.get("end_date")
-        if start is not None and end is not None and start >= end:
-            raise serializers.ValidationError({"start_date": ["must not be after end_date"]})
-        return attrs
