@@ -25,7 +25,9 @@ def advance(*, merchant: Merchant, seconds: int, now: datetime) -> tuple[Merchan
 
     Raises ClockLimitReached, ClockNotAdvanceable.
     """
-    row = _locked(merchant)
+    # Advances of one merchant take turns. A trigger refuses live merchants.
+    MerchantClock.objects.bulk_create([MerchantClock(merchant=merchant)], ignore_conflicts=True)
+    row = MerchantClock.objects.select_for_update(no_key=True).get(pk=merchant.pk)
     left = MAX_SECONDS - row.advanced_seconds
     if seconds > left:
         raise ClockLimitReached(seconds_left=left)
@@ -47,9 +49,3 @@ def find(merchant: Merchant) -> MerchantClock:
 def reset(*, merchant: Merchant) -> None:
     """Count from 0 again. What has moved stays."""
     MerchantClock.objects.filter(pk=merchant.pk).update(advanced_seconds=0)
-
-
-def _locked(merchant: Merchant) -> MerchantClock:
-    """Advances of one merchant take turns. A trigger refuses live merchants."""
-    MerchantClock.objects.bulk_create([MerchantClock(merchant=merchant)], ignore_conflicts=True)
-    return MerchantClock.objects.select_for_update(no_key=True).get(pk=merchant.pk)

@@ -130,7 +130,10 @@ def _other_messages() -> Iterator[tuple[str, str]]:
     columns = ("pk", "type", "subject_id", "created_at", "body")
     events = Event.objects.exclude(type=PING).values_list(*columns).iterator(CHUNK)
     while some := list(islice(events, CHUNK)):
-        subjects = _subjects({subject_id for _id, _type, subject_id, *_ in some})
+        ids_of_subjects = {subject_id for _id, _type, subject_id, *_ in some}
+        subjects: dict[str, Mapping[str, Any]] = {}  # `data` of an event about each of them, as it is now
+        for rows, data_of in DATA_OF:
+            subjects |= {pk: data_of(row) for pk, row in rows.in_bulk(ids_of_subjects).items()}
         for event_id, kind, subject_id, created_at, body in some:
             try:
                 message = orjson.loads(bytes(body))
@@ -142,14 +145,6 @@ def _other_messages() -> Iterator[tuple[str, str]]:
                 is_own = False
             if not is_own:
                 yield event_id, "its body is not that of this event"
-
-
-def _subjects(ids: set[str]) -> dict[str, Mapping[str, Any]]:
-    """`data` of an event about each of these objects as it is now."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for rows, data_of in DATA_OF:
-        found |= {pk: data_of(row) for pk, row in rows.in_bulk(ids).items()}
-    return found
 
 
 def _is_about(data: dict[str, Any], now: Mapping[str, Any] | None, kind: str) -> bool:
