@@ -123,10 +123,10 @@ def _move_transfers(step: Advance) -> int:
 def _move_deliveries(step: Advance) -> int:
     """Also the pauses of endpoints, their time without a success, and the end of previous secrets."""
     endpoints = Endpoint.objects.of(step.merchant)
-    for endpoint in endpoints.filter(previous_secret_until__gt=step.now).select_for_update(no_key=True):
+    for endpoint in endpoints.exclude(replaced_secrets_sealed="").select_for_update(no_key=True):
         replaced = [(secret, step.earlier(until)) for secret, until in endpoint.replaced_secrets]
         endpoint.set_secrets(endpoint.secret, replaced)
-        endpoint.save(update_fields=["previous_secret_until", "older_secrets_sealed"])
+        endpoint.save(update_fields=["replaced_secrets_sealed"])
     healths = EndpointHealth.objects.filter(endpoint_id__in=endpoints.values("pk"))
     healths.filter(paused_until__gt=step.now).update(**step.update("paused_until"))
     healths.update(failing_since=F("failing_since") - step.span, attempted_at=F("attempted_at") - step.span)

@@ -51,14 +51,8 @@ class Endpoint(models.Model):
     url = models.CharField(max_length=2048)
     events = ArrayField(models.CharField(max_length=40))
     secret_sealed = models.TextField(editable=False)
-    previous_secret_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
-    previous_secret_until = models.DateTimeField(null=True, editable=False)
-    older_secrets_sealed = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        editable=False,
-        help_text="Those before the previous one with their ends, as JSON; the newest first.",
+    replaced_secrets_sealed = models.TextField(
+        blank=True, default="", editable=False, help_text="With their ends, as JSON; the newest first."
     )
     status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
     disabled_reason = models.CharField(max_length=40, choices=DisabledReason.choices, blank=True, default="")
@@ -97,23 +91,16 @@ class Endpoint(models.Model):
     @property
     def replaced_secrets(self) -> list[ReplacedSecret]:
         """The newest first. Some may have ended."""
-        until = self.previous_secret_until
-        if self.previous_secret_sealed is None or until is None:
+        if not self.replaced_secrets_sealed:
             return []
-        found = [(vault.open_sealed(self.previous_secret_sealed, context=self.id), until)]
-        if self.older_secrets_sealed:
-            older = json.loads(vault.open_sealed(self.older_secrets_sealed, context=self.id))
-            found += [(secret, datetime.fromisoformat(until)) for secret, until in older]
-        return found
+        found = json.loads(vault.open_sealed(self.replaced_secrets_sealed, context=self.id))
+        return [(secret, datetime.fromisoformat(until)) for secret, until in found]
 
     def set_secrets(self, secret: str, replaced: Sequence[ReplacedSecret]) -> None:
         """Set all secrets without saving them. replaced: the newest first."""
-        (previous, until), *rest = replaced
-        older = json.dumps([(each, end.isoformat()) for each, end in rest])
+        found = json.dumps([(each, until.isoformat()) for each, until in replaced])
         self.secret_sealed = vault.seal(secret, context=self.id)
-        self.previous_secret_sealed = vault.seal(previous, context=self.id)
-        self.previous_secret_until = until
-        self.older_secrets_sealed = vault.seal(older, context=self.id) if rest else ""
+        self.replaced_secrets_sealed = vault.seal(found, context=self.id)
 
 
 class HealthState(models.TextChoices):

@@ -41,9 +41,8 @@ KEPT = {
 }  # fmt: skip
 # They have no model.
 READ_ONLY = {"django_migrations", "reconciliation_open_exceptions"}
-# Words in the names of columns that prove or open something, and columns with such a name that do not.
+# Words in the names of columns that prove or open something.
 SECRET_WORDS = ("password", "secret", "sealed", "digest", "session", "token", "fingerprint")
-NO_SECRETS = {"webhooks_endpoint.previous_secret_until"}
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +141,7 @@ def test_application_has_no_ddl() -> None:
 
 def test_reports_read_every_table_without_secrets_and_change_nothing() -> None:
     readable = columns_of(REPORTS)
-    assert {column for column in readable if any(word in column for word in SECRET_WORDS)} == NO_SECRETS
+    assert not {column for column in readable if any(word in column for word in SECRET_WORDS)}
     hidden = {*database_roles.HIDDEN_TABLES, *READ_ONLY}
     assert {column.partition(".")[0] for column in readable} == {*database_roles.tables()} - hidden
     with acting_as(REPORTS):

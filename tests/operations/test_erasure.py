@@ -91,8 +91,7 @@ NOT_OF_PAYERS = {
     "reconciliation.StatementUploadPart.content_sealed": "deleted after an hour",
     "refunds.ClaimLink.token_sealed": "a secret of a page",
     "sandbox.SandboxOrder.account_sealed": "no real person",
-    "webhooks.Endpoint.older_secrets_sealed": "of the merchant",
-    "webhooks.Endpoint.previous_secret_sealed": "of the merchant",
+    "webhooks.Endpoint.replaced_secrets_sealed": "of the merchant",
     "webhooks.Endpoint.secret_sealed": "of the merchant",
     "withdrawals.Withdrawal.account_sealed": "an account of the merchant",
 }

@@ -7,7 +7,7 @@ from django.db import OperationalError
 from pytest_django import Settings
 from standardwebhooks import Webhook
 
-from core import clock, vault
+from core import clock
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.builders import NOW, SECRET, make_endpoint, only_delivery, publish
@@ -37,8 +37,7 @@ def test_standard_webhooks_library_verifies_a_delivery(shop: Shop, receiver: Rec
 @pytest.mark.slow
 def test_both_webhook_secrets_sign_during_rotation(shop: Shop, receiver: Receiver) -> None:
     endpoint = make_endpoint(shop, receiver.url(), secret="the new one")
-    endpoint.previous_secret_sealed = vault.seal(SECRET, context=endpoint.id)
-    endpoint.previous_secret_until = NOW + timedelta(hours=24)
+    endpoint.set_secrets(endpoint.secret, [(SECRET, NOW + timedelta(hours=24))])
     endpoint.save()
     publish(shop)
     drain()
