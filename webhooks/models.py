@@ -239,11 +239,6 @@ class EventType(StrEnum):
 PING = "webhook.ping"
 
 
-class EventQuerySet(models.QuerySet["Event"]):
-    def of(self, merchant: Merchant) -> "EventQuerySet":
-        return self.filter(merchant=merchant)
-
-
 class Event(CausedRow):
     """An event as merchants receive it. Every attempt sends the bytes of `body`."""
 
@@ -256,8 +251,6 @@ class Event(CausedRow):
     traceparent = models.CharField(  # noqa: DJ001 (null: traces are off)
         max_length=55, null=True, editable=False, help_text="Its place in a trace, see core.telemetry."
     )
-
-    objects = EventQuerySet.as_manager()
 
     class Meta:
         indexes = [
