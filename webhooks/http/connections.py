@@ -37,16 +37,14 @@ class Route:
     answer_by: Deadline
 
 
-class Connection:
+class Connection(ResponseReader):
     """A connection that dials only the addresses of its route."""
 
     idle_since = 0.0
+    peer: Address | None = None
 
     def __init__(self, route: Route) -> None:
         self.route = route
-        self.peer: Address | None = None
-        self._reader = ResponseReader()
-        self._transport: asyncio.Transport | None = None
 
     async def connect(self) -> None:
         """Connect within the deadline of the route. Raises OSError and PeerNotAllowed."""
@@ -55,8 +53,8 @@ class Connection:
         with ExitStack() as closing_on_failure:
             sock = closing_on_failure.enter_context(await self._dial_one())
             async with asyncio.timeout(self.route.connect_by.left()):
-                self._transport, _ = await loop.create_connection(
-                    lambda: self._reader,
+                await loop.create_connection(
+                    lambda: self,
                     sock=sock,
                     ssl=self.route.tls if is_secure else None,
                     server_hostname=target.host if is_secure else None,
@@ -65,28 +63,20 @@ class Connection:
 
     async def exchange(self, *, body: bytes, headers: Mapping[str, str], response: Response) -> None:
         """Send a post and read its response. Raises OSError and ProtocolError without a complete head."""
-        assert self._transport is not None, "connected"
-        end = self._reader.begin(response)
+        end = self.begin(response)
         # Head and body leave together. The receiver may answer before it has read all.
-        self._transport.write(_request_head(self.route.target, len(body), headers) + body)
+        self.transport.write(_request_head(self.route.target, len(body), headers) + body)
         await end
-
-    @property
-    def was_answered(self) -> bool:
-        """Whether at least one byte arrived since the last post was sent."""
-        return self._reader.was_answered
 
     @property
     def is_open_and_quiet(self) -> bool:
         """Whether an idle connection is still open, and the receiver sent nothing that nobody asked for."""
-        if self._transport is None or self._transport.is_closing() or not self._reader.is_quiet:
-            return False
-        return not wait_for_read(self._transport.get_extra_info("socket"), timeout=0)
+        is_open = self.is_quiet and not self.transport.is_closing()
+        return is_open and not wait_for_read(self.transport.get_extra_info("socket"), timeout=0)
 
     def close(self) -> None:
         """Close at once, whatever is under way."""
-        if self._transport is not None:
-            self._transport.abort()
+        self.transport.abort()
 
     async def _dial_one(self) -> socket.socket:
         error: OSError = ConnectionRefusedError()

@@ -12,20 +12,17 @@ T = TypeVar("T")
 STOP_SECONDS = 1.0
 
 
-class LoopThread:
+class LoopThread(threading.Thread):
     """A thread that runs an event loop until the process ends."""
 
     def __init__(self) -> None:
+        super().__init__(name="posts", daemon=True)
         self.loop = uvloop.new_event_loop()
         # The loop itself refers to its tasks only weakly.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="posts", daemon=True)
-        self._thread.start()
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the thread runs. A forked process has this object without its thread."""
-        return self._thread.is_alive()
+    def run(self) -> None:
+        self.loop.run_forever()
 
     def create_tasks(self, works: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
         """Start tasks. Call it in the thread of the loop."""
@@ -33,12 +30,6 @@ class LoopThread:
             task = self.loop.create_task(work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-
-    def stop(self) -> None:
-        """Stop before the interpreter ends, which a thread in C code may not survive."""
-        if self.is_alive:
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(STOP_SECONDS)
 
 
 _start_lock = threading.Lock()
@@ -63,12 +54,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def _running() -> LoopThread:
     with _start_lock:
-        if not _threads or not _threads[-1].is_alive:
-            _threads[:] = [LoopThread()]
+        # A forked process has this list, but not the thread in it.
+        if not _threads or not _threads[-1].is_alive():
+            thread = LoopThread()
+            thread.start()
+            _threads[:] = [thread]
         return _threads[-1]
 
 
 @atexit.register
 def _stop() -> None:
+    """Stop before the interpreter ends, which a thread in C code may not survive."""
     for thread in _threads:
-        thread.stop()
+        if thread.is_alive():
+            thread.loop.call_soon_threadsafe(thread.loop.stop)
+            thread.join(STOP_SECONDS)
