@@ -155,16 +155,15 @@ def _in_one_commit(work: Callable[[], T]) -> T:
         return work()
 
 
-def _insert_with_key(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse:
-    if rows.insert_once(keyed_request.new_row(job.answer), job.rows):
-        return _answer_after_commit(job)
-    # Another request has the key, or its row has expired.
-    return find_answer(keyed_request) or _work_with_key(keyed_request, lambda: _insert(job))
-
-
 def _insert_once(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse:
     """Insert with the key. A refusal of `on_conflict` that keeps the key stores it, as that of other jobs."""
-    insert = partial(_insert_with_key, keyed_request, job)
+
+    def insert() -> ApiResponse:
+        if rows.insert_once(keyed_request.new_row(job.answer), job.rows):
+            return _answer_after_commit(job)
+        # Another request has the key, or its row has expired.
+        return find_answer(keyed_request) or _work_with_key(keyed_request, lambda: _insert(job))
+
     try:
         return _with_retries(lambda: _without_conflicts(job, insert))
     except ApiError as refusal:
