@@ -88,26 +88,25 @@ class SandboxAcquirer:
 
 
 def _parse_charge(response: Response) -> ChargeResult:
+    if response.status != 200:
+        return ChargeResult("unknown")
+    data = response.data
     try:
-        return _read_charge(response.data) if response.status == 200 else ChargeResult("unknown")
+        outcome = STATUSES[data["status"]]
+        reason = DECLINES.get(data["failure_code"], "processing_error") if outcome == "declined" else None
+        return ChargeResult(
+            outcome,
+            charge_id=data["id"],
+            failure_code=reason,
+            brand=data["card"]["brand"],
+            last4=data["card"]["last4"],
+            paid_at=datetime.fromisoformat(data["created_at"]) if outcome == "succeeded" else None,
+            amount=data["amount"],
+            currency=data["currency"],
+            authorize_uri=data["authorize_uri"] or "",
+        )
     except (KeyError, TypeError, ValueError):
         return ChargeResult("unknown")
-
-
-def _read_charge(data: dict[str, Any]) -> ChargeResult:
-    outcome = STATUSES[data["status"]]
-    reason = DECLINES.get(data["failure_code"], "processing_error") if outcome == "declined" else None
-    return ChargeResult(
-        outcome,
-        charge_id=data["id"],
-        failure_code=reason,
-        brand=data["card"]["brand"],
-        last4=data["card"]["last4"],
-        paid_at=datetime.fromisoformat(data["created_at"]) if outcome == "succeeded" else None,
-        amount=data["amount"],
-        currency=data["currency"],
-        authorize_uri=data["authorize_uri"] or "",
-    )
 
 
 def _parse_refund(response: Response) -> TransferResult:
