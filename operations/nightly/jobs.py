@@ -35,16 +35,15 @@ def run(job: NightlyJob, now: datetime) -> int:
     Raises whatever stops the job.
     """
     count = 0
-    for count, text in enumerate(_JOBS[job](now), 1):
+    for count, text in enumerate(_JOBS[job](now) or (), 1):
         if count <= MAX_LOGGED:
             log.error("%s: %s", job.value, text)
     return count
 
 
-def _daily_close(now: datetime) -> Iterator[str]:
+def _daily_close(now: datetime) -> None:
     for made in closing.close_due(clock.now):
         log.info("daily_close: %s is closed: number %d, hash %s", made.day, made.number, made.hash)
-    yield from ()
 
 
 def _audit(now: datetime) -> Iterator[str]:
@@ -56,10 +55,9 @@ def _audit(now: datetime) -> Iterator[str]:
     log.info("audit: the newest link of the audit trail: %d:%s", chain.number, chain.hash)
 
 
-def _retention(now: datetime) -> Iterator[str]:
+def _retention(now: datetime) -> None:
     for change in retention.apply(now):
         log.info("retention: %s", change)
-    yield from ()
 
 
 def _reconcile(now: datetime) -> Iterator[str]:
@@ -81,13 +79,13 @@ def _reconcile_bank(bank: str, day: date) -> Iterator[str]:
         yield f"{bank} {day}: the totals differ"
 
 
-def _anonymise(now: datetime) -> Iterator[str]:
+def _anonymise(now: datetime) -> None:
     counts = anonymisation.anonymise(before=now - timedelta(days=settings.PERSONAL_DATA_RETENTION_DAYS))
     log.info("anonymise: %s", ", ".join(f"{name}: {count}" for name, count in counts.items()) or "nothing")
-    yield from ()
 
 
-_JOBS: dict[NightlyJob, Callable[[datetime], Iterator[str]]] = {
+# A job yields its differences, if it looks for some.
+_JOBS: dict[NightlyJob, Callable[[datetime], Iterator[str] | None]] = {
     NightlyJob.DAILY_CLOSE: _daily_close,
     NightlyJob.AUDIT: _audit,
     NightlyJob.RETENTION: _retention,
