@@ -82,15 +82,6 @@ def _recent_health(health: EndpointHealth | None, now: datetime) -> str:
     return gettext("healthy, answers in about %(ms)s ms") % {"ms": health.latency_ms}
 
 
-def _action_text(action: EndpointAction) -> str:
-    at = f"{localtime(action.created_at):%Y-%m-%d %H:%M:%S}"
-    done = gettext("%(type)s by %(actor)s") % {
-        "type": action.get_type_display(),
-        "actor": request_context.display_name(action.actor),
-    }
-    return f"{at} {done}" + (f": {action.detail}" if action.detail else "")
-
-
 def _html_list(lines: Iterable[str]) -> str:
     return format_html("<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((line,) for line in lines)))
 
@@ -134,7 +125,13 @@ class EndpointAdmin(ActingAdmin):
     @admin.display(description=_("history"))
     def recent_actions(self, endpoint: Endpoint) -> str:
         recent = EndpointAction.objects.filter(endpoint=endpoint).order_by("-id")[:MAX_SHOWN]
-        return _html_list(_action_text(each) for each in recent)
+        lines = []
+        for each in recent:
+            actor = request_context.display_name(each.actor)
+            done = gettext("%(type)s by %(actor)s") % {"type": each.get_type_display(), "actor": actor}
+            detail = f": {each.detail}" if each.detail else ""
+            lines.append(f"{localtime(each.created_at):%Y-%m-%d %H:%M:%S} {done}{detail}")
+        return _html_list(lines)
 
     @admin.display(description=_("latest failures"))
     def latest_failures(self, endpoint: Endpoint) -> str:

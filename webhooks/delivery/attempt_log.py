@@ -138,8 +138,8 @@ def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResu
     for each in results:
         health = healths[each.endpoint_id]
         health.attempted_at = each.ended_at
-        if circuit_breaker.predates_reset(health, each.started_at):
-            continue
+        if health.reset_at is not None and each.started_at < health.reset_at:
+            continue  # it does not count
         _apply_to_health(health, each)
         if each.post_result.status == HTTP_GONE:
             reasons[each.endpoint_id] = (each, DisabledReason.GONE)

@@ -48,11 +48,6 @@ def pause_reason(health: EndpointHealth) -> str:
     return f"{share} within {minutes} minutes failed, last: {health.last_error}"
 
 
-def predates_reset(health: EndpointHealth, started_at: datetime) -> bool:
-    """Whether an attempt started before the last reset of the health. Such an attempt does not count."""
-    return health.reset_at is not None and started_at < health.reset_at
-
-
 def should_disable(health: EndpointHealth, now: datetime) -> bool:
     """Whether the endpoint failed for 5 days and must be disabled."""
     since = health.failing_since

@@ -26,7 +26,11 @@ class WakeupSender:
     """Sends wake-ups from a separate thread, so that callers never wait for Redis."""
 
     def __init__(self, broker: Broker) -> None:
-        self._app = _celery_app(broker)
+        # An app that only sends, with shorter timeouts than a worker's.
+        self._app = Celery("wakeup", broker=broker.url, set_as_current=False)
+        self._app.conf.broker_transport_options = broker.sender_options(CALL_TIMEOUT_SECONDS)
+        self._app.conf.broker_use_ssl = broker.tls
+        self._app.conf.task_queues = settings.CELERY_TASK_QUEUES
         self._breaker = RedisBreaker()
         self._requested = threading.Event()
         self._start_lock = threading.Lock()
@@ -77,15 +81,6 @@ class WakeupSender:
             retry=False,
             expires=MESSAGE_EXPIRES_SECONDS,
         )
-
-
-def _celery_app(broker: Broker) -> Celery:
-    """A Celery app that only sends, with shorter timeouts than a worker's."""
-    app = Celery("wakeup", broker=broker.url, set_as_current=False)
-    app.conf.broker_transport_options = broker.sender_options(CALL_TIMEOUT_SECONDS)
-    app.conf.broker_use_ssl = broker.tls
-    app.conf.task_queues = settings.CELERY_TASK_QUEUES
-    return app
 
 
 _sender = WakeupSender(settings.BROKER)
