@@ -34,9 +34,6 @@ class Change:
     reserved: int = 0
     unconfirmed: int = 0
 
-    def times(self, amount: int) -> "Change":
-        return Change(self.available * amount, self.reserved * amount, self.unconfirmed * amount)
-
 
 SIGNS: dict[str, Change] = {
     Type.PAYMENT: Change(1),
@@ -64,7 +61,8 @@ _OTHER_TYPES = {
 
 def change_of(row: BalanceTransaction) -> Change:
     """What the row changed."""
-    return SIGNS[row.type].times(row.amount)
+    sign, amount = SIGNS[row.type], row.amount
+    return Change(sign.available * amount, sign.reserved * amount, sign.unconfirmed * amount)
 
 
 def balances_after(merchant_id: str, rows: Sequence[BalanceTransaction]) -> dict[str, Change]:
@@ -96,7 +94,8 @@ def _rows(
         if not owned:
             continue
         is_unconfirmed = all(accounts.type_of(code) == AccountType.UNCONFIRMED for code in owned)
-        if shown := _shown_type(type, is_unconfirmed):
+        same = Type(type.value) if type.value in Type.values else None
+        if shown := _OTHER_TYPES.get((type, is_unconfirmed), same):
             owner, amount = str(accounts.merchant_id_of(owned[0])), _moved([amounts[code] for code in owned])
             yield ids.new("bal_", now), subject_id, owner, shown, amount, sources.get(subject_id, subject_id)
 
@@ -104,9 +103,3 @@ def _rows(
 def _moved(changes: Sequence[int]) -> int:
     """What moved into, out of or within the merchant's accounts. The journal may move other money too."""
     return max(sum(each for each in changes if each > 0), -sum(each for each in changes if each < 0))
-
-
-def _shown_type(type: JournalType, is_unconfirmed: bool) -> Type | None:
-    if (type, is_unconfirmed) in _OTHER_TYPES:
-        return _OTHER_TYPES[type, is_unconfirmed]
-    return Type(type.value) if type.value in Type.values else None
