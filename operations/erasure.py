@@ -7,7 +7,7 @@ erased: docs/decisions/86-erasure.md.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -53,13 +53,6 @@ class Payer:
     account: str = ""
     name: str = ""
     transaction_id: str = ""
-
-
-class Erasure(NamedTuple):
-    """Rows, and the empty values that replace personal data."""
-
-    rows: QuerySet[Any]
-    cleared: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +125,8 @@ def erase_recorded(selection: Selection, *, by: str, reason: str) -> Counts:
 
 def not_finished(selection: Selection) -> Iterator[str]:
     """The ids of what has not ended."""
-    open_statuses = [PaymentStatus.PENDING]
-    yield from _ids(Payment.objects.filter(pk__in=selection.payment_ids, status__in=open_statuses))
+    pending = Payment.objects.filter(pk__in=selection.payment_ids, status=PaymentStatus.PENDING)
+    yield from _ids(pending)
     yield from _ids(BankTransaction.objects.filter(MOVING, pk__in=selection.movement_ids))
     orders = selection.order_ids
     yield from _ids(Refund.objects.filter(pk__in=orders, status=RefundStatus.PENDING))
@@ -141,37 +134,37 @@ def not_finished(selection: Selection) -> Iterator[str]:
     yield from _ids(Transfer.objects.filter(pk__in=orders, state__in=UNFINISHED_STATES))
 
 
-def _erasures(selection: Selection) -> Iterator[Erasure]:
-    """In the order of all locks."""
+def _erasures(selection: Selection) -> Iterator[tuple[QuerySet[Any], dict[str, Any]]]:
+    """Rows, and the empty values that replace personal data, in the order of all locks."""
     client = dict.fromkeys(("client_name", "client_bank_name", "client_bank_account_sealed"))
     payer = dict.fromkeys(("payer_name", "payer_account_sealed", "description"))
-    yield Erasure(Payment.objects.filter(pk__in=selection.payment_ids), client | payer)
+    yield Payment.objects.filter(pk__in=selection.payment_ids), client | payer
     movements = BankTransaction.objects.filter(pk__in=selection.movement_ids)
-    yield Erasure(movements, {"payer_name": "", "payer_account_sealed": ""})
+    yield movements, {"payer_name": "", "payer_account_sealed": ""}
     # What banks wrote about the money and its orders, also without a signature.
     messages = BankNotification.objects.filter(
         Q(movement__in=selection.movement_ids)
         | Q(order_id__in=selection.order_ids)
         | Q(confirmation_inquiry__payment_id__in=selection.payment_ids)
     )
-    yield Erasure(messages, {"body_sealed": ""})
-    yield Erasure(Refund.objects.filter(pk__in=selection.order_ids), {"note": None})
+    yield messages, {"body_sealed": ""}
+    yield Refund.objects.filter(pk__in=selection.order_ids), {"note": None}
     decided = Approval.objects.filter(subject_id__in=selection.order_ids)
-    yield Erasure(decided, {"account_last4": "", "account_name": "", "note": ""})
+    yield decided, {"account_last4": "", "account_name": "", "note": ""}
     orders = Transfer.objects.filter(pk__in=selection.order_ids)
-    yield Erasure(orders, {"account_name": "", "account_sealed": ""})
+    yield orders, {"account_name": "", "account_sealed": ""}
     lines = StatementLine.objects.filter(movement__in=selection.movement_ids)
-    yield Erasure(lines, {"line_sealed": ""})
+    yield lines, {"line_sealed": ""}
     requests = RequestRecord.objects.filter(payment_id__in=selection.payment_ids)
-    yield Erasure(requests, {"request_body": "", "response_body": ""})
+    yield requests, {"request_body": "", "response_body": ""}
 
 
 def _run(selection: Selection, *, changes: bool) -> Counts:
     counts: Counts = Counter()
-    for erasure in _erasures(selection):
-        for row in erasure.rows.order_by("pk").iterator():
+    for found, cleared in _erasures(selection):
+        for row in found.order_by("pk").iterator():
             # Only columns that still have personal data.
-            values = {name: new for name, new in erasure.cleared.items() if getattr(row, name) != new}
+            values = {name: new for name, new in cleared.items() if getattr(row, name) != new}
             if values:
                 counts[row._meta.label_lower] += 1
                 if changes:

@@ -10,11 +10,10 @@ from django.utils.translation import gettext as _
 from core import clock, money
 from core.pdf import MAX_ROWS, Column, Document
 from operations.daily_close import signing
-from operations.daily_close.totals import bounds
+from operations.daily_close.totals import AMOUNTS, bounds
 from operations.models import DailyClose
 
 TIME_FORM = "%Y-%m-%d %H:%M:%S"
-AMOUNTS = ("opening", "incoming", "outgoing", "closing")
 QR_SIDE = 45.0
 # Each table has a row with the sum.
 SUMS = 3

@@ -11,6 +11,7 @@ from django.db import connection
 from core import clock, rows
 from ledger.models import EXTERNAL_ACCOUNT_TYPES
 
+AMOUNTS = ("opening", "incoming", "outgoing", "closing")
 # Reads a range of the index of each account, so the cost is that of the day and not of the history.
 MOVEMENTS = """
     SELECT account.id, account.type, account.merchant_id,
@@ -48,10 +49,6 @@ class AccountTotals:
     def closing(self) -> int:
         return self.opening + self.incoming + self.outgoing
 
-    @property
-    def is_used(self) -> bool:
-        return bool(self.opening or self.entries)
-
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"closing": self.closing}
 
@@ -75,7 +72,7 @@ def of_day(day: date, opening: dict[str, int]) -> list[AccountTotals]:
             MOVEMENTS, list(bounds(day))
         ).fetchall()
     ]
-    return [totals for totals in found if totals.is_used]
+    return [totals for totals in found if totals.opening or totals.entries]
 
 
 def entries_hash(day: date) -> str:
@@ -106,7 +103,4 @@ def by_bank(accounts: Iterable[AccountTotals]) -> list[dict[str, Any]]:
 
 
 def _sums(accounts: list[AccountTotals]) -> dict[str, int]:
-    return {
-        name: sum(getattr(each, name) for each in accounts)
-        for name in ("opening", "incoming", "outgoing", "closing")
-    }
+    return {name: sum(getattr(each, name) for each in accounts) for name in AMOUNTS}

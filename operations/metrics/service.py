@@ -1,4 +1,4 @@
-"""Metrics of the service itself: clocks, connections, archive, processes, audit trail, request log."""
+"""Metrics of the service itself: Redis, clocks, connections, archive, processes, audit trail, request log."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,9 +8,10 @@ from datetime import datetime
 from django.conf import settings
 from django.db import Error
 from prometheus_client.core import Metric
+from redis import Redis
 
 from audit_trail.models import AuditRecord, UnchainedRecord
-from core import admin_lists, rows
+from core import admin_lists, redis, rows
 from core.postgres import replica
 from core.postgres.archiver import Archiver
 from operations import health, heartbeats
@@ -24,6 +25,20 @@ SELECT sum(numbackends)::int,
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
 FROM pg_stat_database
 """
+
+
+def read_redis() -> Iterator[Metric]:
+    lengths = redis.try_call(_queue_lengths)
+    yield gauge("redis_up", "Whether Redis answers.", lengths is not None)
+    if lengths is not None:
+        yield gauges("queue_length", "Tasks that wait for a worker.", "queue", lengths)
+
+
+def _queue_lengths(client: Redis) -> dict[str, float]:
+    pipeline = client.pipeline(transaction=False)
+    for queue in settings.QUEUES:
+        pipeline.llen(queue)
+    return dict(zip(settings.QUEUES, map(float, pipeline.execute()), strict=True))
 
 
 def read(now: datetime) -> Iterator[Metric]:
@@ -42,7 +57,12 @@ def read(now: datetime) -> Iterator[Metric]:
     ages = {(): archiver.age_seconds} if archiver.is_on else {}
     yield gauges("wal_archive_age_seconds", "Time since PostgreSQL last archived WAL.", (), ages)
     yield from _processes()
-    yield _silent_parts(now)
+    yield gauges(
+        "heartbeat_silent",
+        "Whether beat, or the workers of a queue, gave no sign for 30 seconds.",
+        "part",
+        {name: float(is_silent) for name, is_silent in heartbeats.silent(now=now).items()},
+    )
     yield from _unchained_records(now)
 
 
@@ -76,16 +96,6 @@ def _processes() -> Iterator[Metric]:
     yield gauges("process_start_time_seconds", "Unix time of the start.", PROCESS_LABELS, started)
     used = {labels: each.processor_seconds for labels, each in found.items()}
     yield counters("process_cpu_seconds", "Processor time.", PROCESS_LABELS, used)
-
-
-def _silent_parts(now: datetime) -> Metric:
-    silent = heartbeats.silent(now=now)
-    return gauges(
-        "heartbeat_silent",
-        "Whether beat, or the workers of a queue, gave no sign for 30 seconds.",
-        "part",
-        {name: float(is_silent) for name, is_silent in silent.items()},
-    )
 
 
 def _unchained_records(now: datetime) -> Iterator[Metric]:

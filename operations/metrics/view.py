@@ -19,7 +19,7 @@ from core.deadlines import Deadline
 from core.kept_value import KeptValue
 from core.postgres.cut import connection_cut_at
 from operations.health import require_monitoring_token
-from operations.metrics import broker, deliveries, jobs, measured, money_in, money_out, service
+from operations.metrics import deliveries, jobs, measured, money_in, money_out, service
 from operations.metrics.families import gauge
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -43,7 +43,7 @@ class DatabaseCollector(Collector):
             connection.close_if_unusable_or_obsolete()
         yield gauge("database_up", "Whether the database answers.", bool(found))
         yield gauge("metrics_complete", "Whether all metrics were read in time.", is_complete)
-        yield from broker.read()
+        yield from service.read_redis()
         yield from found
 
     def _read(self) -> Iterator[Metric]:

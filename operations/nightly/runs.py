@@ -88,14 +88,15 @@ def recorded(run: JobRun) -> Iterator[JobRun]:
         error = type(problem).__name__
         raise
     finally:
-        _end(run, time.monotonic() - began, error)
-
-
-def _end(run: JobRun, seconds: float, error: str) -> None:
-    ended = {"ended_at": clock.now(), "seconds": seconds, "differences": run.differences, "error": error[:60]}
-    # The job may have lost its connection.
-    connection.close_if_unusable_or_obsolete()
-    try:
-        JobRun.objects.filter(pk=run.pk).update(lease_until=None, **ended)
-    except (DatabaseError, InterfaceError) as problem:
-        log.error("The end of %s was not recorded: %s", run.job, type(problem).__name__)
+        # The job may have lost its connection.
+        connection.close_if_unusable_or_obsolete()
+        try:
+            JobRun.objects.filter(pk=run.pk).update(
+                lease_until=None,
+                ended_at=clock.now(),
+                seconds=time.monotonic() - began,
+                differences=run.differences,
+                error=error[:60],
+            )
+        except (DatabaseError, InterfaceError) as problem:
+            log.error("The end of %s was not recorded: %s", run.job, type(problem).__name__)

@@ -106,9 +106,9 @@ def test_each_sealed_column_is_erased_or_has_nothing_of_payers(selection: erasur
         if field.name.endswith("_sealed")
     }
     erased = {
-        f"{each.rows.model._meta.label}.{name}"
-        for each in erasure._erasures(selection)
-        for name in each.cleared
+        f"{found.model._meta.label}.{name}"
+        for found, cleared in erasure._erasures(selection)
+        for name in cleared
         if name.endswith("_sealed")
     }
     assert sealed == erased | NOT_OF_PAYERS.keys()
