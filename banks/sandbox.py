@@ -120,7 +120,11 @@ class SandboxBank(_SandboxClient):
         """Unknown fields are ignored. All known fields are required."""
         try:
             data = parsing.parse_json(body)
-            return _parse_transfer(data) if data.get("type") == "order" else _parse_transaction(data)
+            if data.get("type") != "order":
+                return _parse_transaction(data)
+            text = parsing.matching_texts(data, _FINAL_ORDER_PATTERNS)
+            status = FINAL_STATUSES[text["status"]]
+            return ReportedTransfer(text["reference"], status, text["bank_reference"], _failure_code(text))
         except ValueError as error:
             raise UnreadableMessage(str(error)) from None
 
@@ -239,12 +243,6 @@ def _slip_transfer(credit: ReportedTransaction) -> SlipTransfer:
         reference2=credit.reference2,
         reference3=credit.reference3,
     )
-
-
-def _parse_transfer(data: Mapping[str, Any]) -> ReportedTransfer:
-    text = parsing.matching_texts(data, _FINAL_ORDER_PATTERNS)
-    status = FINAL_STATUSES[text["status"]]
-    return ReportedTransfer(text["reference"], status, text["bank_reference"], _failure_code(text))
 
 
 def _parse_result(response: Response, order: TransferOrder) -> TransferResult:
