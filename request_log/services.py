@@ -48,7 +48,10 @@ def page(
     last = None
     if filters:
         last = found.values_list("created_at", "pk")[SCANNED - 1 : SCANNED].first()
-        found = found.filter(**filters) if last is None else _until(found, *last).filter(**filters)
+        if last is not None:
+            created_at, row_id = last
+            found = found.filter(created_at__gte=created_at).exclude(created_at=created_at, pk__lt=row_id)
+        found = found.filter(**filters)
     records = list(found[: limit + 1])
     next_after = records[limit - 1].pk if len(records) > limit else last and last[1]
     return RequestPage(records[:limit], next_after)
@@ -57,11 +60,6 @@ def page(
 def requests_of(merchant: Merchant) -> "QuerySet[RequestRecord]":
     """The whole log of the merchant."""
     return RequestRecord.objects.filter(merchant_id=merchant.id)
-
-
-def _until(rows: "QuerySet[RequestRecord]", created_at: datetime, row_id: str) -> "QuerySet[RequestRecord]":
-    """The rows up to this one, the newest first."""
-    return rows.filter(created_at__gte=created_at).exclude(created_at=created_at, pk__lt=row_id)
 
 
 def find(*, merchant: Merchant, request_id: str) -> RequestRecord:
