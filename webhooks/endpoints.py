@@ -286,7 +286,8 @@ def sweep_inactive(*, now: datetime) -> None:
     pending = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
     held = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.HELD)
     has_work = Exists(pending) | Q(deleted_at__isnull=False) & Exists(held)
-    found = Endpoint.objects.inactive().filter(has_work).values_list("pk", flat=True)
+    inactive = Endpoint.objects.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))
+    found = inactive.filter(has_work).values_list("pk", flat=True)
     for endpoint_id in found[:SWEEP_ENDPOINTS]:
         with transaction.atomic():
             hold_or_fail_deliveries(Endpoint.objects.locked(endpoint_id), now)

@@ -50,9 +50,11 @@ def prepare(new_event: NewEvent, subscriptions: Iterable[Subscription], parent: 
     """
     EventType(new_event.type)  # raises ValueError for an unknown type
     event = build(new_event, parent)
-    deliveries = (
-        _delivery(event, endpoint_id) for endpoint_id, types in subscriptions if event.type in types
-    )
+    deliveries = [
+        new_delivery(event.id, event.type, endpoint_id, event.created_at)
+        for endpoint_id, types in subscriptions
+        if event.type in types
+    ]
     return [event, *deliveries]
 
 
@@ -134,14 +136,16 @@ def _parents(new_events: Sequence[NewEvent]) -> dict[str, str]:
     return dict(found.fetchall())
 
 
-def _delivery(event: Event, endpoint_id: str) -> Delivery:
+def new_delivery(event_id: str, event_type: str, endpoint_id: str, at: datetime, **fields: Any) -> Delivery:
+    """Build a delivery that is due at once."""
     # Pending also for a disabled endpoint, which may become active now. Otherwise a worker holds it.
     return rows.new(
         Delivery,
-        id=ids.new("dlv_", event.created_at),
-        event_id=event.id,
-        event_type=event.type,
+        id=ids.new("dlv_", at),
+        event_id=event_id,
+        event_type=event_type,
         endpoint_id=endpoint_id,
-        due_at=event.created_at,
-        created_at=event.created_at,
+        due_at=at,
+        created_at=at,
+        **fields,
     )

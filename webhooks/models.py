@@ -38,10 +38,6 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         """Return the locked row. It is locked before the health and the deliveries of the endpoint."""
         return self.select_for_update(no_key=True).get(pk=endpoint_id)
 
-    def inactive(self) -> "EndpointQuerySet":
-        """Endpoints that get no deliveries: disabled or deleted."""
-        return self.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))
-
 
 class Endpoint(models.Model):
     """A URL that a merchant registered. Secrets are encrypted. Each replaced one also signs for 24 hours."""

@@ -82,7 +82,7 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     _restart(known, now)
     Delivery.objects.bulk_create(
         [
-            _new_delivery(event_id, event_type, endpoint, now)
+            events.new_delivery(event_id, event_type, endpoint.id, now, **_requested(now))
             for event_id, event_type in chosen.items()
             if event_id not in known_ids
         ],
@@ -134,7 +134,7 @@ def _active(merchant: Merchant, webhook_id: str, refusal: type[ApiError]) -> End
 def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> Delivery:
     """The caller holds the lock of the endpoint, so that each delivery gets its own number."""
     earlier = Delivery.objects.filter(event=event, endpoint=endpoint).aggregate(last=Max("manual_number"))
-    delivery = _new_delivery(event.id, event.type, endpoint, now)
+    delivery = events.new_delivery(event.id, event.type, endpoint.id, now, **_requested(now))
     delivery.event, delivery.manual_number = event, (earlier["last"] or 0) + 1
     delivery.save(force_insert=True)
     wakeup.wake_on_commit()
@@ -153,15 +153,3 @@ def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, tuple[str, 
     )
     found: QuerySet[Event, tuple[str, str]] = missed.order_by("created_at", "id").values_list("pk", "type")
     return found
-
-
-def _new_delivery(event_id: str, event_type: str, endpoint: Endpoint, now: datetime) -> Delivery:
-    return Delivery(
-        id=ids.new("dlv_", now),
-        event_id=event_id,
-        event_type=event_type,
-        endpoint=endpoint,
-        due_at=now,
-        created_at=now,
-        **_requested(now),
-    )
