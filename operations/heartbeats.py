@@ -12,12 +12,7 @@ SILENT_AFTER = timedelta(seconds=30)  # three missed heartbeats of a worker, six
 
 
 def record(name: str, *, now: datetime) -> None:
-    Heartbeat.objects.bulk_create(
-        [Heartbeat(name=name, recorded_at=now)],
-        update_conflicts=True,
-        update_fields=["recorded_at"],
-        unique_fields=["name"],
-    )
+    Heartbeat.objects.update_or_create({"recorded_at": now}, name=name)
 
 
 def silent(*, now: datetime) -> dict[str, bool]:
