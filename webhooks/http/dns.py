@@ -17,21 +17,16 @@ MAX_LOOKUPS = 256
 # The names of one merchant cannot take all threads.
 MAX_LOOKUPS_PER_MERCHANT = 32
 
+# The name has no address or is none, no thread is free, or the look-up took too long or waited in vain.
+FAILURES = (OSError, UnicodeError, RuntimeError, BulkheadFull)
 _slots = Bulkhead()
 _running: dict[tuple[Resolver, str, int], Future[list[str]]] = {}
 
 
-class LookupFailed(Exception):
-    """The name has no address, or the look-up took too long."""
-
-
 def look_up(host: str, port: int, *, merchant_id: str, resolver: Resolver, timeout: float) -> list[str]:
-    """Return the addresses of a name, in the order of the resolver. Raises LookupFailed."""
+    """Return the addresses of a name, in the order of the resolver. Raises one of FAILURES."""
     until = Deadline.after(timeout)
-    try:
-        return _start(resolver, host, port, merchant_id, until).result(until.left())
-    except (OSError, UnicodeError, RuntimeError, BulkheadFull) as error:
-        raise LookupFailed(host) from error
+    return _start(resolver, host, port, merchant_id, until).result(until.left())
 
 
 def _start(resolver: Resolver, host: str, port: int, merchant_id: str, until: Deadline) -> Future[list[str]]:
@@ -40,6 +35,8 @@ def _start(resolver: Resolver, host: str, port: int, merchant_id: str, until: De
     if (running := _running.get(key)) is not None:
         return running
     with ExitStack() as held:
+        # First the slot, then the entry that others join: who joins waits for the name server only, and not for
+        # the share of another merchant.
         held.enter_context(
             _slots.hold(
                 merchant_id, total=MAX_LOOKUPS, share=MAX_LOOKUPS_PER_MERCHANT, wait_seconds=until.left()
@@ -47,7 +44,7 @@ def _start(resolver: Resolver, host: str, port: int, merchant_id: str, until: De
         )
         future: Future[list[str]] = Future()
         if (running := _running.setdefault(key, future)) is not future:
-            return running
+            return running  # another thread began while this one waited
         held.callback(_running.pop, key)
         end = held.pop_all().close
     try:

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from urllib3.util import Url, parse_url
 
 from webhooks.http import dns
-from webhooks.http.dns import LookupFailed, Resolver
+from webhooks.http.dns import Resolver
 from webhooks.http.public_networks import Address, Network, is_public, unwrap
 
 MAX_URL_LENGTH = 2048
@@ -159,7 +159,7 @@ def resolve(
                 target.host, target.port, merchant_id=merchant_id, resolver=resolver, timeout=timeout
             )
         )
-    except LookupFailed:
+    except dns.FAILURES:
         raise UrlRejected(RejectionReason.DNS) from None
     addresses = list(dict.fromkeys(unwrap(ip_address(text)) for text in found))
     if not addresses:
