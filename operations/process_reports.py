@@ -40,15 +40,12 @@ class Reporter:
         self._is_ending = threading.Event()
         self._reporting = threading.Lock()
 
-    def start(self) -> None:
-        threading.Thread(target=self._run, name="process reports", daemon=True).start()
-
     def stop(self) -> None:
         """Report once more, and remove the row of this process."""
         self._is_ending.set()
         self.report(is_last=True)
 
-    def _run(self) -> None:
+    def run(self) -> None:
         self._show_life()
         while not self._is_ending.wait(REPORT_SECONDS):
             self._show_life()
@@ -83,7 +80,7 @@ def start(process: str) -> None:
     global _of_process  # noqa: PLW0603 (a process has one)
     if _of_process is None:
         _of_process = Reporter(process)
-        _of_process.start()
+        threading.Thread(target=_of_process.run, name="process reports", daemon=True).start()
 
 
 def stop() -> None:
