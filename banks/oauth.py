@@ -43,6 +43,8 @@ class TokenCache:
         fetch.
         """
         entry = self._entry(key)
+        # Held during the call of the bank, so that many requests at once fetch one token. Each waits within
+        # its own deadline, and another key has another lock.
         if not entry.lock.acquire(timeout=max(0.0, timeout)):
             raise TimeoutError
         try:

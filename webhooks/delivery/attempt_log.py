@@ -49,6 +49,9 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
     endpoints that answered 410 or failed for five days.
     """
     with transaction.atomic():
+        # Locks in this order: deliveries, which only their worker updates while the lease is valid, then the
+        # health of endpoints, sorted. If the worker is killed before the commit, the leases expire and the
+        # messages are sent again.
         recorded_ids = _update_deliveries(results)
         attempts = [_attempt(each) for each in results]
         rows.insert_many(attempts)

@@ -35,8 +35,8 @@ def _start(resolver: Resolver, host: str, port: int, merchant_id: str, until: De
     if (running := _running.get(key)) is not None:
         return running
     with ExitStack() as held:
-        # First the slot, then the entry that others join: who joins waits for the name server only, and not for
-        # the share of another merchant.
+        # First the slot, then the entry that others join: who joins waits for the name server only, and never
+        # for the share of another merchant.
         held.enter_context(
             _slots.hold(
                 merchant_id, total=MAX_LOOKUPS, share=MAX_LOOKUPS_PER_MERCHANT, wait_seconds=until.left()
