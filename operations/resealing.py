@@ -4,7 +4,7 @@ One small encrypted row, the key check, represents all encrypted columns. The fi
 oldest key, and `manage.py reseal` renews it last. So the checks notice a key that is removed too early.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,7 +63,9 @@ def reseal(model: type[Model], columns: Sequence[str], *, on_progress: Callable[
     It may run twice at once. It commits every 100 rows, so it may be interrupted and run again.
     """
     counts = ResealCounts()
-    for rows in _batches(model, columns):
+    every = model._base_manager.order_by("pk").values_list("pk", *columns)
+    rows = list(every[:BATCH_SIZE])
+    while rows:
         stale = []
         for pk, *values in rows:
             tokens = [token for value in values for token in _tokens(value)]
@@ -74,16 +76,8 @@ def reseal(model: type[Model], columns: Sequence[str], *, on_progress: Callable[
         if stale:
             _reseal_rows(model, columns, stale, counts)
         on_progress(len(rows))
-    return counts
-
-
-def _batches(model: type[Model], columns: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
-    """Batches of all rows in the order of their keys, without locks."""
-    every = model._base_manager.order_by("pk").values_list("pk", *columns)
-    rows = list(every[:BATCH_SIZE])
-    while rows:
-        yield rows
         rows = list(every.filter(pk__gt=rows[-1][0])[:BATCH_SIZE])
+    return counts
 
 
 @transaction.atomic
