@@ -1,7 +1,8 @@
-"""Reads the environment. Invalid variables are listed for `config.checks` and raise no exception."""
+"""Reads the environment. Invalid variables are listed for `config.checks`, and have their default."""
 
-import logging
+import math
 import os
+import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from datetime import time
@@ -13,6 +14,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 Network = IPv4Network | IPv6Network
 NO_DATABASE = "missing"
 # The variable with the address of the database for its owner, who migrates it.
@@ -103,26 +105,23 @@ def ports(name: str, default: list[int]) -> list[int]:
     return [int(port) for port in env.list(name, default=default)]
 
 
-def log_level(name: str, default: str) -> str:
-    level: str = env.str(name, default).upper()
-    if level not in logging.getLevelNamesMapping():
-        raise ValueError(level)
-    return level
+def number(name: str, default: N, low: float = 0, high: float = math.inf, *, or_zero: bool = False) -> N:
+    """An integer, or a number with decimals if the default is one, within these bounds."""
+    found: N = read_variable(name, env.int if isinstance(default, int) else env.float, default)
+    if low <= found <= high or (or_zero and found == 0):
+        return found
+    bounds = f"at least {low:g}" if high == math.inf else f"{low:,g} to {high:,.9g}"
+    invalid_variables[name] = f"must be {'0, or ' if or_zero else ''}{bounds}"
+    return default
 
 
-def log_stream(name: str, default: str) -> str:
-    stream: str = env.str(name, default)
-    if stream not in ("stdout", "stderr"):
-        raise ValueError(stream)
-    return stream
-
-
-def prepared_statements(name: str, default: str) -> str:
-    """`1`, `0`, or `pooler`: a pooler follows them."""
+def text(name: str, default: str, pattern: str, rule: str) -> str:
+    """A text that is the default or matches the whole pattern."""
     found: str = env.str(name, default)
-    if found not in ("0", "1", "pooler"):
-        raise ValueError(found)
-    return found
+    if found == default or re.fullmatch(pattern, found):
+        return found
+    invalid_variables[name] = rule
+    return default
 
 
 RETENTION_HOUR = time(3, 30)

@@ -13,15 +13,15 @@ from config.env import (
     database_url,
     env,
     hours_of_jobs,
-    log_level,
-    log_stream,
     networks,
+    number,
     ports,
-    prepared_statements,
     read_variable,
     replica_url,
+    text,
 )
 from config.version import BASE_DIR, VERSION
+from core import money
 from core.redis_urls import Broker, with_authorities
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
@@ -42,66 +42,71 @@ REPLICA: dict[str, Any] = read_variable("DATABASE_REPLICA_URL", replica_url, {})
 MIGRATION_DATABASE_URL = env.str("MIGRATION_DATABASE_URL", "")  # of the owner; see `config.management`
 
 # --- what may be given --------------------------------------------------------------------------------
+TEN_YEARS = 3653  # days
+A_TOKEN = ".{24,}", "must have at least 24 characters"
+A_URL = "is malformed"
 SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])  # older keys; their sessions stay valid
 DEBUG = read_variable("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
-RATE_LIMIT = read_variable("RATE_LIMIT", env.int, 100)  # requests per second and key; 0 is off
-RATE_LIMIT_BURST = read_variable("RATE_LIMIT_BURST", env.int, 2 * RATE_LIMIT)
+RATE_LIMIT = number("RATE_LIMIT", 100)  # requests per second and key; 0 is off
+RATE_LIMIT_BURST = number("RATE_LIMIT_BURST", 2 * RATE_LIMIT, min(1, RATE_LIMIT))
 # The web server: where it listens (and the sandbox bank), its processes, and the threads of each.
 HOST = env.str("HOST", "127.0.0.1")
-PORT = read_variable("PORT", env.int, 8000)
-WEB_WORKERS = read_variable("WEB_WORKERS", env.int, 2)
-WEB_THREADS = read_variable("WEB_THREADS", env.int, 4)
-REFUSED_KEYS_PER_MINUTE = read_variable("REFUSED_KEYS_PER_MINUTE", env.int, 600)  # of one address; 0 is off
-IDEMPOTENCY_TTL_HOURS = read_variable("IDEMPOTENCY_TTL_HOURS", env.float, 24.0)
-SANDBOX_BANK_SECRET = env.str("SANDBOX_BANK_SECRET", "")  # empty: no sandbox bank in this deployment
-SANDBOX_ACQUIRER_URL = env.str("SANDBOX_ACQUIRER_URL", "").rstrip("/")  # empty: no test cards
+PORT = number("PORT", 8000, 1, 65_535)
+WEB_WORKERS = number("WEB_WORKERS", 2, 1, 256)
+WEB_THREADS = number("WEB_THREADS", 4, 1, 64)
+REFUSED_KEYS_PER_MINUTE = number("REFUSED_KEYS_PER_MINUTE", 600)  # of one address; 0 is off
+IDEMPOTENCY_TTL_HOURS = number("IDEMPOTENCY_TTL_HOURS", 24.0, 0.001, 8784)
+SANDBOX_BANK_SECRET = text("SANDBOX_BANK_SECRET", "", *A_TOKEN)  # empty: no sandbox bank in this deployment
+# Empty: no test cards.
+SANDBOX_ACQUIRER_URL = text("SANDBOX_ACQUIRER_URL", "", r"http://[^/\s?#@]+:\d{1,5}/*", A_URL).rstrip("/")
 OMISE_SECRET_KEY = env.str("OMISE_SECRET_KEY", "")  # empty: no card payments of live merchants
-OMISE_API_URL = env.str("OMISE_API_URL", "https://api.omise.co").rstrip("/")
+OMISE_API_URL = text("OMISE_API_URL", "https://api.omise.co", r"https://[^/\s?#@]+/*", A_URL).rstrip("/")
 # Card payments that wait for their acquirer at once, in each web process.
-CARD_CONCURRENCY = read_variable("CARD_CONCURRENCY", env.int, 8)
-WEBHOOK_PROBE = env.str("WEBHOOK_PROBE", "reachable")  # off | reachable | 2xx
+CARD_CONCURRENCY = number("CARD_CONCURRENCY", 8, 1, 64)
+WEBHOOK_PROBE = text("WEBHOOK_PROBE", "reachable", "off|2xx", "must be off, reachable or 2xx")
 WEBHOOK_PORTS = read_variable("WEBHOOK_PORTS", ports, [443, 8443])
 WEBHOOK_ALLOWED_NETWORKS: list[Network] = read_variable("WEBHOOK_ALLOWED_NETWORKS", networks, [])
 WEBHOOK_ALLOW_HTTP = read_variable("WEBHOOK_ALLOW_HTTP", env.bool, False)
 # The whole of one delivery attempt, with connection and answer.
-WEBHOOK_TIMEOUT_SECONDS = read_variable("WEBHOOK_TIMEOUT_SECONDS", env.float, 15.0)
-WEBHOOK_CONCURRENCY = read_variable("WEBHOOK_CONCURRENCY", env.int, 96)  # posts in flight, by worker
+WEBHOOK_TIMEOUT_SECONDS = number("WEBHOOK_TIMEOUT_SECONDS", 15.0, 0.001)
+WEBHOOK_CONCURRENCY = number("WEBHOOK_CONCURRENCY", 96, 2)  # posts in flight, by worker
 # Divides the waiting times between inquiries and between delivery attempts; for tests.
-SPEEDUP = read_variable("SPEEDUP", env.float, 1.0)
-WEBHOOKS_PER_MERCHANT = read_variable("WEBHOOKS_PER_MERCHANT", env.int, 20)  # deleted ones do not count
+SPEEDUP = number("SPEEDUP", 1.0, 0.001)
+WEBHOOKS_PER_MERCHANT = number("WEBHOOKS_PER_MERCHANT", 20, 1)  # deleted ones do not count
 # Outgoing money above these waits for a second person; satang, 0 is off.
-APPROVAL_ITEM_LIMIT = read_variable("APPROVAL_ITEM_LIMIT", env.int, 5_000_000)
+APPROVAL_ITEM_LIMIT = number("APPROVAL_ITEM_LIMIT", 5_000_000, high=money.MAX_AMOUNT - 1)
 # Per merchant in any 24 hours.
-APPROVAL_DAILY_LIMIT = read_variable("APPROVAL_DAILY_LIMIT", env.int, 20_000_000)
+APPROVAL_DAILY_LIMIT = number("APPROVAL_DAILY_LIMIT", 20_000_000)
 BANK_API_HOSTS = env.list("BANK_API_HOSTS", default=[])  # to which credentials go, besides the banks' own
 # Hours before money may go to a new payout account.
-PAYOUT_ACCOUNT_WAITING_HOURS = read_variable("PAYOUT_ACCOUNT_WAITING_HOURS", env.float, 24.0)
+PAYOUT_ACCOUNT_WAITING_HOURS = number("PAYOUT_ACCOUNT_WAITING_HOURS", 24.0, high=720)
 # Days for which rows are kept at least. Requests, attempts and answers of banks go by whole months.
-REQUEST_LOG_RETENTION_DAYS = read_variable("REQUEST_LOG_RETENTION_DAYS", env.int, 30)  # 0: no log
-WEBHOOK_ATTEMPT_RETENTION_DAYS = read_variable("WEBHOOK_ATTEMPT_RETENTION_DAYS", env.int, 90)
-WEBHOOK_DELIVERY_RETENTION_DAYS = read_variable("WEBHOOK_DELIVERY_RETENTION_DAYS", env.int, 0)  # 0: for ever
-INQUIRY_ANSWER_RETENTION_DAYS = read_variable("INQUIRY_ANSWER_RETENTION_DAYS", env.int, 0)  # 0: for ever
+REQUEST_LOG_RETENTION_DAYS = number("REQUEST_LOG_RETENTION_DAYS", 30, high=TEN_YEARS)  # 0: no log
+WEBHOOK_ATTEMPT_RETENTION_DAYS = number("WEBHOOK_ATTEMPT_RETENTION_DAYS", 90, 1, TEN_YEARS)
+# 0: for ever.
+WEBHOOK_DELIVERY_RETENTION_DAYS = number("WEBHOOK_DELIVERY_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
+INQUIRY_ANSWER_RETENTION_DAYS = number("INQUIRY_ANSWER_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
 # Days after which names, accounts and messages of payers are erased; 0: never. Amounts and ids stay.
-PERSONAL_DATA_RETENTION_DAYS = read_variable("PERSONAL_DATA_RETENTION_DAYS", env.int, 0)
+PERSONAL_DATA_RETENTION_DAYS = number("PERSONAL_DATA_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
 # A list of the console with more rows is not downloaded at once.
-EXPORT_MAX_ROWS = read_variable("EXPORT_MAX_ROWS", env.int, 50_000)
-LATE_TOLERANCE_SECONDS = read_variable("LATE_TOLERANCE_SECONDS", env.float, 0.0)  # of money after expiry
+EXPORT_MAX_ROWS = number("EXPORT_MAX_ROWS", 50_000, 1, 200_000)
+LATE_TOLERANCE_SECONDS = number("LATE_TOLERANCE_SECONDS", 0.0, high=3600)  # of money after expiry
 # Largest normal difference between the database's clock and ours.
-CLOCK_WARNING_SECONDS = read_variable("CLOCK_WARNING_SECONDS", env.float, 2.0)
+CLOCK_WARNING_SECONDS = number("CLOCK_WARNING_SECONDS", 2.0, 0.001)
 EXPIRY_EVENTS = read_variable("EXPIRY_EVENTS", env.bool, True)  # an expired code sends payment.failed
-PROXY_HOPS = read_variable("PROXY_HOPS", env.int, 0)  # proxies of ours in front; each adds to X-Forwarded-For
+PROXY_HOPS = number("PROXY_HOPS", 0, high=10)  # proxies of ours in front; each adds to X-Forwarded-For
 # PostgreSQL and Redis on other machines may be reached without TLS, in a network that encrypts by itself.
 ALLOW_PLAINTEXT_BACKENDS = read_variable("ALLOW_PLAINTEXT_BACKENDS", env.bool, False)
-MONITORING_TOKEN = env.str("MONITORING_TOKEN", "")  # of /metrics and /readyz; empty: open to all
+MONITORING_TOKEN = text("MONITORING_TOKEN", "", *A_TOKEN)  # of /metrics and /readyz; empty: open to all
 REQUIRE_TWO_FACTOR = read_variable("REQUIRE_TWO_FACTOR", env.bool, True)  # of all staff
 # The login of the company whose people use the console, by OpenID Connect; empty: none.
-OIDC_ISSUER = env.str("OIDC_ISSUER", "").rstrip("/")
+OIDC_ISSUER = text("OIDC_ISSUER", "", r"https://[^\s?#@]+|http://127\.0\.0\.1:\d+/*", A_URL).rstrip("/")
 OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
 OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", "")
 OIDC_NAME = env.str("OIDC_NAME", "your company")  # on the button
 # A session of the console without requests ends after this.
-SESSION_IDLE_MINUTES = read_variable("SESSION_IDLE_MINUTES", env.int, 30)
+SESSION_IDLE_MINUTES = number("SESSION_IDLE_MINUTES", 30, 1, 480)
 CLOSE_SIGNING_KEY = env.str("CLOSE_SIGNING_KEY", "")  # of daily closes; empty: days cannot be closed
 CLOSE_PUBLIC_KEYS = env.list(
     "CLOSE_PUBLIC_KEYS", default=[]
@@ -123,9 +128,9 @@ STATEMENTS_DIR = env.str("STATEMENTS_DIR", "")  # where statement files of banks
 OTEL_EXPORTER_OTLP_ENDPOINT = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "")  # empty: no traces
 SENTRY_DSN = env.str("SENTRY_DSN", "")  # empty: no error reports
 ALIVE_FILE = env.str("ALIVE_FILE", "")  # each process touches it every ten seconds; empty: none
-LOG_LEVEL = read_variable("LOG_LEVEL", log_level, "INFO")
+LOG_LEVEL = text("LOG_LEVEL", "INFO", "(?i)debug|info|warn(ing)?|error|critical", "is unknown").upper()
 ACCESS_LOG = env.str("ACCESS_LOG", "")  # a file for the lines of requests; empty: with the other lines
-LOG_STREAM = read_variable("LOG_STREAM", log_stream, "stdout")  # stdout | stderr; manage.py sets stderr
+LOG_STREAM = text("LOG_STREAM", "stdout", "stderr", "must be stdout or stderr")  # manage.py sets stderr
 
 # --- database -----------------------------------------------------------------------------------------
 # PostgreSQL ends statements and transactions of processes that hang. A duplicate request that waits for a
@@ -141,7 +146,7 @@ SESSION_PARAMETERS = {
 # Each commit waits for a standby, so a standby that takes over has all orders (`transfers.safe_mode`).
 SYNCHRONOUS_STANDBY = read_variable("SYNCHRONOUS_STANDBY", env.bool, False)
 # 0: behind a pooler such as PgBouncer; pooler: behind one that follows prepared statements.
-DATABASE_PREPARE = read_variable("DATABASE_PREPARE", prepared_statements, "1")
+DATABASE_PREPARE = text("DATABASE_PREPARE", "1", "0|pooler", "must be 0, 1 or pooler")
 SESSION_OPTIONS = " ".join(f"-c {name}={value}" for name, value in SESSION_PARAMETERS.items())
 
 
@@ -154,7 +159,7 @@ def connected(address: dict[str, Any], connect_seconds: int) -> dict[str, Any]:
     return {
         **address,
         "ENGINE": "core.postgres",
-        "CONN_MAX_AGE": read_variable("DATABASE_MAX_AGE", env.int, 600),
+        "CONN_MAX_AGE": number("DATABASE_MAX_AGE", 600),
         "CONN_HEALTH_CHECKS": read_variable("DATABASE_HEALTH_CHECKS", env.bool, True),
         "DISABLE_SERVER_SIDE_CURSORS": DATABASE_PREPARE != "1",
         "OPTIONS": {

@@ -1,21 +1,16 @@
 """The settings of this process, without any connection."""
 
 from django.conf import settings
-from django.core.checks import CheckMessage
+from django.core.checks import run_checks
 
 from config import checks
 from config.deployment.findings import Finding, ok, problem, warning
 
 
 def findings() -> list[Finding]:
-    errors = [
-        *checks.required_settings(None),
-        *checks.valid_settings(None),
-        *checks.public_service(None),
-        *checks.optional_packages(None),
-        *checks.encrypted_backends(None),
-    ]
-    found = [_problem(error) for error in errors] or [ok("settings", "complete and valid")]
+    found = [
+        problem("settings", error.msg, str(error.hint)) for error in run_checks(tags=[checks.SETTINGS_TAG])
+    ] or [ok("settings", "complete and valid")]
     if settings.DEBUG:
         found.append(problem("DEBUG", "is on: clients see source code and settings", "Remove DEBUG."))
     if not settings.MONITORING_TOKEN:
@@ -25,7 +20,3 @@ def findings() -> list[Finding]:
         advice = "Only for a network that encrypts by itself. Otherwise use TLS and remove it."
         found.append(warning("ALLOW_PLAINTEXT_BACKENDS", "is on: no TLS is asked for", advice))
     return found
-
-
-def _problem(error: CheckMessage) -> Finding:
-    return problem("settings", error.msg, str(error.hint))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.core.checks import CheckMessage
 from django.core.management import CommandError, call_command, get_commands, load_command_class
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
@@ -38,8 +39,14 @@ def sealed_rows(shop: Shop) -> None:
     shop.post("/v1/qr-codes", qr_request(client_bank_account="1234567890"), key="order-1")
 
 
+def wrong_keys() -> list[CheckMessage]:
+    """Not the error about the database of the tests, which is not durable."""
+    found = checks.usable_database(None, databases=["default"])
+    return [error for error in found if error.id != "qr.E013"]
+
+
 def refusals() -> list[str]:
-    return [str(error.id) for error in checks.encryption_keys(None, databases=["default"])]
+    return [str(error.id) for error in wrong_keys()]
 
 
 def readiness() -> bool:
@@ -66,7 +73,7 @@ def test_first_start_writes_encryption_key_check(settings: Settings) -> None:
 def test_wrong_encryption_key_is_refused_with_hint(settings: Settings) -> None:
     resealing.write_key_check()
     settings.FIELD_ENCRYPTION_KEYS = [WRONG]
-    (error,) = checks.encryption_keys(None, databases=["default"])
+    (error,) = wrong_keys()
     assert "do not open what is in the database" in error.msg
     assert "Changing the encryption key" in str(error.hint)
     assert WRONG not in f"{error.msg} {error.hint}"
@@ -80,7 +87,7 @@ def test_encryption_keys_are_checked_against_sealed_rows_without_key_check(
     settings.FIELD_ENCRYPTION_KEYS = [NEW, OLD]
     assert refusals() == []
     settings.FIELD_ENCRYPTION_KEYS = [WRONG]
-    (error,) = checks.encryption_keys(None, databases=["default"])
+    (error,) = wrong_keys()
     assert "do not open the rows of" in error.msg
     assert not EncryptionKeyCheck.objects.exists()
 
