@@ -48,14 +48,13 @@ def addresses() -> dict[str, str]:
 def reach(named: Mapping[str, str]) -> list[Finding]:
     """Call all addresses side by side. Any answer shows that the bank is there."""
     reasons = parallel.run_all([partial(_reason, url) for url in named], default=SILENT)
-    return [_finding(name, url, reason) for (url, name), reason in zip(named.items(), reasons, strict=True)]
-
-
-def _finding(name: str, url: str, reason: str) -> Finding:
-    if reason:
-        advice = "Let this machine out to it (firewall, DNS, proxy), or ask the bank."
-        return warning(f"bank {name}", f"{url}: {reason}", advice)
-    return ok(f"bank {name}", f"{url} answers")
+    advice = "Let this machine out to it (firewall, DNS, proxy), or ask the bank."
+    return [
+        warning(f"bank {name}", f"{url}: {reason}", advice)
+        if reason
+        else ok(f"bank {name}", f"{url} answers")
+        for (url, name), reason in zip(named.items(), reasons, strict=True)
+    ]
 
 
 def _reason(url: str) -> str:

@@ -3,7 +3,7 @@
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 
 import orjson
@@ -40,6 +40,15 @@ def problem(subject: str, found: str, advice: str) -> Finding:
     return Finding(Level.PROBLEM, subject, found, advice)
 
 
+def judge(
+    subject: str, found: str, advice: str, *, is_problem: bool = False, is_warning: bool = False
+) -> Finding:
+    """The advice is for a problem or a warning."""
+    if is_problem:
+        return problem(subject, found, advice)
+    return warning(subject, found, advice) if is_warning else ok(subject, found)
+
+
 def as_text(findings: Sequence[Finding]) -> str:
     counts = Counter(each.level for each in findings)
     summary = f"{counts[Level.PROBLEM]} problems, {counts[Level.WARNING]} warnings, {counts[Level.OK]} ok\n"
@@ -48,7 +57,7 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 def as_json(findings: Sequence[Finding]) -> str:
     level = exit_level(findings)
-    shown = {"level": level, "findings": [asdict(each) for each in findings]}
+    shown = {"level": level, "findings": list(findings)}
     return orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 

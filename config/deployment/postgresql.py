@@ -9,8 +9,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from config.checks import is_local
-from config.deployment import clocks
-from config.deployment.findings import Finding, Level, ok, problem, warning
+from config.deployment.findings import Finding, Level, judge, ok, problem, warning
+from config.deployment.machine import compare_clock
 from config.env import NO_DATABASE
 from core import clock
 from core.postgres import replica, sessions
@@ -68,7 +68,7 @@ def findings(connections_needed: int) -> list[Finding]:
         return [
             *of_server(server, connections_needed),
             encryption(server, connection.settings_dict),
-            clocks.compare("clock of PostgreSQL", health.clock_difference()),
+            compare_clock("clock of PostgreSQL", health.clock_difference()),
             archive(Archiver.read()),
             *_replica(),
             *_of_database(),
@@ -79,31 +79,24 @@ def findings(connections_needed: int) -> list[Finding]:
 
 def of_server(server: Server, connections_needed: int) -> list[Finding]:
     """Durability, version, rights and connections."""
+    consequences = {
+        "fsync": "a crash of the machine loses payments",
+        "synchronous_commit": "a crash loses acknowledged payments",
+        "full_page_writes": "a crash can destroy tables",
+    }
+    advice = f"Install PostgreSQL {OLDEST_MAJOR} or newer."
     return [
-        _version(server),
-        _durability("fsync", server.fsync, "off", "a crash of the machine loses payments"),
-        _durability(
-            "synchronous_commit", server.synchronous_commit, "off", "a crash loses acknowledged payments"
+        judge("PostgreSQL", server.version, advice, is_problem=server.major < OLDEST_MAJOR),
+        *(
+            problem(f"PostgreSQL {name}", f"off: {consequence}", f"Set {name} = on in postgresql.conf.")
+            if (value := getattr(server, name)) == "off"
+            else ok(f"PostgreSQL {name}", value)
+            for name, consequence in consequences.items()
         ),
-        _durability("full_page_writes", server.full_page_writes, "off", "a crash can destroy tables"),
         *_standby(server),
         _role(server),
         _connections(server, connections_needed),
     ]
-
-
-def _version(server: Server) -> Finding:
-    if server.major < OLDEST_MAJOR:
-        return problem("PostgreSQL", server.version, f"Install PostgreSQL {OLDEST_MAJOR} or newer.")
-    return ok("PostgreSQL", server.version)
-
-
-def _durability(name: str, value: str, bad: str, consequence: str) -> Finding:
-    if value == bad:
-        return problem(
-            f"PostgreSQL {name}", f"{value}: {consequence}", f"Set {name} = on in postgresql.conf."
-        )
-    return ok(f"PostgreSQL {name}", value)
 
 
 def _standby(server: Server) -> list[Finding]:
@@ -147,10 +140,8 @@ def _replica() -> list[Finding]:
             "Check DATABASE_REPLICA_URL, and that it is a standby that runs. The primary answers meanwhile."
         )
         return [problem("replica", str(error).strip().partition("\n")[0], advice)]
-    if lag > MOST_LAG_BYTES:
-        advice = "The primary answers meanwhile. Look at the load of the replica and its network."
-        return [warning("replica", f"{lag / 1_000_000:.0f} MB behind", advice)]
-    return [ok("replica", f"{lag} bytes behind")]
+    advice = "The primary answers meanwhile. Look at the load of the replica and its network."
+    return [judge("replica", f"{lag:,} bytes behind", advice, is_warning=lag > MOST_LAG_BYTES)]
 
 
 def _role(server: Server) -> Finding:
@@ -170,10 +161,8 @@ def _connections(server: Server, needed: int) -> Finding:
     limits = [server.max_connections - server.reserved_connections, server.role_limit, server.database_limit]
     free = min(limit for limit in limits if limit != UNLIMITED)
     found = f"{free} allowed, {needed} needed at most"
-    if free < needed:
-        advice = "Raise max_connections (or the limit of the role or the database), or see docs/settings.md."
-        return problem("PostgreSQL connections", found, advice)
-    return ok("PostgreSQL connections", found)
+    advice = "Raise max_connections (or the limit of the role or the database), or see docs/settings.md."
+    return judge("PostgreSQL connections", found, advice, is_problem=free < needed)
 
 
 def encryption(server: Server, address: Mapping[str, Any]) -> Finding:
@@ -190,20 +179,18 @@ def encryption(server: Server, address: Mapping[str, Any]) -> Finding:
 
 def _of_database() -> list[Finding]:
     """Sessions, rights, tables, and then what needs tables: the keys, and who works."""
-    of_tables = rights()
-    if of_tables.level == Level.PROBLEM:
-        return [_sessions(), of_tables]
-    found = [_sessions(), of_tables, *migrations(MigrationExecutor(connection))]
+    subject, wrong = "PostgreSQL sessions", sessions.find_problem(connection)
+    found = [problem(subject, *wrong) if wrong else ok(subject, "time-outs are set, the time zone is UTC")]
+    found.append(rights())
+    if found[-1].level != Level.PROBLEM:
+        found += migrations(MigrationExecutor(connection))
     if found[-1].level == Level.PROBLEM:
         return found
-    return [*found, _keys(), heartbeats_of(heartbeats.silent(now=clock.now()))]
-
-
-def _sessions() -> Finding:
-    found = sessions.find_problem(connection)
-    if found:
-        return problem("PostgreSQL sessions", *found)
-    return ok("PostgreSQL sessions", "time-outs are set, the time zone is UTC")
+    subject, unopened = "FIELD_ENCRYPTION_KEYS", resealing.find_problem()
+    of_keys = (
+        problem(subject, unopened, resealing.HINT) if unopened else ok(subject, "decrypt what is stored")
+    )
+    return [*found, of_keys, heartbeats_of(heartbeats.silent(now=clock.now()))]
 
 
 def rights() -> Finding:
@@ -212,13 +199,6 @@ def rights() -> Finding:
         report = problem if missing.includes_reading else warning
         return report("PostgreSQL rights", missing.found, missing.advice)
     return ok("PostgreSQL rights", "to all tables, as the service needs them")
-
-
-def _keys() -> Finding:
-    found = resealing.find_problem()
-    if found:
-        return problem("FIELD_ENCRYPTION_KEYS", found, resealing.HINT)
-    return ok("FIELD_ENCRYPTION_KEYS", "decrypt what is stored")
 
 
 def migrations(executor: Any) -> list[Finding]:

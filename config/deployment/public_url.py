@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from config.checks import is_local
-from config.deployment.findings import Finding, ok, problem, warning
+from config.deployment.findings import Finding, judge, ok, problem, warning
 from core import tls
 
 SECONDS = 5.0
@@ -53,11 +53,8 @@ def certificate(connected: ssl.SSLSocket, now: datetime) -> Finding:
     ends = ssl.cert_time_to_seconds(str((connected.getpeercert() or {})["notAfter"]))
     days = (datetime.fromtimestamp(ends, UTC) - now).days
     found = f"{connected.version()}, the certificate is valid for {days} more days"
-    if days < RENEW_DAYS:
-        return warning(
-            "BASE_URL TLS", found, "Renew the certificate, and look why it was not renewed by itself."
-        )
-    return ok("BASE_URL TLS", found)
+    advice = "Renew the certificate, and look why it was not renewed by itself."
+    return judge("BASE_URL TLS", found, advice, is_warning=days < RENEW_DAYS)
 
 
 def health_check(connection: HTTPConnection) -> Finding:

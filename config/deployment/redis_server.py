@@ -9,8 +9,8 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from config.checks import is_redis_url, is_safe_redis
-from config.deployment import clocks
-from config.deployment.findings import Finding, ok, problem, warning
+from config.deployment.findings import Finding, judge, ok, problem, warning
+from config.deployment.machine import compare_clock
 from core import redis
 from core.redis_urls import SentinelUrl, is_sentinel
 
@@ -33,7 +33,7 @@ def findings() -> list[Finding]:
         reason = str(error) or type(error).__name__
         return [*sentinels, problem("Redis", reason, "Check REDIS_URL and that the server runs.")]
     difference = seconds + microseconds / 1_000_000 - (before + after) / 2
-    clock = clocks.compare("clock of Redis", difference)
+    clock = compare_clock("clock of Redis", difference)
     return [*sentinels, version(info), encryption(settings.REDIS_URL), clock]
 
 
@@ -77,10 +77,10 @@ def version(info: dict[str, Any]) -> Finding:
     """info: the section `server` of INFO."""
     name = "Valkey" if "valkey_version" in info else "Redis"
     number = str(info.get("valkey_version", info.get("redis_version", "0")))
-    oldest = OLDEST[name]
-    if tuple(map(int, number.split(".")[:2])) < oldest:
-        return problem(name, number, f"Install {name} {'.'.join(map(str, oldest))} or newer.")
-    return ok(name, number)
+    is_old = tuple(map(int, number.split(".")[:2])) < OLDEST[name]
+    return judge(
+        name, number, f"Install {name} {'.'.join(map(str, OLDEST[name]))} or newer.", is_problem=is_old
+    )
 
 
 def encryption(url: str) -> Finding:

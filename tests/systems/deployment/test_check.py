@@ -26,7 +26,6 @@ from django.db.migrations.executor import MigrationExecutor
 from pytest_django import Settings
 
 from config.deployment import (
-    clocks,
     configuration,
     counterparties,
     findings,
@@ -80,7 +79,7 @@ def test_json_names_the_worst_level(level: Level) -> None:
     [(0.1, Level.OK), (-1.9, Level.OK), (2.5, Level.WARNING), (-30.0, Level.WARNING), (90.0, Level.PROBLEM)],
 )
 def test_clock_that_differs_is_reported(difference: float, level: Level) -> None:
-    assert clocks.compare("clock of PostgreSQL", difference).level == level
+    assert machine.compare_clock("clock of PostgreSQL", difference).level == level
 
 
 @pytest.mark.parametrize(
@@ -89,14 +88,6 @@ def test_clock_that_differs_is_reported(difference: float, level: Level) -> None
 )
 def test_full_disk_is_reported(free: int, level: Level) -> None:
     assert machine.disk("/", free).level == level
-
-
-def test_old_python_and_foreign_time_zone_are_reported() -> None:
-    assert machine.python((3, 10, 12)).level == Level.PROBLEM
-    assert machine.python((3, 11, 0)).level == Level.OK
-    assert machine.time_zone("CET", "+0100").level == Level.WARNING
-    assert machine.time_zone("+07", "+0700").level == Level.OK
-    assert {each.subject for each in machine.findings()} >= {"Python", "time zone of the machine"}
 
 
 def test_debug_open_metrics_and_short_secrets_are_reported(settings: Settings) -> None:
@@ -169,7 +160,7 @@ def test_limits_of_role_and_database_bound_the_connections() -> None:
 
 @pytest.mark.django_db
 def test_old_postgresql_and_missing_tls_are_reported() -> None:
-    assert postgresql._version(server(major=14)).level == Level.PROBLEM
+    assert one(postgresql.of_server(server(major=14), 1), "PostgreSQL").level == Level.PROBLEM
     assert postgresql.encryption(server(is_encrypted=False), {"HOST": "db.internal"}).level == Level.WARNING
     assert postgresql.encryption(server(is_encrypted=False), {"HOST": "127.0.0.1"}).level == Level.OK
     for mode, level in {"require": Level.WARNING, "verify-full": Level.OK}.items():
