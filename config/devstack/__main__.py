@@ -4,27 +4,16 @@ import os
 import signal
 import sys
 
-from config.devstack import ports
+from config.devstack import StartError, ports
 from config.devstack.environment import has_separate_workers, port
-from config.devstack.instance import AlreadyRunningError, DataDirError, Instance, data_dir, wipe
-from config.devstack.postgres_programs import PostgresMissingError
+from config.devstack.instance import Instance, data_dir, wipe
 from config.devstack.stack import Stack, show_again
-from config.devstack.supervisor import StartError, StopRequestedError, Supervisor, print_text
-from config.devstack.valkey import ValkeyMissingError
+from config.devstack.supervisor import StopRequestedError, Supervisor, print_text
 from config.parent_process import exit_with_parent
-
-EXPECTED_ERRORS = (
-    AlreadyRunningError,
-    DataDirError,
-    PostgresMissingError,
-    StartError,
-    ValkeyMissingError,
-    OSError,  # of the data folder
-)
 
 
 def run(instance: Instance) -> None:
-    """Run until stopped. Raises one of EXPECTED_ERRORS if that is not possible."""
+    """Run until stopped. Raises StartError, or OSError of the data folder."""
     instance.wait_for_leftovers()
     if not ports.is_free(port(), os.environ.get("HOST", ports.LOOPBACK)):
         raise StartError(f"Port {port()} is in use. Choose another: PORT={port() + 1} make run")
@@ -52,7 +41,7 @@ def main(arguments: list[str]) -> int:
         else:
             with Instance(data_dir()) as instance:
                 run(instance)
-    except EXPECTED_ERRORS as error:
+    except (StartError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

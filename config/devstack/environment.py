@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from config.devstack import StartError
 from config.devstack.instance import Instance, data_dir, private, write_private
 from config.devstack.ports import LOOPBACK
-from config.devstack.supervisor import StartError
 from core import vault
 
 ENV_FILE = "instance.env"

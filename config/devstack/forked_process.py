@@ -58,7 +58,10 @@ def _run(target: Callable[[], object], output: int, parent: int, orphan_signal: 
         target()
         code = 0
     except SystemExit as ended:
-        code = _exit_code(ended)
+        # As Python ends: a text is an error.
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -81,10 +84,3 @@ def _leave_supervisor(output: int, parent: int, orphan_signal: signal.Signals) -
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.closerange(FIRST_OTHER_FILE, LAST_FILE)
     exit_with_parent(parent, orphan_signal)
-
-
-def _exit_code(ended: SystemExit) -> int:
-    if ended.code is None or isinstance(ended.code, int):
-        return ended.code or 0
-    print(ended.code, file=sys.stderr)
-    return 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 from unicodedata import category
 
-from config.devstack import ports
+from config.devstack import StartError, ports
 from config.devstack.postgres_programs import fallback_home
 from config.devstack.processes import wait_for_end
 
@@ -26,14 +26,6 @@ NEEDED_BYTES = 200 * 10**6
 LEFTOVER_SECONDS = 10.0
 
 
-class DataDirError(Exception):
-    """The folder cannot be used. The message says why."""
-
-
-class AlreadyRunningError(Exception):
-    """Another process holds the folder. The message says what to do."""
-
-
 def data_dir() -> Path:
     """DATA_DIR, or `.data` in the working directory."""
     return Path(os.environ.get("DATA_DIR") or DEFAULT_FOLDER).resolve()
@@ -43,14 +35,14 @@ class Instance:
     """The data folder of one instance, locked by one process. Use it as a context to unlock it."""
 
     def __init__(self, folder: Path) -> None:
-        """Create and lock the folder. Raises AlreadyRunningError, DataDirError."""
+        """Create and lock the folder. Raises StartError."""
         self.folder = folder
         self.state_file = folder / STATE_FILE
         try:
             _create_folder(folder)
             self._lock()
         except OSError as error:  # a file, a folder of another user, a read-only disk
-            raise DataDirError(f"DATA_DIR={folder} cannot be used: {error.strerror}.") from None
+            raise StartError(f"DATA_DIR={folder} cannot be used: {error.strerror}.") from None
         self.state: dict[str, Any] = (
             json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
         )
@@ -67,15 +59,15 @@ class Instance:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.lock.close()
-            raise AlreadyRunningError(
+            raise StartError(
                 f"{self.folder} belongs to an instance that is running. Stop it, or choose another DATA_DIR."
             ) from None
 
     def check_room(self) -> None:
-        """Raises DataDirError if the disk is too full for servers of its own."""
+        """Raises StartError if the disk is too full for servers of its own."""
         free = shutil.disk_usage(self.folder).free
         if free < NEEDED_BYTES:
-            raise DataDirError(
+            raise StartError(
                 f"DATA_DIR={self.folder} has {free // 10**6} MB of free space. "
                 f"PostgreSQL needs {NEEDED_BYTES // 10**6} MB to start."
             )
@@ -127,13 +119,13 @@ def write_private(path: Path, text: str) -> None:
 
 
 def _create_folder(folder: Path) -> None:
-    """Create the folder, or use one that is empty or belongs to an instance. Raises DataDirError, OSError."""
+    """Create the folder, or use one that is empty or belongs to an instance. Raises StartError, OSError."""
     if any(category(letter) in NOT_IN_A_LINE for letter in str(folder)):
-        raise DataDirError(f"DATA_DIR={str(folder)!r} has a line break or another character without a form.")
+        raise StartError(f"DATA_DIR={str(folder)!r} has a line break or another character without a form.")
     if not folder.exists():
         folder.mkdir(parents=True)
     elif not _is_ours(folder):
-        raise DataDirError(f"{folder} contains other files. Choose an empty or a new folder as DATA_DIR.")
+        raise StartError(f"{folder} contains other files. Choose an empty or a new folder as DATA_DIR.")
     # If root starts the instance, PostgreSQL runs as user `nobody`, which needs access to its folder.
     folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
 
@@ -145,7 +137,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def wipe(folder: Path) -> bool:
-    """Remove all data of an instance, if any. Raises AlreadyRunningError while it runs, DataDirError."""
+    """Remove all data of an instance, if any. Raises StartError, also while it runs."""
     if not folder.exists():
         return False
     with Instance(folder):

@@ -13,9 +13,9 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from config.devstack import StartError
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres_programs import (
-    PostgresMissingError,
     find_programs,
     major_version,
     path_for_shell,
@@ -24,7 +24,6 @@ from config.devstack.postgres_programs import (
 )
 from config.devstack.processes import command_of, wait_for_end
 from config.devstack.programs import Account, Program
-from config.devstack.supervisor import StartError
 from core.postgres.roles import APPLICATION, REPORTS
 
 ROLE = "app"
@@ -164,9 +163,7 @@ def _initdb(programs: Path, data: Path, password_file: str, account: Account | N
 def _check_version(programs: Path, data: Path) -> None:
     found, wanted = (data / "PG_VERSION").read_text().strip(), str(major_version(programs))
     if found != wanted:
-        raise PostgresMissingError(
-            f"{data} is of PostgreSQL {found}, here is {wanted}. `make reset` starts anew."
-        )
+        raise StartError(f"{data} is of PostgreSQL {found}, here is {wanted}. `make reset` starts anew.")
 
 
 def _stop_leftover_server(data: Path) -> None:

