@@ -3,7 +3,6 @@
 No other module turns errors into HTTP responses.
 """
 
-import io
 import logging
 import re
 import sys
@@ -48,9 +47,12 @@ class StrictJsonParser(BaseParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> dict[str, Any]:
         try:
-            return strict_json.loads_body(stream.read())
+            # The body and not the stream, which can be read only once: idempotency keys need the body too.
+            read = strict_json.loads(parser_context["request"].body, is_body=True)
         except strict_json.JsonRefused as refusal:
             raise errors.InvalidRequest(reason=refusal) from None
+        parser_context["request"]._request.fields_of_body = read
+        return read
 
 
 class JsonNegotiation(BaseContentNegotiation):
@@ -67,25 +69,6 @@ class JsonNegotiation(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class JsonRequest(Request):
-    """DRF's request, without its steps for forms and files."""
-
-    _data: Any
-    _full_data: Any
-    _files: Any
-    negotiator: "JsonNegotiation"
-
-    def _load_data_and_files(self) -> None:
-        self._data = self._full_data = self._files = {}
-        body = self._request.body
-        if body:
-            parser = self.negotiator.select_parser(self, self.parsers)
-            if parser is None:
-                given = received.describe(self.content_type, is_shown=True)
-                raise errors.UnsupportedMediaType(received=given)
-            self._data = self._full_data = parser.parse(io.BytesIO(body))
-
-
 class ApiViewSet(viewsets.ViewSet):
     """The base of all resources. Handlers return an `ApiResponse` or a Django response."""
 
@@ -97,14 +80,6 @@ class ApiViewSet(viewsets.ViewSet):
     throttle_classes: Any = []
     # No headers: responses do not vary, and only 405 has `Allow`.
     default_response_headers: Any = MappingProxyType({})
-    _parsers = [StrictJsonParser()]
-    _negotiator = JsonNegotiation()
-
-    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """DRF's, without new parsers and authenticators for each request."""
-        # None for a method that the path does not have, as in DRF.
-        self.action = self.action_map.get(str(request.method).lower())  # type: ignore[assignment]
-        return JsonRequest(request, parsers=self._parsers, negotiator=self._negotiator)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """DRF's, for responses that are complete."""
@@ -159,6 +134,8 @@ def _translate(error: Exception, request: HttpRequest | Request) -> errors.ApiEr
         return error
     if isinstance(error, exceptions.MethodNotAllowed):
         return errors.MethodNotAllowed(method=request.method)
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        return errors.UnsupportedMediaType(received=received.describe(request.content_type, is_shown=True))
     if isinstance(error, OperationalError | InterfaceError) or is_unavailable(error):
         return errors.ServiceUnavailable(retry_after=1)
     types = (ours for theirs, ours in _FRAMEWORK_ERRORS if isinstance(error, theirs))
@@ -176,15 +153,10 @@ def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict
         return dict(serializer.run_validation(data))
     except exceptions.ValidationError as error:
         fault = fields.first_fault(error, serializer, data)
-        raise _invalid_field(errors.CATALOGUE[f"invalid_{fault.name}"], fault) from None
-
-
-def _invalid_field(error_type: type[errors.ApiError], fault: fields.Fault) -> errors.ApiError:
-    """The error of a field. The detail has the received value if the message has no place for it."""
-    detail = fault.reason
-    if "{received}" not in error_type.message and fault.received != received.NOTHING:
-        detail = f"{detail}; received {fault.received}"
-    return error_type(param=fault.name, detail=detail, received=fault.received)
+        error_type, detail = errors.CATALOGUE[f"invalid_{fault.name}"], fault.reason
+        if "{received}" not in error_type.message and fault.received != received.NOTHING:
+            detail = f"{detail}; received {fault.received}"
+        raise error_type(param=fault.name, detail=detail, received=fault.received) from None
 
 
 def read_query(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A strict JSON parser for request bodies: it accepts only what all parsers read in the same way.
 
 It refuses duplicate keys, NaN and infinities, integers beyond 64 bit, U+0000 and lone surrogates, nesting
-over 32 levels, and everything that is not an object. RFC 8259 lets parsers differ in these. With
-`loads_body`, a number that does not fit is an `OtherNumber`, so that the error names its field.
+over 32 levels, and everything that is not an object. RFC 8259 lets parsers differ in these. In a
+body of the API, a number that does not fit is an `OtherNumber`, so that the error names its field.
 """
 
 import json
@@ -49,20 +49,11 @@ class OtherNumber:
         return float(self.text)
 
 
-def loads(raw: bytes) -> dict[str, Any]:
-    """The object in `raw`. Raises JsonRefused."""
-    return _loads(raw, _DECODER)
-
-
-def loads_body(raw: bytes) -> dict[str, Any]:
-    """The object in `raw`, in which a number that does not fit is an OtherNumber. Raises JsonRefused."""
-    return _loads(raw, _BODY_DECODER)
-
-
-def _loads(raw: bytes, decoder: json.JSONDecoder) -> dict[str, Any]:
+def loads(raw: bytes, *, is_body: bool = False) -> dict[str, Any]:
+    """The object in `raw`. In a body, a number that does not fit is an OtherNumber. Raises JsonRefused."""
     _check_depth(raw)
     try:
-        value = decoder.decode(raw.decode("utf-8"))
+        value = (_BODY_DECODER if is_body else _DECODER).decode(raw.decode("utf-8"))
     except UnicodeDecodeError:
         raise JsonRefused("the body is not UTF-8") from None
     except json.JSONDecodeError as error:

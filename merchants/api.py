@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import http, ignored_parameters
+from core import ignored_parameters
 from core.api import ApiViewSet
 from core.openapi import Operation, operation_of
 from core.postgres import replica
@@ -62,7 +62,8 @@ class MerchantViewSet(ApiViewSet):
         self._name_ignored_parameters(request, response)
         room = getattr(request._request, "rate_room", None)
         if room is not None:
-            http.set_headers(response, key_rate_limit.headers(room))
+            for name, value in key_rate_limit.headers(room).items():
+                response.headers[name] = value
         return response
 
     def _name_ignored_parameters(self, request: Any, response: Any) -> None:
@@ -70,10 +71,10 @@ class MerchantViewSet(ApiViewSet):
         operation = operation_of(getattr(self, self.action or "", None))
         if operation is None:
             return
-        body = request._full_data if type(request._full_data) is dict else {}
+        body = getattr(request._request, "fields_of_body", {})
         is_plain = body.keys() <= operation.body_fields and not operation.nested_fields
         if is_plain and not request.META.get("QUERY_STRING"):
             return
         named = ignored_parameters.header_of(operation, body, request.query_params)
         if named:
-            http.set_headers(response, {ignored_parameters.HEADER: named})
+            response.headers[ignored_parameters.HEADER] = named

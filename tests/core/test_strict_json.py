@@ -91,7 +91,7 @@ def test_ambiguous_json_is_refused() -> None:
 )
 def test_number_that_does_not_fit_is_kept_as_text_in_a_body(text: str, is_integer: bool) -> None:
     started = time.process_time()
-    number = strict_json.loads_body(f'{{"a":{text}}}'.encode())["a"]
+    number = strict_json.loads(f'{{"a":{text}}}'.encode(), is_body=True)["a"]
     assert isinstance(number, strict_json.OtherNumber)
     assert (number.text, number.is_integer) == (text, is_integer)
     assert time.process_time() - started < 0.2
@@ -99,7 +99,7 @@ def test_number_that_does_not_fit_is_kept_as_text_in_a_body(text: str, is_intege
 
 @pytest.mark.parametrize("text", ["1.5", "100.0", "1e2", "-0.0", "0e999999999999999999999", "0.1"])
 def test_fraction_that_fits_is_a_float_in_a_body(text: str) -> None:
-    assert strict_json.loads_body(f'{{"a":{text}}}'.encode())["a"] == float(text)
+    assert strict_json.loads(f'{{"a":{text}}}'.encode(), is_body=True)["a"] == float(text)
 
 
 def test_json_of_32_levels_is_accepted() -> None:

@@ -29,7 +29,7 @@ def _fits(body: object) -> bool:
     if any(isinstance(value, str) and value and not plain_text.visible(value) for value in body.values()):
         return False
     try:
-        strict_json.loads_body(orjson.dumps(body))
+        strict_json.loads(orjson.dumps(body), is_body=True)
         return len(orjson.dumps(body.get("metadata"))) <= LARGEST_METADATA
     except (JsonRefused, TypeError):
         return False
