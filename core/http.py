@@ -1,8 +1,6 @@
 """Responses of the API as bytes, and the envelope of errors."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -31,23 +29,6 @@ class ApiResponse:
 
 def to_django(response: ApiResponse) -> HttpResponse:
     return HttpResponse(response.body, status=response.status, content_type=JSON, headers=response.headers)
-
-
-_lower = lru_cache(str.lower)
-
-
-def set_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
-    """Set headers of this service, whose values are safe. Django checks each name and value for 2 µs."""
-    store = response.headers._store
-    for name, value in headers.items():
-        store[_lower(name)] = (name, value)
-
-
-def set_default_headers(response: HttpResponse, headers: Mapping[str, str]) -> None:
-    """`set_headers` for those that the response does not have yet."""
-    store = response.headers._store
-    for name, value in headers.items():
-        store.setdefault(_lower(name), (name, value))
 
 
 def error_response(error: ApiError, request_id: str = "") -> ApiResponse:

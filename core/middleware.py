@@ -20,7 +20,6 @@ from core import (
     access_log,
     client_addresses,
     errors,
-    finished_requests,
     http,
     measurements,
     personal_data,
@@ -52,6 +51,8 @@ API_HEADERS = {
 }
 YEAR_SECONDS = 365 * 24 * 3600
 Handler = Callable[[HttpRequest], HttpResponse]
+LISTENERS: list[Callable[[HttpRequest, HttpResponse, float], None]] = []
+"""Who hears of requests of merchants, with their response and seconds: `request_log`, above `core`."""
 
 
 class AccessMiddleware:
@@ -66,7 +67,10 @@ class AccessMiddleware:
         given = request.META.get("HTTP_X_REQUEST_ID", "")
         request.request_id = request_context.request_id_for(given)  # type: ignore[attr-defined]
         request_context.begin(request_id=request_id_of(request), address=client_addresses.address_of(request))
-        respond = self._respond
+
+        def respond(request: HttpRequest) -> HttpResponse:
+            return _body_error(request) or self.get_response(request)
+
         response = telemetry.answer(request, respond) if telemetry.is_on() else respond(request)
         _set_security_headers(request, response)
         if response.status_code in _DENIED_STATUSES:
@@ -77,12 +81,10 @@ class AccessMiddleware:
         measurements.add_request(request, response.status_code, seconds)
         if self.access_log is not None:
             self.access_log.add(_access_line(request, response, seconds))
-        if hasattr(request, "merchant_id"):
-            finished_requests.report(request, response, seconds)
+        if hasattr(request, "merchant_id"):  # it had a valid key
+            for listener in LISTENERS:
+                listener(request, response, seconds)
         return response
-
-    def _respond(self, request: HttpRequest) -> HttpResponse:
-        return _body_error(request) or self.get_response(request)
 
 
 def request_id_of(request: Any) -> str:
@@ -102,15 +104,16 @@ def _body_error(request: HttpRequest) -> HttpResponse | None:
 
 
 def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
-    http.set_headers(response, {"X-Request-Id": request_id_of(request), "X-Content-Type-Options": "nosniff"})
+    response.headers["X-Request-Id"] = request_id_of(request)
+    response.headers["X-Content-Type-Options"] = "nosniff"
     if settings.SESSION_COOKIE_SECURE:
-        http.set_headers(response, {"Strict-Transport-Security": f"max-age={YEAR_SECONDS}"})
+        response.headers["Strict-Transport-Security"] = f"max-age={YEAR_SECONDS}"
     if not is_for_browsers(request.path_info):
-        http.set_default_headers(response, API_HEADERS)
-    elif request.path_info.startswith("/admin"):
-        http.set_default_headers(response, CONSOLE_HEADERS)
+        defaults = API_HEADERS
     else:
-        http.set_default_headers(response, REFERRER_POLICY)
+        defaults = CONSOLE_HEADERS if request.path_info.startswith("/admin") else REFERRER_POLICY
+    for name, value in defaults.items():
+        response.headers.setdefault(name, value)
 
 
 def _access_line(request: HttpRequest, response: HttpResponse, seconds: float) -> str:

@@ -96,7 +96,7 @@ def image(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     except (QrCodeNotFound, QrCodeGone, InvalidFormat) as error:
         response = api.error_response(error, request)
     if named := ignored_parameters.header_of(docs.image, {}, request.GET):
-        http.set_headers(response, {ignored_parameters.HEADER: named})
+        response.headers[ignored_parameters.HEADER] = named
     return response
 
 

@@ -5,7 +5,7 @@ class RequestLogApp(AppConfig):
     name = "request_log"
 
     def ready(self) -> None:
-        from core import finished_requests
+        from core import middleware
         from request_log import recorder
 
-        finished_requests.connect(recorder.RECORDER.record)
+        middleware.LISTENERS[:] = [recorder.RECORDER.record]

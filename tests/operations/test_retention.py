@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
-from core import clock, finished_requests, partitions
+from core import clock, middleware, partitions
 from operations import retention
 from operations.models import NightlyJob
 from operations.nightly import jobs
@@ -25,7 +25,7 @@ OLD, LIMIT = 400, 365
 
 @pytest.fixture(autouse=True)
 def days(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finished_requests, "_connected", [])
+    monkeypatch.setattr(middleware, "LISTENERS", [])
     settings.REQUEST_LOG_RETENTION_DAYS = settings.WEBHOOK_ATTEMPT_RETENTION_DAYS = LIMIT
     settings.WEBHOOK_DELIVERY_RETENTION_DAYS = settings.INQUIRY_ANSWER_RETENTION_DAYS = LIMIT
 

@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from core import finished_requests, measurements
+from core import measurements, middleware
 from request_log.recorder import Recorder
 
 
@@ -13,5 +13,5 @@ def recorder(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     made = Recorder()
     monkeypatch.setattr(made, "_run", lambda: None)
     measurements.OF_PROCESS.take()
-    monkeypatch.setattr(finished_requests, "_connected", [made.record])
+    monkeypatch.setattr(middleware, "LISTENERS", [made.record])
     return made
