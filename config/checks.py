@@ -105,9 +105,6 @@ def public_service(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if parts.scheme == "http":
         hint = "Keys and payments would cross the network openly. Use https."
         found.append(_error(95, "BASE_URL is an http address of another machine.", hint))
-    if settings.DEBUG:
-        hint = "Remove DEBUG: clients would see source code and settings."
-        found.append(_error(96, "DEBUG is on for a service that others reach.", hint))
     if "*" in settings.ALLOWED_HOSTS:
         hint = "Name the hosts of the console, such as the one of BASE_URL."
         found.append(_error(97, "ALLOWED_HOSTS admits every host.", hint))
@@ -133,7 +130,10 @@ def encrypted_backends(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     found = []
     for alias, database in settings.DATABASES.items():
         name = "DATABASE_REPLICA_URL" if alias == replica.ALIAS else "DATABASE_URL"
-        if not _is_private(database):
+        options = database.get("OPTIONS", {})
+        # The query of the URL may name hosts too.
+        hosts = [database.get("HOST", ""), options.get("host", ""), options.get("hostaddr", "")]
+        if not all(map(is_local, hosts)) and options.get("sslmode", "prefer") not in TLS_MODES:
             hint = f"Add ?sslmode=verify-full (or require) to {name}, {OR_PLAINTEXT}"
             found.append(_error(71, f"{name} reaches another machine without TLS.", hint))
     # `valid_settings` reports a malformed URL.
@@ -151,13 +151,6 @@ def is_safe_redis(url: str) -> bool:
     parts = urlsplit(url)
     is_verified = parts.scheme == "rediss" and "none" not in parse_qs(parts.query).get("ssl_cert_reqs", [])
     return is_verified or is_local(parts.hostname or "")
-
-
-def _is_private(database: dict[str, Any]) -> bool:
-    """On this machine, or encrypted. The query of the URL may name hosts too."""
-    options = database.get("OPTIONS", {})
-    hosts = [database.get("HOST", ""), options.get("host", ""), options.get("hostaddr", "")]
-    return all(map(is_local, hosts)) or options.get("sslmode", "prefer") in TLS_MODES
 
 
 def is_local(hosts: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from datetime import time
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +27,6 @@ SECRETS = (
     "OMISE_SECRET_KEY", "MIGRATION_DATABASE_URL", "OIDC_CLIENT_SECRET",
 )  # fmt: skip
 FILE_SUFFIX = "_FILE"
-LONGEST_FILE = 65_536
 invalid_variables: dict[str, str] = {}
 """Names of such variables, with what is wrong."""
 
@@ -43,20 +42,14 @@ def secrets_from_files(variables: Mapping[str, str]) -> dict[str, str]:
             invalid_variables[name] = f"is given twice: by {name} and by {name}{FILE_SUFFIX}"
             continue
         try:
-            found[name] = _first_line(Path(path))
+            found[name] = text = Path(path).read_text(encoding="utf-8").removesuffix("\n")
+            if not text or "\n" in text:
+                raise ValueError(path)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no text of one line"
             invalid_variables[name + FILE_SUFFIX] = f"names {path}, which cannot be read: {reason}"
+            found.pop(name, None)
     return found
-
-
-def _first_line(path: Path) -> str:
-    """The text of the file without the line break at its end. Raises OSError, ValueError."""
-    with path.open(encoding="utf-8") as file:
-        text = file.read(LONGEST_FILE + 1).removesuffix("\n").removesuffix("\r")
-    if not text or "\n" in text or len(text) > LONGEST_FILE:
-        raise ValueError(path)
-    return text
 
 
 env = environ.Env()
@@ -97,14 +90,6 @@ def replica_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def networks(name: str, default: list[Network]) -> list[Network]:
-    return [ip_network(cidr) for cidr in env.list(name, default=default)]
-
-
-def ports(name: str, default: list[int]) -> list[int]:
-    return [int(port) for port in env.list(name, default=default)]
-
-
 def number(name: str, default: N, low: float = 0, high: float = math.inf, *, or_zero: bool = False) -> N:
     """An integer, or a number with decimals if the default is one, within these bounds."""
     found: N = read_variable(name, env.int if isinstance(default, int) else env.float, default)
@@ -124,10 +109,6 @@ def text(name: str, default: str, pattern: str, rule: str) -> str:
     return default
 
 
-RETENTION_HOUR = time(3, 30)
-NIGHTLY_JOBS = ("daily_close", "audit", "retention", "import_statements", "reconcile", "anonymise")
-
-
 def hours_of_jobs(name: str, default: dict[str, time]) -> dict[str, time]:
     """`audit=02:30,reconcile=07:00`. A job without an hour does not run, but `retention` always does."""
     text: str | None = env.str(name, None)  # None for an empty variable as well
@@ -136,7 +117,7 @@ def hours_of_jobs(name: str, default: dict[str, time]) -> dict[str, time]:
     hours: dict[str, time] = {}
     for part in filter(None, map(str.strip, (text or "").split(","))):
         job, _, hour = part.partition("=")
-        if job not in NIGHTLY_JOBS or job in hours:
+        if job not in default or job in hours:
             raise ValueError(part)
         hours[job] = time.fromisoformat(hour)
-    return {"retention": RETENTION_HOUR} | hours
+    return {"retention": default["retention"]} | hours

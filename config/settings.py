@@ -1,6 +1,8 @@
 """All settings. Values come from the environment; `config.checks` checks them."""
 
 from datetime import time
+from functools import partial
+from ipaddress import ip_network
 from typing import Any
 
 import django_stubs_ext
@@ -8,14 +10,11 @@ from kombu import Exchange, Queue
 
 from config.env import (
     NO_DATABASE,
-    RETENTION_HOUR,
     Network,
     database_url,
     env,
     hours_of_jobs,
-    networks,
     number,
-    ports,
     read_variable,
     replica_url,
     text,
@@ -46,7 +45,6 @@ TEN_YEARS = 3653  # days
 A_TOKEN = ".{24,}", "must have at least 24 characters"
 A_URL = "is malformed"
 SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])  # older keys; their sessions stay valid
-DEBUG = read_variable("DEBUG", env.bool, False)
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[])
 RATE_LIMIT = number("RATE_LIMIT", 100)  # requests per second and key; 0 is off
 RATE_LIMIT_BURST = number("RATE_LIMIT_BURST", 2 * RATE_LIMIT, min(1, RATE_LIMIT))
@@ -65,8 +63,10 @@ OMISE_API_URL = text("OMISE_API_URL", "https://api.omise.co", r"https://[^/\s?#@
 # Card payments that wait for their acquirer at once, in each web process.
 CARD_CONCURRENCY = number("CARD_CONCURRENCY", 8, 1, 64)
 WEBHOOK_PROBE = text("WEBHOOK_PROBE", "reachable", "off|2xx", "must be off, reachable or 2xx")
-WEBHOOK_PORTS = read_variable("WEBHOOK_PORTS", ports, [443, 8443])
-WEBHOOK_ALLOWED_NETWORKS: list[Network] = read_variable("WEBHOOK_ALLOWED_NETWORKS", networks, [])
+WEBHOOK_PORTS = read_variable("WEBHOOK_PORTS", partial(env.list, cast=int), [443, 8443])
+WEBHOOK_ALLOWED_NETWORKS: list[Network] = read_variable(
+    "WEBHOOK_ALLOWED_NETWORKS", partial(env.list, cast=ip_network), []
+)
 WEBHOOK_ALLOW_HTTP = read_variable("WEBHOOK_ALLOW_HTTP", env.bool, False)
 # The whole of one delivery attempt, with connection and answer.
 WEBHOOK_TIMEOUT_SECONDS = number("WEBHOOK_TIMEOUT_SECONDS", 15.0, 0.001)
@@ -88,6 +88,7 @@ WEBHOOK_ATTEMPT_RETENTION_DAYS = number("WEBHOOK_ATTEMPT_RETENTION_DAYS", 90, 1,
 WEBHOOK_DELIVERY_RETENTION_DAYS = number("WEBHOOK_DELIVERY_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
 INQUIRY_ANSWER_RETENTION_DAYS = number("INQUIRY_ANSWER_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
 # Days after which names, accounts and messages of payers are erased; 0: never. Amounts and ids stay.
+# A refund goes to the account that paid, so they are kept for 30 days.
 PERSONAL_DATA_RETENTION_DAYS = number("PERSONAL_DATA_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
 # A list of the console with more rows is not downloaded at once.
 EXPORT_MAX_ROWS = number("EXPORT_MAX_ROWS", 50_000, 1, 200_000)
@@ -118,7 +119,7 @@ NIGHTLY_JOBS = read_variable(
     {
         "daily_close": time(0, 15),
         "audit": time(2, 30),
-        "retention": RETENTION_HOUR,
+        "retention": time(3, 30),
         "import_statements": time(6, 30),
         "reconcile": time(7, 0),
         "anonymise": time(7, 30),
@@ -282,13 +283,14 @@ CSRF_COOKIE_SAMESITE = "Strict"
 SESSION_COOKIE_SAMESITE = "Strict"
 LOGIN_URL, LOGIN_REDIRECT_URL = "account_login", "admin:index"
 # --- django-allauth, which signs staff in (console/people) ---
-CACHES = {  # its counts of failed logins, in a table: they work while Redis is away
-    "default": {
+CACHES = {
+    "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},  # /readyz and /metrics
+    "default": {  # its counts of failed logins, in a table: they work while Redis is away
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "console_signinlimit",
         # Above that many it forgets also what still counts. Each login deletes what does not.
         "OPTIONS": {"MAX_ENTRIES": 100_000},
-    }
+    },
 }
 ACCOUNT_ADAPTER = "console.people.adapters.AccountAdapter"
 ACCOUNT_EMAIL_VERIFICATION = "none"

@@ -132,7 +132,7 @@ def test_variable_at_the_limit_is_accepted(monkeypatch: pytest.MonkeyPatch, name
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("BASE_URL", "http://pay.example.com"), ("DEBUG", True), ("ALLOWED_HOSTS", ["pay.example.com", "*"])],
+    [("BASE_URL", "http://pay.example.com"), ("ALLOWED_HOSTS", ["pay.example.com", "*"])],
 )
 def test_setting_for_this_machine_only_is_refused_in_production(
     settings: Settings, name: str, value: Any
