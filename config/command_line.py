@@ -9,7 +9,7 @@ import re
 import secrets
 import sys
 from argparse import REMAINDER, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from config.version import VERSION
 PROGRAM = "thaiqr-server"
 ENV_FILE_HELP = "read settings from FILE, one NAME=value a line; variables that are set already win"
 QUEUES = ", ".join((*workers.WORKERS, *workers.WORKERS["banks"].queues))
-LEAST_SECONDS, MOST_SECONDS = 5, 3600  # of a measurement
 ENV_LINE = re.compile(r"(?P<name>[A-Z][A-Z0-9_]*)=(?P<quote>[\"']?)(?P<value>.*)(?P=quote)")
+LEAST_SECONDS, MOST_SECONDS = 5, 3600  # of a measurement
 
 
 def web(options: Namespace) -> None:
@@ -118,43 +118,25 @@ def parser() -> ArgumentParser:
         return command
 
     add(web, "serve HTTP (gunicorn); HOST, PORT and WEB_WORKERS choose where and how")
-    _add_worker_options(add(worker, "do the work of queues (a Celery worker); run one or more"))
+    command = add(worker, "do the work of queues (a Celery worker); run one or more")
+    queues = f"separated by commas: {QUEUES}; banks stands for the last three; all if not given"
+    command.add_argument("--queues", type=_worker_for, default=workers.ALL, help=queues)
+    command.add_argument("--name", default="worker", help="differs between the workers of a machine")
     add(beat, "tell workers what is due (Celery beat); run one, though two do no harm")
     add(migrate, "bring the tables up to date (manage.py migrate); run it once for each release")
-    _add_check_options(
-        add(check, "say what is wrong with this deployment; exits with 1 if there is a problem")
-    )
-    _add_capacity_options(
-        add(capacity, "measure what this machine holds, on a database of its own, and say what to add first")
-    )
-    add(new_secrets, "print new secrets, one NAME=value a line, for the settings of a new deployment")
-    management = add(manage, "run a management command (manage.py), for example: manage createsuperuser")
-    management.add_argument(
-        "arguments", nargs=REMAINDER, help="the command and its options; `help` lists all"
-    )
-    return made
-
-
-def _add_worker_options(command: ArgumentParser) -> None:
-    command.add_argument(
-        "--queues",
-        type=_worker_for,
-        default=workers.ALL,
-        help=f"separated by commas: {QUEUES}; banks stands for the last three; all if not given",
-    )
-    command.add_argument("--name", default="worker", help="differs between the workers of a machine")
-
-
-def _add_check_options(command: ArgumentParser) -> None:
+    command = add(check, "say what is wrong with this deployment; exits with 1 if there is a problem")
     command.add_argument("--json", action="store_true", help="print JSON")
-    command.add_argument(
-        "--web", type=int, default=1, metavar="N", help="web servers of the whole deployment"
-    )
+    every = "web servers of the whole deployment"
+    command.add_argument("--web", type=int, default=1, metavar="N", help=every)
     command.add_argument("--workers", type=int, default=1, metavar="N", help="workers of each kind in it")
-
-
-def _add_capacity_options(command: ArgumentParser) -> None:
+    command = add(
+        capacity, "measure what this machine holds, on a database of its own, and say what to add first"
+    )
     command.add_argument("--seconds", type=_seconds, default=60.0, help="how long to measure (60)")
+    add(new_secrets, "print new secrets, one NAME=value a line, for the settings of a new deployment")
+    command = add(manage, "run a management command (manage.py), for example: manage createsuperuser")
+    command.add_argument("arguments", nargs=REMAINDER, help="the command and its options; `help` lists all")
+    return made
 
 
 def _seconds(text: str) -> float:
@@ -172,24 +154,22 @@ def _worker_for(text: str) -> workers.Worker:
 
 
 def _read_env_file(path: Path) -> None:
-    """Set the variables of the file that are not set. Exits with a message, which shows no value."""
+    """Set the variables of the file that are not set. Exits with a message, which shows no value.
+
+    `environ.Env.read_env` would log a line that it does not understand, which may have a secret.
+    """
     try:
-        for name, value in _variables(path.read_text(encoding="utf-8")):
-            os.environ.setdefault(name, value)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        sys.exit(f"{PROGRAM}: {path} cannot be read: {reason}")
-
-
-def _variables(text: str) -> Iterator[tuple[str, str]]:
-    """Names and values, without the quotes around a value. Raises ValueError, as UTF-8 does."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        found = ENV_LINE.fullmatch(line.rstrip())
-        if found is None:
-            raise ValueError(f"line {number} is not NAME=value")
-        yield found["name"], found["value"]
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            found = ENV_LINE.fullmatch(line.rstrip())
+            if found is None:
+                sys.exit(f"{PROGRAM}: {path} cannot be read: line {number} is not NAME=value")
+            os.environ.setdefault(found["name"], found["value"])
+    except OSError as error:
+        sys.exit(f"{PROGRAM}: {path} cannot be read: {error.strerror}")
+    except ValueError:
+        sys.exit(f"{PROGRAM}: {path} cannot be read: it is not UTF-8")
 
 
 if __name__ == "__main__":
