@@ -51,8 +51,14 @@ def judge(
 
 def as_text(findings: Sequence[Finding]) -> str:
     counts = Counter(each.level for each in findings)
-    summary = f"{counts[Level.PROBLEM]} problems, {counts[Level.WARNING]} warnings, {counts[Level.OK]} ok\n"
-    return "".join(map(_lines, findings)) + summary
+    summary = f"{counts[Level.PROBLEM]} problems, {counts[Level.WARNING]} warnings, {counts[Level.OK]} ok"
+    lines = []
+    for each in findings:
+        head = f"{each.level:<9} {each.subject:<{SUBJECT_WIDTH}}"
+        lines += textwrap.wrap(each.found, LINE_WIDTH, initial_indent=head, subsequent_indent=INDENT)
+        advice = f"-> {each.advice}" if each.advice else ""
+        lines += textwrap.wrap(advice, LINE_WIDTH, initial_indent=INDENT, subsequent_indent=f"{INDENT}   ")
+    return "".join(f"{line}\n" for line in [*lines, summary])
 
 
 def as_json(findings: Sequence[Finding]) -> str:
@@ -65,11 +71,3 @@ def exit_level(findings: Sequence[Finding]) -> Level:
     """The worst level."""
     found = {each.level for each in findings}
     return next((level for level in (Level.PROBLEM, Level.WARNING) if level in found), Level.OK)
-
-
-def _lines(finding: Finding) -> str:
-    head = f"{finding.level:<9} {finding.subject:<{SUBJECT_WIDTH}}"
-    lines = textwrap.wrap(finding.found, LINE_WIDTH, initial_indent=head, subsequent_indent=INDENT)
-    advice = f"-> {finding.advice}" if finding.advice else ""
-    lines += textwrap.wrap(advice, LINE_WIDTH, initial_indent=INDENT, subsequent_indent=f"{INDENT}   ")
-    return "".join(f"{line}\n" for line in lines)

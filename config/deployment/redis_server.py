@@ -51,7 +51,12 @@ def sentinel_findings(url: str) -> list[Finding]:
     if len(states) < len(known) or len(known) < FEWEST_SENTINELS:
         advice = "Run three on three machines: two must agree on a fail-over."
         return [warning("Sentinel", shown, advice)]
-    if not any(_is_ready(replica) for replicas in states for replica in replicas):
+    down = ("is_sdown", "is_odown", "is_disconnected")
+    if all(
+        replica["master-link-status"] != "ok" or any(replica[name] for name in down)
+        for replicas in states
+        for replica in replicas
+    ):
         advice = "Nothing can take over: start a replica, and look whether it follows the primary."
         return [warning("Sentinel", "no replica of the primary is up", advice)]
     return [ok("Sentinel", shown)]
@@ -66,11 +71,6 @@ def _replicas(sentinel: Redis, name: str) -> list[dict[str, Any]] | str:
     finally:
         sentinel.close()
     return list(replicas)
-
-
-def _is_ready(replica: dict[str, Any]) -> bool:
-    is_down = replica["is_sdown"] or replica["is_odown"] or replica["is_disconnected"]
-    return not is_down and replica["master-link-status"] == "ok"
 
 
 def version(info: dict[str, Any]) -> Finding:

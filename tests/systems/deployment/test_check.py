@@ -26,7 +26,7 @@ from django.db.migrations.executor import MigrationExecutor
 from pytest_django import Settings
 
 from config.deployment import (
-    configuration,
+    check,
     counterparties,
     findings,
     machine,
@@ -90,10 +90,9 @@ def test_full_disk_is_reported(free: int, level: Level) -> None:
     assert machine.disk("/", free).level == level
 
 
-def test_debug_open_metrics_and_short_secrets_are_reported(settings: Settings) -> None:
-    settings.DEBUG, settings.MONITORING_TOKEN, settings.IDEMPOTENCY_KEYS = True, "", ["short"]
-    found = configuration.findings()
-    assert one(found, "DEBUG").level == Level.PROBLEM
+def test_open_metrics_and_short_secrets_are_reported(settings: Settings) -> None:
+    settings.MONITORING_TOKEN, settings.IDEMPOTENCY_KEYS = "", ["short"]
+    found = check.configuration()
     assert one(found, "MONITORING_TOKEN").level == Level.WARNING
     assert any("IDEMPOTENCY_KEYS" in each.found for each in found if each.subject == "settings")
 
@@ -114,14 +113,14 @@ def test_package_that_a_setting_needs_is_named_if_it_is_missing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, value: str, module: str, package: str
 ) -> None:
     setattr(settings, name, value)
-    assert one(configuration.findings(), "settings").level == Level.OK
+    assert one(check.configuration(), "settings").level == Level.OK
     monkeypatch.setitem(sys.modules, module, None)
-    found = one(configuration.findings(), "settings")
+    found = one(check.configuration(), "settings")
     assert found.level == Level.PROBLEM
     assert f"{name} needs {package}" in found.found
     assert "production.lock" in found.advice
     setattr(settings, name, "")
-    assert one(configuration.findings(), "settings").level == Level.OK
+    assert one(check.configuration(), "settings").level == Level.OK
 
 
 # --- PostgreSQL ---------------------------------------------------------------------------------------
@@ -414,7 +413,7 @@ def test_public_address_that_cannot_be_reached_is_a_warning() -> None:
 
 def test_unreadable_ca_bundle_is_named_and_ends_no_other_check(settings: Settings, tmp_path: Path) -> None:
     settings.CA_BUNDLE, settings.BASE_URL = str(tmp_path / "missing.pem"), "https://127.0.0.1:1"
-    assert [each.found for each in configuration.findings() if "CA_BUNDLE" in each.found] == [
+    assert [each.found for each in check.configuration() if "CA_BUNDLE" in each.found] == [
         "CA_BUNDLE is no file of certificates that can be read."
     ]
     assert public_url.findings(NOW) == []
