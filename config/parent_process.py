@@ -1,17 +1,11 @@
-"""Ends a process when its parent ends, and names a process."""
+"""Ends a process when its parent ends."""
 
 import ctypes
 import os
 import signal
 import sys
 
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15  # prctl(2)
-
-
-def set_name(name: str) -> None:
-    """Show up to 15 characters of `name` in `top` and `ps -o comm`. Linux only."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
+PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def exit_with_parent(parent: int, signal_number: signal.Signals) -> None:

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from config.parent_process import exit_with_parent, set_name
+from config.parent_process import exit_with_parent
 
 FIRST_OTHER_FILE, LAST_FILE = 3, 65_536
 DEFAULT_SIGNALS = (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP)
@@ -20,35 +20,31 @@ DEFAULT_SIGNALS = (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP)
 class ForkedProcess:
     """Has what the supervisor uses of `subprocess.Popen`. `target` is the whole program."""
 
-    def __init__(self, name: str, target: Callable[[], object], orphan_signal: signal.Signals) -> None:
+    def __init__(self, target: Callable[[], object], orphan_signal: signal.Signals) -> None:
         parent = os.getpid()
         reader, writer = os.pipe()
         sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            set_name(name)
             _run(target, writer, parent, orphan_signal)
         os.close(writer)
         self.stdout = os.fdopen(reader, "rb", buffering=0)
         self.returncode: int | None = None
 
-    def poll(self) -> int | None:
+    def poll(self, options: int = os.WNOHANG) -> int | None:
         """The exit code, or None while it runs."""
-        return self._wait(os.WNOHANG)
-
-    def wait(self) -> int | None:
-        return self._wait(0)
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def _wait(self, options: int) -> int | None:
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, options)
             if pid:
                 self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
+
+    def wait(self) -> int | None:
+        return self.poll(0)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
 
 def _run(target: Callable[[], object], output: int, parent: int, orphan_signal: signal.Signals) -> NoReturn:

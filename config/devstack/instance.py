@@ -17,6 +17,8 @@ DEFAULT_FOLDER = ".data"
 STATE_FILE = "instance.json"
 LOCK_FILE = "lock"
 SCRATCH = ".new"
+# A start that was killed leaves the lock, and perhaps what `write_private` began.
+BEGUN = {LOCK_FILE, Path(STATE_FILE).with_suffix(SCRATCH).name}
 # Unicode categories: control characters, bytes that are no UTF-8, separators of lines. The name of the folder
 # stands in a line of files and is printed.
 NOT_IN_A_LINE = {"Cc", "Cs", "Zl", "Zp"}
@@ -124,16 +126,10 @@ def _create_folder(folder: Path) -> None:
         raise StartError(f"DATA_DIR={str(folder)!r} has a line break or another character without a form.")
     if not folder.exists():
         folder.mkdir(parents=True)
-    elif not _is_ours(folder):
+    elif not (folder / STATE_FILE).exists() and any(entry.name not in BEGUN for entry in folder.iterdir()):
         raise StartError(f"{folder} contains other files. Choose an empty or a new folder as DATA_DIR.")
     # If root starts the instance, PostgreSQL runs as user `nobody`, which needs access to its folder.
     folder.chmod(0o711 if os.geteuid() == 0 else 0o700)
-
-
-def _is_ours(folder: Path) -> bool:
-    """A start that was killed leaves the lock, and perhaps what `write_private` began."""
-    begun = {LOCK_FILE, Path(STATE_FILE).with_suffix(SCRATCH).name}
-    return (folder / STATE_FILE).exists() or all(entry.name in begun for entry in folder.iterdir())
 
 
 def wipe(folder: Path) -> bool:

@@ -70,7 +70,11 @@ class Cluster:
             programs = programs_for(account, programs, self.home)
         if not self.data.exists():
             self._create(programs, account)
-        _check_version(programs, self.data)
+        found, wanted = (self.data / "PG_VERSION").read_text().strip(), str(major_version(programs))
+        if found != wanted:
+            raise StartError(
+                f"{self.data} is of PostgreSQL {found}, here is {wanted}. `make reset` starts anew."
+            )
         _stop_leftover_server(self.data)
         return self._server(programs, account)
 
@@ -158,12 +162,6 @@ def _initdb(programs: Path, data: Path, password_file: str, account: Account | N
     if done.returncode:
         reason = next(iter(done.stderr.splitlines()), f"initdb ended with {done.returncode}")
         raise StartError(f"PostgreSQL cannot create its data: {reason}")
-
-
-def _check_version(programs: Path, data: Path) -> None:
-    found, wanted = (data / "PG_VERSION").read_text().strip(), str(major_version(programs))
-    if found != wanted:
-        raise StartError(f"{data} is of PostgreSQL {found}, here is {wanted}. `make reset` starts anew.")
 
 
 def _stop_leftover_server(data: Path) -> None:

@@ -70,7 +70,7 @@ class Program:
     def spawn(self) -> "subprocess.Popen[bytes] | ForkedProcess":
         """Start it in its own session, so that Ctrl-C reaches only the supervisor."""
         if self.target is not None:
-            return ForkedProcess(self.name, self.target, self.orphan_signal)
+            return ForkedProcess(self.target, self.orphan_signal)
         parent = os.getpid()
         account = self.account
         return subprocess.Popen(
@@ -125,7 +125,7 @@ def migrate() -> None:
 
 def seed(password: str) -> None:
     """Make the demo merchant, and a user of the console with this password."""
-    os.environ["ADMIN_PASSWORD"] = password
+    os.environ.update(ADMIN_PASSWORD=password)
     request_context.begin(actor="command:seed_demo")
     call_command("seed_demo")
 

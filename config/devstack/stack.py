@@ -79,7 +79,10 @@ class Stack:
 
     def start(self) -> None:
         """Start everything and say how to use it. Raises StartError."""
-        environ = self._servers()
+        # Of the service, and of the owner if that is another.
+        given = {name: os.environ[name] for name in DATABASE_SETTINGS if os.environ.get(name)}
+        databases, redis_url = given or self._postgres(), os.environ.get("REDIS_URL") or self._valkey()
+        environ = environment(self.instance, databases, redis_url)
         write_env_file(self.instance.folder, environ)
         import_application(environ)
         self.supervisor.run(Program("migrate", target=migrate))
@@ -88,16 +91,6 @@ class Stack:
             self.supervisor.keep(program)
         self.supervisor.wait_until(_is_ready, READY_SECONDS, "The service")
         print_text(banner(environ["BASE_URL"], str(self.instance.folder), demo))
-
-    def _servers(self) -> dict[str, str]:
-        """Start the servers that are not given; return the settings."""
-        return environment(
-            self.instance,
-            # Of the service, and of the owner if that is another.
-            {name: os.environ[name] for name in DATABASE_SETTINGS if os.environ.get(name)}
-            or self._postgres(),
-            os.environ.get("REDIS_URL") or self._valkey(),
-        )
 
     def _postgres(self) -> dict[str, str]:
         self.instance.check_room()

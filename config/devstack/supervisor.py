@@ -63,8 +63,7 @@ class ChildProcess:
     def start(self) -> None:
         self.process = self.program.spawn()
         self.started = time.monotonic()
-        if self.process.stdout is None:
-            raise AssertionError("programs write to a pipe")
+        assert self.process.stdout is not None  # programs write to a pipe
         self.output = self.process.stdout.fileno()
         os.set_blocking(self.output, False)
 
@@ -150,11 +149,6 @@ class Supervisor:
             if time.monotonic() > deadline:
                 raise StartError(f"{what} did not answer in {seconds:.0f} seconds.")
             self.run_once(SHORT_TICK_SECONDS)
-
-    def watch(self) -> None:
-        """Keep everything running. Ends with StopRequestedError only."""
-        while True:
-            self.run_once()
 
     def run_once(self, seconds: float = TICK_SECONDS) -> None:
         """Run one round: print output, clean up ended children, start those whose pause is over."""
