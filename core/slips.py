@@ -8,8 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from core.qr_checksum import add_checksum, strip_checksum
-from core.tlv import BadPayload, field, fields
+from core.tlv import BadPayload, add_checksum, field, fields, strip_checksum
 
 SLIP_CHECKSUM = "91"
 SLIP_API, WALLET_API = "000001", "01"
@@ -48,36 +47,38 @@ class Bill:
 
 def parse_slip(payload: str) -> Slip | WalletSlip:
     """Read a slip's mini-QR. Raises BadPayload."""
-    top = dict(fields(strip_checksum(_with_whole_checksum(payload), SLIP_CHECKSUM)))
+    if match := _WITH_CHECKSUM.fullmatch(payload):
+        # Some issuers write the checksum in lower case or without leading zeros.
+        payload = match[1] + match[2].upper().zfill(4)
+    top = dict(fields(strip_checksum(payload, SLIP_CHECKSUM)))
     transfer = dict(fields(top.pop("00", "")))
     if top == {"51": "TH"}:
-        return _bank_slip(transfer)
-    if not top:
-        return _wallet_slip(transfer)
-    raise BadPayload("not the mini-QR of a Thai slip")
+        if set(transfer) != {"00", "01", "02"} or transfer["00"] != SLIP_API:
+            raise BadPayload("not a transfer's slip")
+        of_bank = Slip(transfer["01"], transfer["02"])
+        _check_slip(of_bank)
+        return of_bank
+    if top:
+        raise BadPayload("not the mini-QR of a Thai slip")
+    if set(transfer) != {"00", "01", "02", "03", "04"} or {transfer["00"], transfer["01"]} != {WALLET_API}:
+        raise BadPayload("not a wallet's slip")
+    of_wallet = WalletSlip(transfer["02"], transfer["03"], _wallet_day(transfer["04"]))
+    _check_wallet_slip(of_wallet)
+    return of_wallet
 
 
 def slip_payload(slip: Slip | WalletSlip) -> str:
     """Write a slip's mini-QR. Raises BadPayload."""
     if isinstance(slip, WalletSlip):
-        return _wallet_payload(slip)
+        _check_wallet_slip(slip)
+        day = f"{slip.day:%d%m}{slip.day.year:04d}"
+        values = [WALLET_API, WALLET_API, slip.event_type, slip.transaction_id, day]
+        transfer = "".join(field(f"{tag:02d}", value) for tag, value in enumerate(values))
+        payload = add_checksum(field("00", transfer), SLIP_CHECKSUM)
+        return payload[:-4] + payload[-4:].lower()
     _check_slip(slip)
     transfer = field("00", SLIP_API) + field("01", slip.sending_bank) + field("02", slip.transaction_id)
     return add_checksum(field("00", transfer) + field("51", "TH"), SLIP_CHECKSUM)
-
-
-def _with_whole_checksum(payload: str) -> str:
-    """Complete the checksum: some issuers write it in lower case or without leading zeros."""
-    match = _WITH_CHECKSUM.fullmatch(payload)
-    return match[1] + match[2].upper().zfill(4) if match else payload
-
-
-def _bank_slip(transfer: dict[str, str]) -> Slip:
-    if set(transfer) != {"00", "01", "02"} or transfer["00"] != SLIP_API:
-        raise BadPayload("not a transfer's slip")
-    slip = Slip(transfer["01"], transfer["02"])
-    _check_slip(slip)
-    return slip
 
 
 def _check_slip(slip: Slip) -> None:
@@ -85,23 +86,6 @@ def _check_slip(slip: Slip) -> None:
         raise BadPayload("the sending bank is not three digits")
     if not re.fullmatch("[A-Za-z0-9]{1,25}", slip.transaction_id):
         raise BadPayload("the transaction id is not 1 to 25 letters and digits")
-
-
-def _wallet_slip(transfer: dict[str, str]) -> WalletSlip:
-    if set(transfer) != {"00", "01", "02", "03", "04"} or {transfer["00"], transfer["01"]} != {WALLET_API}:
-        raise BadPayload("not a wallet's slip")
-    slip = WalletSlip(transfer["02"], transfer["03"], _wallet_day(transfer["04"]))
-    _check_wallet_slip(slip)
-    return slip
-
-
-def _wallet_payload(slip: WalletSlip) -> str:
-    _check_wallet_slip(slip)
-    day = f"{slip.day:%d%m}{slip.day.year:04d}"
-    values = [WALLET_API, WALLET_API, slip.event_type, slip.transaction_id, day]
-    transfer = "".join(field(f"{tag:02d}", value) for tag, value in enumerate(values))
-    payload = add_checksum(field("00", transfer), SLIP_CHECKSUM)
-    return payload[:-4] + payload[-4:].lower()
 
 
 def _wallet_day(text: str) -> date:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from core import money
-from core.qr_checksum import add_checksum, strip_checksum
-from core.tlv import BadPayload, Field, field, fields
+from core.tlv import BadPayload, Field, add_checksum, field, fields, strip_checksum
 
 Tag = tuple[str, str | tuple[Field, ...]]
 

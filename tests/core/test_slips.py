@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.qr_checksum import add_checksum
 from core.slips import Slip, WalletSlip, parse_slip, slip_payload
-from core.tlv import BadPayload, field
+from core.tlv import BadPayload, add_checksum, field
 
 # Of the test vectors of thai-qr-payment.
 WALLET = "00480002010102010203P2P0313TXN00012345670408250120249104b425"

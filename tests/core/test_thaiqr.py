@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core import money, qr_checksum, slips, thaiqr, tlv
+from core import money, slips, thaiqr, tlv
 
 Vector = dict[str, Any]
 VECTORS: list[Vector] = json.loads((Path(__file__).parents[1] / "data" / "thaiqr.json").read_text())
@@ -129,11 +129,11 @@ def test_credit_transfer_payload_has_no_biller_id_and_no_reference() -> None:
 
 @pytest.mark.parametrize("vector", vectors(CHECKSUMS))
 def test_crc16_equals_the_published_checksums(vector: Vector) -> None:
-    assert qr_checksum.crc16(vector["input"]["data"]) == vector["payload"]
+    assert tlv.crc16(vector["input"]["data"]) == vector["payload"]
 
 
 def test_crc16_of_123456789_is_29b1() -> None:
-    assert qr_checksum.crc16("123456789") == "29B1"
+    assert tlv.crc16("123456789") == "29B1"
 
 
 @pytest.mark.parametrize("vector", vectors(SLIPS))
@@ -197,7 +197,7 @@ def test_unknown_payload_fields_keep_the_order(extra: dict[str, str], vat: dict[
 
 
 def sealed(body: str) -> str:
-    return f"{body}6304{qr_checksum.crc16(body + '6304')}"
+    return f"{body}6304{tlv.crc16(body + '6304')}"
 
 
 BILL = f"30470016{thaiqr.BILL}0115099400016550100" + "0204AB12"
@@ -307,7 +307,7 @@ def test_arbitrary_text_is_parsed_or_raises_only_bad_payload(text: str) -> None:
 @given(st.text("0123456789A.TH|\r", max_size=90), st.sampled_from(["63", "91"]))
 def test_arbitrary_text_with_valid_checksum_is_parsed_or_raises_bad_payload(text: str, checksum: str) -> None:
     body = f"{text}{checksum}04"
-    assert_only_bad_payload(body + qr_checksum.crc16(body))
+    assert_only_bad_payload(body + tlv.crc16(body))
 
 
 @given(st.integers(0, len(OURS) - 1), st.characters())
