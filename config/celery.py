@@ -61,9 +61,29 @@ app.conf.beat_max_loop_interval = 1.0
 
 
 @signals.worker_init.connect
+def start_worker(sender: Any, **kwargs: Any) -> None:
+    """Report under the name that the option `-n` gave. Work goes on without the broker and without beat."""
+    from config import observation
+    from config.silent_queues import SilentQueues
+
+    _refuse_wrong_settings()
+    observation.begin(sender.hostname.partition("@")[0])
+    watch = SilentQueues(app)
+    watch.start()
+    signals.worker_shutting_down.connect(lambda **kwargs: watch.stop(), weak=False)
+
+
 @signals.beat_init.connect
-def check_settings(**kwargs: Any) -> None:
-    """Refuse wrong settings, as the web server does."""
+def start_beat(**kwargs: Any) -> None:
+    from config import observation
+
+    _refuse_wrong_settings()
+    observation.begin("beat")
+    atexit.register(observation.end)
+
+
+def _refuse_wrong_settings() -> None:
+    """As the web server does."""
     from django.core.management.base import SystemCheckError
 
     from config.checks import refuse_wrong_settings
@@ -72,22 +92,6 @@ def check_settings(**kwargs: Any) -> None:
         refuse_wrong_settings()
     except SystemCheckError as error:
         sys.exit(str(error))  # Celery logs any other exception of a signal and goes on
-
-
-@signals.worker_init.connect
-def observe_worker(sender: Any, **kwargs: Any) -> None:
-    """Under the name that the option `-n` gave it."""
-    from config import observation
-
-    observation.begin(sender.hostname.partition("@")[0])
-
-
-@signals.beat_init.connect
-def observe_beat(**kwargs: Any) -> None:
-    from config import observation
-
-    observation.begin("beat")
-    atexit.register(observation.end)
 
 
 @signals.worker_shutdown.connect
@@ -104,16 +108,6 @@ def begin_task(task_id: str, task: Any, **kwargs: Any) -> None:
     request_context.begin(actor=f"task:{task.name}", request_id=task_id)
     if not task.request.is_eager:  # a task that its caller runs may be in the caller's transaction
         close_old_connections()
-
-
-@signals.worker_init.connect
-def watch_queues(**kwargs: Any) -> None:
-    """Work goes on without the broker and without beat."""
-    from config.silent_queues import SilentQueues
-
-    watch = SilentQueues(app)
-    watch.start()
-    signals.worker_shutting_down.connect(lambda **kwargs: watch.stop(), weak=False)
 
 
 @signals.task_postrun.connect

@@ -22,7 +22,11 @@ def run(program: str, *arguments: str) -> None:
     show_any_character()
     command = arguments[0] if arguments else "help"
     if command in OWNER_COMMANDS and env.str(OWNER_URL, ""):
-        _become_owner()
+        # A service that works as the owner too has no owner beside it.
+        is_service = _login(OWNER_URL) == _login("DATABASE_URL")
+        env.ENVIRON["DATABASE_URL"] = env.str(OWNER_URL)
+        if is_service:
+            env.ENVIRON[OWNER_URL] = ""
     request_context.begin(actor=f"command:{command}")
     try:
         execute_from_command_line([program, *arguments])
@@ -37,14 +41,6 @@ def set_defaults() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Standard output holds the answer of a command, such as a key as JSON.
     os.environ.setdefault("LOG_STREAM", "stderr")
-
-
-def _become_owner() -> None:
-    """Work at the address of the owner. A service that works as the owner too has no owner beside it."""
-    owner_url = env.str(OWNER_URL)
-    if _login(OWNER_URL) == _login("DATABASE_URL"):
-        env.ENVIRON[OWNER_URL] = ""
-    env.ENVIRON["DATABASE_URL"] = owner_url
 
 
 def _login(name: str) -> str | None:

@@ -42,7 +42,7 @@ class UploadGate:
         self._uploader_of = find_uploader
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="upload-gate")
         self._lookups = Limit(1)
-        self._of_one = LimitByName(uploads.MAX_CONCURRENT_PER_UPLOADER)
+        self._of_one = LimitByName(1)
         self._of_all = LimitByName(number)
 
     async def acquire(self, uploader: str, held: ExitStack) -> None:
@@ -74,12 +74,7 @@ def find_uploader(meta: Meta) -> str | None:
 
     Raises OverloadedError while the database cannot be reached.
     """
-
-    def look_up(request: HttpRequest) -> str | None:
-        permission = uploads.UPLOAD_PERMISSIONS[meta["PATH_INFO"]]
-        return _permitted_user_id(request, uploads.session_key_of(meta), permission)
-
-    return _within_rate(meta, "uploads", LOOKUP_RATE, look_up)
+    return _within_rate(meta, "uploads", LOOKUP_RATE, _permitted_user_id)
 
 
 def find_claim_link(meta: Meta) -> str | None:
@@ -87,7 +82,7 @@ def find_claim_link(meta: Meta) -> str | None:
 
     Raises OverloadedError while the database cannot be reached.
     """
-    return _within_rate(meta, "claim-uploads", CLAIM_LOOKUP_RATE, lambda _: _claim_link_id(meta))
+    return _within_rate(meta, "claim-uploads", CLAIM_LOOKUP_RATE, _claim_link_id)
 
 
 def _within_rate(
@@ -108,9 +103,11 @@ def _within_rate(
         connections.close_all()
 
 
-def _permitted_user_id(request: HttpRequest, session_key: str, permission: str) -> str | None:
+def _permitted_user_id(request: HttpRequest) -> str | None:
     from console.people import sign_in  # the web server loads this module before Django is set up
 
+    session_key = uploads.session_key_of(request.META)
+    permission = uploads.UPLOAD_PERMISSIONS[request.META["PATH_INFO"]]
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     # Django renews a session that an older SECRET_KEY signed. Only the page can send the new cookie.
     with transaction.atomic():
@@ -122,11 +119,11 @@ def _permitted_user_id(request: HttpRequest, session_key: str, permission: str) 
     return str(user.pk) if is_permitted and user.has_perm(permission) else None
 
 
-def _claim_link_id(meta: Meta) -> str | None:
+def _claim_link_id(request: HttpRequest) -> str | None:
     from refunds import claims
 
     try:
-        link = claims.open_link(uploads.claim_token_of(meta), now=clock.now())
+        link = claims.open_link(uploads.claim_token_of(request.META), now=clock.now())
     except claims.ClaimLinkClosed:
         return None
     return link.id if link.takes_an_account else None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.urls import URLPattern, include, path, re_path
+from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
 from apidocs import start, views
@@ -87,13 +87,12 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
 ]
 
 
-def _route(prefix: str, tail: str, viewset: Any, actions: dict[str, str]) -> URLPattern:
-    route: URLPattern = path(prefix + tail, viewset.as_view(actions))
-    return route
-
-
 urlpatterns = [
-    *(_route(prefix, *row) for prefix in (THAI_PREFIX, PLAIN_PREFIX) for row in API_ROUTES),
+    *(
+        path(prefix + tail, viewset.as_view(actions))
+        for prefix in (THAI_PREFIX, PLAIN_PREFIX)
+        for tail, viewset, actions in API_ROUTES
+    ),
     # The interface shows these two without a version as well.
     path("Thai/qr-codes", qr_codes.QrCodeViewSet.as_view({"post": "create"})),
     *(

@@ -32,19 +32,16 @@ BEAT_ARGUMENTS = ("beat", "--loglevel", "WARNING", "--pidfile=")
 
 def worker_for(names: Iterable[str]) -> Worker:
     """The worker for these queues or groups of queues. Raises KeyError for a name that is neither."""
-    queues = dict.fromkeys(queue for name in names for queue in _queues_of(name))
+    groups = {name: worker.queues for name, worker in WORKERS.items()} | {
+        name: (name,) for name in ALL.queues
+    }
+    queues = dict.fromkeys(queue for name in names for queue in groups[name])
     return Worker(tuple(queues), sum(_threads_for(group, queues) for group in WORKERS.values()))
 
 
 def arguments_for(name: str, worker: Worker) -> list[str]:
     """The arguments of `celery`. `name` is part of the name of the process."""
     return [*WORKER_OPTIONS, "-Q", ",".join(worker.queues), "-c", str(worker.threads), "-n", f"{name}@%h"]
-
-
-def _queues_of(name: str) -> tuple[str, ...]:
-    if name in ALL.queues:
-        return (name,)
-    return WORKERS[name].queues
 
 
 def _threads_for(group: Worker, queues: Iterable[str]) -> int:

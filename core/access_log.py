@@ -12,20 +12,12 @@ from collections import deque
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from django.conf import settings
 
 BUFFER_SECONDS = 0.1
 MAX_FILE_BYTES = 64 * 1024 * 1024
-
-
-class Stream(Protocol):
-    """Where the lines go."""
-
-    def write(self, text: str, /) -> object: ...
-
-    def flush(self) -> object: ...
 
 
 class AccessLog:
@@ -35,7 +27,7 @@ class AccessLog:
     would take 20 µs a line.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: "TextIO | BoundedFile") -> None:
         self.stream = stream
         self._lines: deque[str] = deque()
         self._has_lines = threading.Event()
@@ -78,21 +70,18 @@ class BoundedFile:
 
     def write(self, text: str) -> None:
         if os.fstat(self._file.fileno()).st_size > MAX_FILE_BYTES:
-            self._begin_anew()
+            # If another process has begun anew already, this one goes on in the new file.
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # until the file is closed
+            mine = os.fstat(self._file.fileno())
+            if self._path.exists() and os.path.samestat(mine, self._path.stat()):
+                self._path.replace(f"{self._path}.1")
+            self._file.close()
+            mode = stat.S_IMODE(mine.st_mode)
+            self._file = open(self._path, "a", opener=lambda path, flags: os.open(path, flags, mode))  # noqa: SIM115
         self._file.write(text)
 
     def flush(self) -> None:
         self._file.flush()
-
-    def _begin_anew(self) -> None:
-        """If another process has done so already, this one goes on in the new file."""
-        fcntl.flock(self._file, fcntl.LOCK_EX)  # until the file is closed
-        mine = os.fstat(self._file.fileno())
-        if self._path.exists() and os.path.samestat(mine, self._path.stat()):
-            self._path.replace(f"{self._path}.1")
-        self._file.close()
-        mode = stat.S_IMODE(mine.st_mode)
-        self._file = open(self._path, "a", opener=lambda path, flags: os.open(path, flags, mode))  # noqa: SIM115
 
 
 @lru_cache(maxsize=1)
@@ -100,14 +89,7 @@ def of_this_process() -> AccessLog | None:
     """The log in ACCESS_LOG or LOG_STREAM, or None if LOG_LEVEL switches it off."""
     if logging.getLevelNamesMapping()[settings.LOG_LEVEL] > logging.INFO:
         return None
-    log = AccessLog(_stream())
+    path = settings.ACCESS_LOG
+    log = AccessLog(BoundedFile(Path(path)) if path else getattr(sys, settings.LOG_STREAM))
     atexit.register(log.flush)
     return log
-
-
-def _stream() -> Stream:
-    """ACCESS_LOG or LOG_STREAM."""
-    if settings.ACCESS_LOG:
-        return BoundedFile(Path(settings.ACCESS_LOG))
-    stream: TextIO = getattr(sys, settings.LOG_STREAM)
-    return stream

@@ -175,14 +175,12 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
     def _found(self, field: str, text: str) -> Iterable[Any]:
         is_whole = field.startswith("=")
         lookup = field.removeprefix("=") if is_whole else f"{field}__icontains"
-        if is_whole and self._is_public_id(lookup) and not ids.looks_right(text, ""):
+        is_id = isinstance(get_fields_from_path(self.model, lookup)[-1], PublicIdKey) if is_whole else False
+        if is_id and not ids.looks_right(text, ""):
             return ()  # without a query: no row has such an id
         rows: Any = self.model._default_manager.filter(**{lookup: text})
         found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: admin_lists.MAX_FOUND]
         return found
-
-    def _is_public_id(self, lookup: str) -> bool:
-        return isinstance(get_fields_from_path(self.model, lookup)[-1], PublicIdKey)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

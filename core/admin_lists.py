@@ -181,14 +181,8 @@ class BoundedChangeList(DeclaredChangeList):
             rows = created_in(rows, self.params)
         self.newest_first = given.newest_first
         if others:
-            older = next(
-                iter(
-                    rows.order_by(*self.newest_first).values_list("created_at", flat=True)[
-                        FILTERED_ROWS : FILTERED_ROWS + 1
-                    ]
-                ),
-                None,
-            )
+            times = rows.order_by(*self.newest_first).values_list("created_at", flat=True)
+            older = times[FILTERED_ROWS:].first()
             self.is_limited = older is not None
             rows = rows if older is None else rows.filter(created_at__gt=older)
         self.root_queryset = rows
@@ -208,5 +202,5 @@ class BoundedChangeList(DeclaredChangeList):
 def newest(rows: Any) -> tuple[Any, bool]:
     """The newest FILTERED_ROWS rows, and whether there are older ones."""
     keys = rows.order_by("-pk").values_list("pk", flat=True)
-    older = next(iter(keys[FILTERED_ROWS : FILTERED_ROWS + 1]), None)
+    older = keys[FILTERED_ROWS:].first()
     return (rows, False) if older is None else (rows.filter(pk__gt=older), True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -21,9 +21,17 @@ def address_of(request: HttpRequest) -> str:
     return _normalized(entries[-settings.PROXY_HOPS].strip()) if len(entries) >= settings.PROXY_HOPS else ""
 
 
+@lru_cache(maxsize=4096)
 def network_of(address: str, *, ipv6_bits: int, ipv4_bits: int = 32) -> str:
     """The network of `address` with a prefix of that many bits, such as `203.0.113.0/24`. "" for ""."""
-    return _network(address, ipv4_bits, ipv6_bits)
+    parsed = _parsed(address)
+    if parsed is None:
+        return ""
+    bits = ipv4_bits if parsed.version == 4 else ipv6_bits
+    return str(ip_network((parsed, bits), strict=False))
+
+
+_parsed_network = lru_cache(maxsize=4096)(ip_network)
 
 
 def is_among(address: str, networks: Iterable[str]) -> bool:
@@ -34,34 +42,19 @@ def is_among(address: str, networks: Iterable[str]) -> bool:
 
 def normalized_networks(networks: Iterable[str]) -> list[str]:
     """The networks as CIDRs; an address is a network of one. Raises ValueError with the reason."""
-    return [_cidr(network.strip()) for network in networks]
-
-
-def _cidr(text: str) -> str:
-    try:
-        return str(ip_network(text))
-    except ValueError:
-        raise ValueError(_("%(text)s is not a network such as 203.0.113.0/24") % {"text": text}) from None
+    found = []
+    for text in map(str.strip, networks):
+        try:
+            found.append(str(ip_network(text)))
+        except ValueError:
+            raise ValueError(_("%(text)s is not a network such as 203.0.113.0/24") % {"text": text}) from None
+    return found
 
 
 @lru_cache(maxsize=4096)
 def _normalized(text: str) -> str:
     address = _parsed(text)
     return "" if address is None else str(address)
-
-
-@lru_cache(maxsize=4096)
-def _parsed_network(network: str) -> IPv4Network | IPv6Network:
-    return ip_network(network)
-
-
-@lru_cache(maxsize=4096)
-def _network(address: str, ipv4_bits: int, ipv6_bits: int) -> str:
-    parsed = _parsed(address)
-    if parsed is None:
-        return ""
-    bits = ipv4_bits if parsed.version == 4 else ipv6_bits
-    return str(ip_network((parsed, bits), strict=False))
 
 
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:

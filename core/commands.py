@@ -58,13 +58,10 @@ class ProgressBar:
         percent = min(100, 100 * self._done // max(1, self._total))
         if self._shown and percent != self._percent:
             self._percent = percent
-            filled = "#" * (WIDTH * percent // 100)
-            self._write(f"{CLEAR_LINE}{self._label} [{filled:<{WIDTH}}] {percent:3} %")
+            bar = f"[{'#' * (WIDTH * percent // 100):<{WIDTH}}] {percent:3} %"
+            self._output.write(f"{CLEAR_LINE}{self._label} {bar}", ending="")
+            self._output.flush()
 
     def clear(self) -> None:
         if self._shown:
-            self._write(CLEAR_LINE)
-
-    def _write(self, text: str) -> None:
-        self._output.write(text, ending="")
-        self._output.flush()
+            self._output.write(CLEAR_LINE, ending="")

@@ -51,25 +51,22 @@ class Watchdog:
     @contextmanager
     def watch(self, sock: socket.socket, deadline: Deadline) -> Iterator[None]:
         """Shut the socket down soon after the deadline unless the block has ended."""
-        number = self._watch(sock, Deadline(deadline.expires_at + WATCHDOG_GRACE_SECONDS))
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._watched.pop(number, None)
-
-    def _watch(self, sock: socket.socket, deadline: Deadline) -> int:
+        late = Deadline(deadline.expires_at + WATCHDOG_GRACE_SECONDS)
         with self._changed:
             number = next(self._numbers)
             self._watched[number] = sock
-            heapq.heappush(self._by_deadline, (deadline, number))
+            heapq.heappush(self._by_deadline, (late, number))
             if self._by_deadline[0][1] == number:
                 self._changed.notify()
             # A forked process has this object without its thread.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
                 self._thread.start()
-        return number
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._watched.pop(number, None)
 
     def _run(self) -> None:
         with self._changed:
@@ -83,12 +80,8 @@ class Watchdog:
             if number in self._watched and not deadline.is_past:
                 return deadline.expires_at - time.monotonic()
             heapq.heappop(self._by_deadline)
-            _shut_down(self._watched.pop(number, None))
+            if late := self._watched.pop(number, None):
+                with contextlib.suppress(OSError):
+                    # The method of SSLSocket would let the reader continue without TLS.
+                    socket.socket.shutdown(late, socket.SHUT_RDWR)
         return None
-
-
-def _shut_down(sock: socket.socket | None) -> None:
-    if sock is not None:
-        with contextlib.suppress(OSError):
-            # The method of SSLSocket would let the reader continue without TLS.
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)

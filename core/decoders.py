@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -55,21 +55,18 @@ class Place:
         path = LOCKS / f"thaiqr-{os.getuid()}-{self.name}.lock"
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            self._wait_for(lock)
+            # `flock` itself waits without a limit.
+            deadline = Deadline.after(self.wait_seconds)
+            while not deadline.is_past:
+                with suppress(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(POLL_SECONDS)
+            else:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield lock
         finally:
             os.close(lock)
-
-    def _wait_for(self, lock: int) -> None:
-        """Ask again and again: `flock` itself waits without a limit."""
-        deadline = Deadline.after(self.wait_seconds)
-        while True:
-            try:
-                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if deadline.is_past:
-                    raise
-            time.sleep(POLL_SECONDS)
 
 
 # Payers do not keep staff waiting. A photograph takes 126 MB and 0.6 s.

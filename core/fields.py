@@ -52,7 +52,9 @@ def first_fault(
     error: serializers.ValidationError, serializer: serializers.Serializer[Any], data: Any
 ) -> Fault:
     """The fault of a validation of `data`, which is an object."""
-    name, reason = next(iter(_mapping(error.detail).items()))
+    if not isinstance(error.detail, Mapping):
+        raise TypeError(f"an error of no field: {error.detail}")
+    name, reason = next(iter(error.detail.items()))
     field, path = serializer.fields[str(name)], ""
     value = field.get_value(data)
     while isinstance(reason, Mapping):
@@ -71,12 +73,6 @@ def without_nulls(serializer: serializers.Serializer[Any], data: Any) -> Any:
         return data
     required = {name for name, field in serializer.fields.items() if field.required}
     return {name: value for name, value in data.items() if value is not None or name in required}
-
-
-def _mapping(detail: Any) -> Mapping[str, Any]:
-    if not isinstance(detail, Mapping):
-        raise TypeError(f"an error of no field: {detail}")
-    return detail
 
 
 class Integer(serializers.IntegerField):
@@ -285,21 +281,19 @@ class QueryMetadata(serializers.Field[Any, Any, Any, Any]):
         return {name.removeprefix(start)[:-1]: value for name, value in data.items()}
 
 
+_timezones = cache(available_timezones)
+
+
 class QueryTimezone(serializers.Field[Any, Any, Any, Any]):
     """The IANA name of a time zone, such as `Asia/Bangkok`."""
 
     default_error_messages = {"zone": "must be the name of a time zone, such as Asia/Bangkok"}
 
     def to_internal_value(self, data: Any) -> ZoneInfo:
+        # Other texts could name files, so they never reach `ZoneInfo`.
         if data not in _timezones():
             self.fail("zone")
         return ZoneInfo(str(data))
-
-
-@cache
-def _timezones() -> set[str]:
-    """All known names. Other texts could name files, so they never reach `ZoneInfo`."""
-    return available_timezones()
 
 
 class QueryInstant(serializers.Field[Any, Any, Any, Any]):

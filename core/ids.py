@@ -82,12 +82,8 @@ class _Randomness(threading.local):
     def take(self, number: int) -> bytes:
         end = self._used + number
         if end > len(self._bytes) or self._process != os.getpid():
-            self._bytes, self._used, self._process, end = (
-                os.urandom(READ_AHEAD + number),
-                0,
-                os.getpid(),
-                number,
-            )
+            self._bytes, self._used, end = os.urandom(READ_AHEAD + number), 0, number
+            self._process = os.getpid()
         taken, self._used = self._bytes[self._used : end], end
         return taken
 
@@ -108,9 +104,13 @@ def _seconds(at: datetime) -> int:
 
 @lru_cache(maxsize=8)
 def _time(seconds: int) -> str:
-    """The seconds in base62."""
-    characters = []
-    for _ in range(TIME_LENGTH):
-        seconds, rest = divmod(seconds, len(ALPHABET))
-        characters.append(ALPHABET[rest])
-    return "".join(reversed(characters))
+    return written(seconds, TIME_LENGTH, ALPHABET)
+
+
+def written(number: int, length: int, alphabet: str) -> str:
+    """The last `length` digits of a number, with the characters of `alphabet` as digits."""
+    digits = []
+    for _ in range(length):
+        number, rest = divmod(number, len(alphabet))
+        digits.append(alphabet[rest])
+    return "".join(reversed(digits))

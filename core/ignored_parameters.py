@@ -6,7 +6,7 @@ The token `more` at the end has the number of further names. A field of an objec
 name of the object before it: `"destination.bank_acount"`.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ HEADER = "Ignored-Parameters"
 MAX_NAMES = 10
 MAX_NAME_LENGTH = 40
 SIMILARITY = 0.7
+PLAIN = {chr(byte) for byte in range(0x20, 0x7F)} - set('%"')
 
 
 class Ignored(NamedTuple):
@@ -29,24 +30,17 @@ class Ignored(NamedTuple):
 
 def header_of(operation: Operation, body: Mapping[str, Any], query: Iterable[str]) -> str:
     """The header of a request with this body and these query parameters, or empty if all are known."""
-    return header([*_of_body(operation, body), *_of_query(operation, query)])
-
-
-def _of_body(operation: Operation, body: Mapping[str, Any]) -> Iterator[Ignored]:
     known = operation.body_fields | operation.query_fields
-    yield from (Ignored(name, known) for name in body if name not in operation.body_fields)
+    found = [Ignored(name, known) for name in body if name not in operation.body_fields]
     for field, names in operation.nested_fields.items():
         nested = body.get(field)
         if isinstance(nested, dict):
-            yield from (Ignored(name, names, f"{field}.") for name in nested if name not in names)
-
-
-def _of_query(operation: Operation, query: Iterable[str]) -> Iterator[Ignored]:
-    known = operation.body_fields | operation.query_fields
+            found += [Ignored(name, names, f"{field}.") for name in nested if name not in names]
     for name in query:
         field, bracket, _key = name.partition("[")
         if field not in (operation.keyed_parameters if bracket else operation.query_fields):
-            yield Ignored(name, known)
+            found.append(Ignored(name, known))
+    return header(found)
 
 
 def header(ignored: list[Ignored]) -> str:
@@ -68,9 +62,7 @@ def _string(text: str) -> str:
     if text.isascii() and text.isprintable():
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
-    return '%"' + "".join(_encoded(byte) for byte in text.encode(errors="replace")) + '"'
-
-
-def _encoded(byte: int) -> str:
-    is_plain = 0x20 <= byte < 0x7F and chr(byte) not in '%"'
-    return chr(byte) if is_plain else f"%{byte:02x}"
+    encoded = (
+        f"%{byte:02x}" if chr(byte) not in PLAIN else chr(byte) for byte in text.encode(errors="replace")
+    )
+    return f'%"{"".join(encoded)}"'

@@ -19,14 +19,10 @@ _LONG_DIGITS = re.compile(r"(?<![0-9A-Za-z])\d{6,15}(\d{4})(?![0-9A-Za-z])")
 
 def redact(text: str) -> str:
     """`text` without keys, webhook secrets and passwords in URLs, and with 4 digits of account numbers."""
-    return _LONG_DIGITS.sub(r"...\1", redact_secrets(text))
-
-
-def redact_secrets(text: str) -> str:
-    """`text` without keys, webhook secrets and passwords in URLs."""
-    return _SECRETS.sub(
+    without_secrets = _SECRETS.sub(
         lambda m: next(group for group in m.groups() if group is not None) + "[redacted]", text
     )
+    return _LONG_DIGITS.sub(r"...\1", without_secrets)
 
 
 class JsonFormatter(logging.Formatter):

@@ -1,22 +1,8 @@
 """Operations for migrations that run while the service answers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
-
-
-@contextmanager
-def _unlimited_locks(schema_editor: BaseDatabaseSchemaEditor) -> Iterator[None]:
-    """CREATE INDEX CONCURRENTLY waits for older transactions, and nobody waits behind it."""
-    with schema_editor.connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('lock_timeout')")
-        (limit,) = cursor.fetchone()
-    schema_editor.execute("SET lock_timeout = 0")
-    yield
-    schema_editor.execute(f"SET lock_timeout = '{limit}'")
 
 
 class BuildIndex(AddIndexConcurrently):
@@ -32,8 +18,12 @@ class BuildIndex(AddIndexConcurrently):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
-        with _unlimited_locks(schema_editor):
-            schema_editor.execute(
-                f"DROP INDEX CONCURRENTLY IF EXISTS {schema_editor.quote_name(self.index.name)}"
-            )
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
+        with schema_editor.connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('lock_timeout')")
+            (limit,) = cursor.fetchone()
+        # CREATE INDEX CONCURRENTLY waits for older transactions, and nobody waits behind it.
+        schema_editor.execute("SET lock_timeout = 0")
+        name = schema_editor.quote_name(self.index.name)
+        schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        super().database_forwards(app_label, schema_editor, from_state, to_state)
+        schema_editor.execute(f"SET lock_timeout = '{limit}'")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypeVar
 
 from rest_framework import serializers
@@ -85,7 +86,7 @@ class Link:
     body: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operation:
     """One row of the URL table. Used as a decorator it changes nothing about the view.
 
@@ -112,19 +113,29 @@ class Operation:
     links: tuple[Link, ...] = ()
     responses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
-    body_fields: frozenset[str] = field(init=False)
-    query_fields: frozenset[str] = field(init=False)
-    nested_fields: Mapping[str, frozenset[str]] = field(init=False)
-    """Of fields of the body that are objects with fields of their own."""
-    keyed_parameters: frozenset[str] = field(init=False)
-    """Query parameters with a key, such as `metadata[table]`."""
 
-    def __post_init__(self) -> None:
-        body = self.body.serializer if self.body else None
-        object.__setattr__(self, "body_fields", _names(body))
-        object.__setattr__(self, "query_fields", _names(self.query))
-        object.__setattr__(self, "nested_fields", _nested(body))
-        object.__setattr__(self, "keyed_parameters", _keyed(self.query))
+    @cached_property
+    def body_fields(self) -> frozenset[str]:
+        return frozenset(_fields(self.body.serializer if self.body else None))
+
+    @cached_property
+    def query_fields(self) -> frozenset[str]:
+        return frozenset(_fields(self.query))
+
+    @cached_property
+    def nested_fields(self) -> dict[str, frozenset[str]]:
+        """Of fields of the body that are objects with fields of their own."""
+        given = _fields(self.body.serializer if self.body else None).items()
+        return {
+            name: frozenset(each.fields) for name, each in given if isinstance(each, serializers.Serializer)
+        }
+
+    @cached_property
+    def keyed_parameters(self) -> frozenset[str]:
+        """Query parameters with a key, such as `metadata[table]`."""
+        return frozenset(
+            name for name, each in _fields(self.query).items() if isinstance(each, QueryMetadata)
+        )
 
     @property
     def is_list(self) -> bool:
@@ -143,19 +154,5 @@ def operation_of(handler: object) -> Operation | None:
     return found
 
 
-def _names(serializer: SerializerType | None) -> frozenset[str]:
-    return frozenset() if serializer is None else frozenset(serializer().fields)
-
-
-def _nested(serializer: SerializerType | None) -> dict[str, frozenset[str]]:
-    given = {} if serializer is None else serializer().fields
-    return {
-        name: frozenset(each.fields)
-        for name, each in given.items()
-        if isinstance(each, serializers.Serializer)
-    }
-
-
-def _keyed(serializer: SerializerType | None) -> frozenset[str]:
-    given = {} if serializer is None else serializer().fields
-    return frozenset(name for name, each in given.items() if isinstance(each, QueryMetadata))
+def _fields(serializer: SerializerType | None) -> Mapping[str, Any]:
+    return serializer().fields if serializer else {}

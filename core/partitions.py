@@ -35,7 +35,8 @@ def later(month: date, count: int) -> date:
 def make_ahead(model: type[Model], now: datetime) -> list[str]:
     """Make the partitions of this month and of the next ones. Return those that were missing."""
     months = [later(month_of(now), count) for count in range(MONTHS_AHEAD + 1)]
-    made = [_call(*make_statement(model._meta.db_table, month))[0] for month in months]
+    make = "SELECT operations_make_partition(%s, %s)"
+    made = [_call(make, (model._meta.db_table, month))[0] for month in months]
     return [name for name in made if name is not None]
 
 
@@ -49,11 +50,6 @@ def drop_old(model: type[Model], before: datetime) -> list[str]:
     while deleted:
         _, deleted = _call(statement, (model._meta.db_table, month_of(before)))
     return list(dropped)
-
-
-def make_statement(table: str, month: date) -> tuple[str, tuple[str, date]]:
-    """The statement that makes one partition, and its values."""
-    return "SELECT operations_make_partition(%s, %s)", (table, month)
 
 
 def _call(statement: str, values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -17,16 +17,14 @@ def describe(value: Any, *, is_shown: bool) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, int | float | OtherNumber):
-        return _number(value) if is_shown else "a number"
+        if not is_shown:
+            return "a number"
+        text = value.text if isinstance(value, OtherNumber) else json.dumps(value)
+        is_long = len(text) > MAX_LENGTH or _ACCOUNT_NUMBER.search(text)
+        return f"a number of {len(text)} characters" if is_long else text
     kind = next((text for type_, text in _KINDS.items() if isinstance(value, type_)), None)
     if kind is None:
         return NOTHING
     if is_shown and isinstance(value, str) and len(value) <= MAX_LENGTH:
         return json.dumps(value, ensure_ascii=not value.isprintable())
     return kind.format(len(value))
-
-
-def _number(value: int | float | OtherNumber) -> str:
-    text = value.text if isinstance(value, OtherNumber) else json.dumps(value)
-    is_long = len(text) > MAX_LENGTH or _ACCOUNT_NUMBER.search(text)
-    return f"a number of {len(text)} characters" if is_long else text

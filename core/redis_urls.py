@@ -80,8 +80,7 @@ class SentinelUrl:
 
     def sentinel_options(self, seconds: float) -> dict[str, Any]:
         """How to connect to Sentinel. If one does not answer, the next is asked at once."""
-        names = ("username", "password")
-        given = {name: self.options.get(f"sentinel_{name}") for name in names}
+        given = {name: self.options.get(f"sentinel_{name}") for name in ("username", "password")}
         return {
             **{name: value for name, value in given.items() if value},
             **({"ssl": True, **self.tls} if self.has_tls else {}),
@@ -132,10 +131,6 @@ class Broker:
         }
         tls = {"ssl_cert_reqs": "required", **found.tls} if found.has_tls else None
         return cls(_of_kombu(found), {**options, **named}, tls)
-
-    def sender_options(self, seconds: float) -> dict[str, Any]:
-        """Options of a connection that only sends. seconds: what a call to Redis may take."""
-        return {**self.options, "socket_timeout": seconds, "socket_connect_timeout": seconds}
 
 
 def _of_kombu(found: SentinelUrl) -> str:

@@ -35,8 +35,4 @@ def is_checked(biller_id: str, reference: str, secret: str) -> bool:
 
 def _check(biller_id: str, text: str, secret: str) -> str:
     digest = hmacs.sha256(secret, f"reference1.{biller_id}.{text}".encode())
-    number, characters = int.from_bytes(digest[:8]), []
-    for _ in range(CHECK_LENGTH):
-        number, rest = divmod(number, len(ALPHABET))
-        characters.append(ALPHABET[rest])
-    return "".join(characters)
+    return ids.written(int.from_bytes(digest[:8]), CHECK_LENGTH, ALPHABET)

@@ -68,7 +68,6 @@ def record(
     suppressed: how many lines of this kind were not written before this one.
     """
     now = request_context.current()
-    known = {"actor": now.actor, "address": now.address, "request_id": now.request_id}
     given = {
         "subject": subject,
         "merchant": merchant_id,
@@ -78,8 +77,8 @@ def record(
         "changes": [_safe(change) for change in changes],
         "suppressed": suppressed,
     }
-    line = {"at": time.time(), "log": "security", "event": event.value}
-    line |= {name: _safe(text) or None for name, text in known.items()}
+    line: dict[str, Any] = {"at": time.time(), "log": "security", "event": event.value}
+    line |= {name: _safe(getattr(now, name)) or None for name in ("actor", "address", "request_id")}
     line |= {
         name: _safe(value) if isinstance(value, str) else value for name, value in given.items() if value
     }

@@ -112,10 +112,11 @@ def record_event(event_type: str, event_id: str, subject_id: str, parent: str = 
 
     current = get_current_span().get_span_context()
     links = [Link(current)] if parent and current.is_valid else []
+    actor = request_context.current().actor
     attributes = {
         "thaiqr.event": event_id,
         "thaiqr.subject": subject_id,
-        "thaiqr.actor": _actor(),
+        "thaiqr.actor": "staff" if actor.startswith("staff:") else actor,
     }
     with _span(event_type, context=_context(parent) if parent else None, links=links, attributes=attributes):
         return _traceparent()
@@ -156,12 +157,6 @@ def bank_call(bank: str) -> Iterator[None]:
 
     with _span("bank call", kind=SpanKind.CLIENT, attributes={"thaiqr.bank": bank}):
         yield
-
-
-def _actor() -> str:
-    """The actor; of staff only that it was staff."""
-    actor = request_context.current().actor
-    return "staff" if actor.startswith("staff:") else actor
 
 
 def _span(name: str, **options: Any) -> Any:

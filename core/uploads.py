@@ -30,9 +30,9 @@ DEADLINE_SECONDS = 120.0
 GRACE_SECONDS, MIN_BYTES_PER_SECOND = 10.0, 64 * 1024
 """A body that is slower than this after the grace period is refused, because others wait for its slot."""
 MAX_CONCURRENT = {UploadKind.STAFF: 2, UploadKind.CLAIM: 16}
-"""Uploads at once in a process. Those of staff keep their slot while a thread works on them."""
-MAX_CONCURRENT_PER_UPLOADER = 1
-"""Of these by one user, or at one claim link."""
+"""Uploads at once in a process. Those of staff keep their slot while a thread works on them.
+
+One of these by one user, or at one claim link."""
 TOO_LARGE = "qr.body_too_large"
 """Set in the META of a request whose body the web server has dropped."""
 _SESSION_KEY = re.compile(r"[a-z0-9]{32}", re.ASCII)

@@ -47,7 +47,9 @@ def is_key(text: str) -> bool:
 
 def seal(text: str, *, context: str, keys: Keys = None, digest_key: bytes = b"") -> str:
     """Encrypt with the newest key. `context` names the place, such as the row's id."""
-    return _encrypt(_pack(context, text, digest_key), _raw_keys(keys)[0])
+    place = context.encode()
+    head = len(digest_key).to_bytes(1) + len(place).to_bytes(3)
+    return _encrypt(head + digest_key + place + text.encode(), _raw_keys(keys)[0])
 
 
 def open_sealed(token: str, *, context: str, keys: Keys = None) -> str:
@@ -103,11 +105,6 @@ def as_text(value: str | bytes | memoryview) -> str:
 def masked(account: str | None) -> str | None:
     """An account number with only its last four characters readable."""
     return None if account is None else "x" * max(0, len(account) - 4) + account[-4:]
-
-
-def _pack(context: str, text: str, digest_key: bytes) -> bytes:
-    place = context.encode()
-    return len(digest_key).to_bytes(1) + len(place).to_bytes(3) + digest_key + place + text.encode()
 
 
 def _unpack(packed: bytes) -> tuple[str, bytes, str]:

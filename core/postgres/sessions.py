@@ -5,7 +5,7 @@ session are lost: time-outs given at its start, and prepared statements.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from uuid import uuid4
 
@@ -62,18 +62,13 @@ def limit_statements(connection: Any, seconds: int) -> Iterator[None]:
     """
 
     def execute_limited(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
-        if connection.in_atomic_block:
-            _set_local(connection, seconds)
-            return execute(sql, params, many, context)
-        with transaction.atomic(connection.alias):
-            _set_local(connection, seconds)
+        with nullcontext() if connection.in_atomic_block else transaction.atomic(connection.alias):
+            # After an error the server accepts only a rollback.
+            if connection.connection.info.transaction_status != TransactionStatus.INERROR:
+                connection.connection.execute(
+                    f"SET LOCAL statement_timeout = {seconds * 1000}", prepare=False
+                )
             return execute(sql, params, many, context)
 
     with connection.execute_wrapper(execute_limited):
         yield
-
-
-def _set_local(connection: Any, seconds: int) -> None:
-    # After an error the server accepts only a rollback.
-    if connection.connection.info.transaction_status != TransactionStatus.INERROR:
-        connection.connection.execute(f"SET LOCAL statement_timeout = {seconds * 1000}", prepare=False)

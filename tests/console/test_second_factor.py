@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import zxingcpp
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
@@ -446,7 +447,17 @@ def test_nobody_acts_on_the_own_login_by_the_page_of_colleagues(db: None, slug: 
 def test_upload_needs_the_second_step(somsri: User, app: App) -> None:
     somsri.user_permissions.add(Permission.objects.get(codename="import_statement"))
     client = after_password(somsri)
-    permission = "reconciliation.import_statement"
-    assert _permitted_user_id(HttpRequest(), str(client.session.session_key), permission) is None
+    assert _permitted_user_id(upload(client)) is None
     enter(client, app.code())
-    assert _permitted_user_id(HttpRequest(), str(client.session.session_key), permission) == str(somsri.pk)
+    assert _permitted_user_id(upload(client)) == str(somsri.pk)
+
+
+def upload(client: Client) -> HttpRequest:
+    """A request of the client to import a statement."""
+    request = HttpRequest()
+    request.META = {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/admin/reconciliation/statement/import/",
+        "HTTP_COOKIE": f"{settings.SESSION_COOKIE_NAME}={client.session.session_key}",
+    }
+    return request

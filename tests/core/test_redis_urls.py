@@ -65,7 +65,6 @@ def test_broker_with_sentinel_has_a_url_for_each_and_the_name() -> None:
     assert made.options["master_name"] == "qr"
     assert isinstance(made.options["sentinel_kwargs"]["retry"], Retry)
     assert made.options["socket_timeout"] == 5
-    assert made.sender_options(0.25)["socket_timeout"] == 0.25
 
 
 def test_malformed_urls_are_left_for_the_checks_to_report() -> None:

@@ -28,7 +28,8 @@ class WakeupSender:
     def __init__(self, broker: Broker) -> None:
         # An app that only sends, with shorter timeouts than a worker's.
         self._app = Celery("wakeup", broker=broker.url, set_as_current=False)
-        self._app.conf.broker_transport_options = broker.sender_options(CALL_TIMEOUT_SECONDS)
+        short = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), CALL_TIMEOUT_SECONDS)
+        self._app.conf.broker_transport_options = {**broker.options, **short}
         self._app.conf.broker_use_ssl = broker.tls
         self._app.conf.task_queues = settings.CELERY_TASK_QUEUES
         self._breaker = RedisBreaker()
