@@ -191,8 +191,8 @@ def usable_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> l
             found.append(_error(70, *problem))
     with suppress(DatabaseError):
         missing = database_roles.find_missing()
-        if missing and missing.includes_reading:  # every request would fail
-            found.append(_error(74, missing.found, missing.advice))
+        if missing and missing.includes_reading:  # every request would fail, and so would a look at the keys
+            return [*found, _error(74, missing.found, missing.advice)]
     keys = settings.FIELD_ENCRYPTION_KEYS
     with suppress(DatabaseError):  # it has no tables yet
         if keys and all(map(vault.is_key, keys)) and (wrong := resealing.find_problem()):
