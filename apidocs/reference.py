@@ -1,5 +1,6 @@
 """The reference: the OpenAPI document, what is made of it, and the table of error codes."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from core import failures
 from core.errors import CATALOGUE, MESSAGES
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
+WIDTH = 120
 HEADING = """\
 # Errors
 
@@ -80,9 +82,9 @@ def published() -> dict[str, str]:
     """The content of the files that are served, by name."""
     whole = document()
     return {
-        "openapi.json": _as_json(whole),
+        "openapi.json": as_json(whole),
         "openapi.yaml": as_yaml(whole),
-        "postman.json": _as_json(postman.collection(whole)),
+        "postman.json": as_json(postman.collection(whole)),
         "llms.txt": llms_text.text(whole),
     }
 
@@ -94,8 +96,23 @@ def reference_files() -> dict[Path, str]:
     return {FOLDER / name: text for name, text in texts.items()}
 
 
-def _as_json(value: dict[str, Any]) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
+def as_json(value: dict[str, Any]) -> str:
+    """JSON in which each object or list that fits within WIDTH stands on one line."""
+    return _laid_out(orjson.loads(orjson.dumps(value))) + "\n"
+
+
+def _laid_out(value: Any, margin: str = "", before: int = 0) -> str:
+    """A value that begins `before` characters into its line; its further lines have the margin."""
+    line = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, dict | list) or before + len(line) < WIDTH:  # a comma may follow
+        return line
+    inner = margin + "  "
+    if isinstance(value, dict):
+        parts = [(f"{inner}{json.dumps(name, ensure_ascii=False)}: ", item) for name, item in value.items()]
+    else:
+        parts = [(inner, item) for item in value]
+    rows = [start + _laid_out(item, inner, len(start)) for start, item in parts]
+    return f"{line[0]}\n" + ",\n".join(rows) + f"\n{margin}{line[-1]}"
 
 
 class _Dumper(yaml.CSafeDumper):
