@@ -9,6 +9,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -17,18 +18,12 @@ from config.capacity.databases import Refused
 from config.env import OWNER_URL, env
 from core.redis_urls import with_authorities
 
-AT_ONCE, CODES_AT_ONCE = (1, 4, 16, 48), 16
-LIVES_SHARE, WARM_UP_SECONDS = 0.7, 3.0
+AT_ONCE, WARM_UP_SECONDS = (1, 4, 16, 48), 3.0
 NOTICE = (
     "This takes all processors for about {seconds:.0f} seconds, and half a minute before that. It uses a\n"
     "database of its own, which it drops at the end. Run it before you go live, or at a quiet hour.\n"
 )
-# PostgreSQL counts the rows of a session when it is idle for a second.
-COUNTED_SECONDS = 1.5
-_SIZE_SQL = """
-SELECT coalesce(sum(n_tup_ins - n_tup_del), 0)::bigint, sum(pg_total_relation_size(relid))::bigint
-FROM pg_stat_user_tables
-"""
+SIZE = "SELECT sum(pg_total_relation_size(relid))::bigint FROM pg_stat_user_tables"
 
 
 def run(seconds: float) -> int:
@@ -60,7 +55,9 @@ def _measured(seconds: float) -> str:
         made = stack.enter_context(databases.temporary_database(configured))
         settings = processes.settings(made, stack.enter_context(databases.temporary_redis(redis_url)))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="thaiqr-capacity-"))
-        started = stack.enter_context(processes.running(settings, Path(folder) / "log"))
+        started = processes.Processes(settings, Path(folder) / "log")
+        stack.callback(started.stop)
+        started.start()
         # This process has the settings of the measured ones, too. Nothing has read others yet.
         os.environ.clear()
         os.environ.update(settings)
@@ -75,46 +72,34 @@ def _report(owner_url: str, seconds: float, started: processes.Processes) -> str
 
     django.setup()
     logging.disable()  # its lines would be about the shops of the measurement
-    from config.capacity.figures import Figures, Processors, Step, report
+    from config.capacity.figures import Processors, Step, report
     from config.capacity.load import Load
 
     load, steps = Load(int(os.environ["PORT"])), []
     connections.close_all()
     processors = Processors(os.environ["DATABASE_URL"], started.pids)
-    commit_ms = _commit_milliseconds(owner_url)
-    sys.stderr.write("warming up ...\n")
-    load.lives(AT_ONCE[1], WARM_UP_SECONDS)
-    before = _size(owner_url)
-    for at_once in AT_ONCE:
-        sys.stderr.write(f"whole lives, {at_once} at once ...\n")
-        with processors.watching() as cores:
-            found = load.lives(at_once, seconds * LIVES_SHARE / len(AT_ONCE))
-        steps.append(Step(at_once, found, cores))
-    lives = sum(len(step.round.webhooks) for step in steps)
-    rows, size = ((now - then) / lives for now, then in zip(_size(owner_url), before, strict=True))
-    # Codes come last: each of them waits for its customer, so the workers ask the bank about it.
-    sys.stderr.write(f"codes, {CODES_AT_ONCE} at once ...\n")
-    codes = load.codes(CODES_AT_ONCE, seconds * (1 - LIVES_SHARE))
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        commit_ms = _commit_milliseconds(connection)
+        sys.stderr.write("warming up ...\n")
+        load.lives(AT_ONCE[1], WARM_UP_SECONDS)
+        (before,) = connection.execute(SIZE).fetchone() or (0,)
+        for at_once in AT_ONCE:
+            sys.stderr.write(f"whole lives, {at_once} at once ...\n")
+            with processors.watching() as cores:
+                steps.append(Step(at_once, load.lives(at_once, seconds / len(AT_ONCE)), cores))
+        (after,) = connection.execute(SIZE).fetchone() or (0,)
     started.check()
-    return report(Figures(settings.WEB_WORKERS, commit_ms, steps, codes, rows, size))
+    bytes_each = (after - before) / sum(len(step.round.webhooks) for step in steps)
+    return report(steps, web_workers=settings.WEB_WORKERS, commit_ms=commit_ms, bytes_each=bytes_each)
 
 
-def _size(owner_url: str) -> tuple[int, int]:
-    """Rows, and bytes of all tables with their indexes."""
-    time.sleep(COUNTED_SECONDS)
-    with psycopg.connect(owner_url) as connection:
-        rows, size = connection.execute(_SIZE_SQL).fetchone() or (0, 0)
-    return rows, size
-
-
-def _commit_milliseconds(owner_url: str) -> float:
+def _commit_milliseconds(connection: psycopg.Connection[Any]) -> float:
     """The median of one commit after the other for a second, in one session: mostly one fsync."""
     taken: list[float] = []
-    with psycopg.connect(owner_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE capacity_commits (number integer)")
-        end = time.perf_counter() + 1
-        while (begin := time.perf_counter()) < end:
-            connection.execute("INSERT INTO capacity_commits VALUES (1)")
-            taken.append(1000 * (time.perf_counter() - begin))
-        connection.execute("DROP TABLE capacity_commits")
+    connection.execute("CREATE TABLE capacity_commits (number integer)")
+    end = time.perf_counter() + 1
+    while (begin := time.perf_counter()) < end:
+        connection.execute("INSERT INTO capacity_commits VALUES (1)")
+        taken.append(1000 * (time.perf_counter() - begin))
+    connection.execute("DROP TABLE capacity_commits")
     return statistics.median(taken)

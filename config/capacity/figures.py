@@ -38,22 +38,6 @@ class Resource(NamedTuple):
     add: str
 
 
-class Figures(NamedTuple):
-    """All that was measured. rows and bytes: what one life leaves in the database."""
-
-    web_workers: int
-    commit_ms: float
-    steps: list[Step]
-    codes: Round
-    rows: float
-    bytes: float
-
-    @property
-    def best(self) -> Step:
-        """The step with the most whole lives a second."""
-        return max(self.steps, key=lambda step: step.round.rate)
-
-
 class Processors:
     """Processor time by /proc, see proc_pid_stat(5). Each of our processes has a session of its own."""
 
@@ -89,9 +73,9 @@ class Processors:
         return found
 
 
-def resources(figures: Figures) -> list[Resource]:
-    """Those of the best step, the busiest first."""
-    cores, web = figures.best.cores, min(figures.web_workers, CORES)
+def resources(cores: Mapping[str, float], web_workers: int) -> list[Resource]:
+    """The busiest first."""
+    web = min(web_workers, CORES)
     add_web = f"Set WEB_WORKERS={CORES}." if web < CORES else "Add a machine with web behind the same proxy."
     add_load = "The service holds more: the measurement itself was too slow. Read the figures as at least."
     found = [
@@ -123,31 +107,28 @@ def _for_the_machine(cores: Mapping[str, float]) -> str:
     return f"More cores, or another machine for {largest}, which took {ours[largest]:.1f} of {CORES} cores."
 
 
-def report(figures: Figures) -> str:
-    best, found = figures.best, resources(figures)
-    rate, first = best.round.rate, ends_first(found)
-    a_day, kilobytes = 86_400 * rate, figures.bytes / 1000
+def report(steps: list[Step], *, web_workers: int, commit_ms: float, bytes_each: float) -> str:
+    """The best step has the most whole lives a second. bytes_each: what one life leaves in the database."""
+    best = max(steps, key=lambda step: step.round.rate)
+    found, rate = resources(best.cores, web_workers), best.round.rate
+    first = ends_first(found)
     nothing_full = (
         "Requests waited for each other (raise WEB_THREADS or WEB_WORKERS), or for the disk of PostgreSQL:\n"
-        f"a commit took {figures.commit_ms:.1f} ms; NVMe with protection against power loss takes 0.1 ms."
+        f"a commit took {commit_ms:.1f} ms; NVMe with protection against power loss takes 0.1 ms."
     )
+    gigabytes = 86_400 * rate * bytes_each / 1e9
     lines = [
-        f"{CORES} cores, {figures.web_workers} web processes; a commit takes {figures.commit_ms:.2f} ms.\n",
-        f"  whole lives a second {rate:>16,.0f}   code, payment, webhook, poll; {best.at_once} at once",
-        f"  codes a second {figures.codes.rate:>22,.0f}   99 of 100 in {p99(figures.codes.requests):,.0f} ms",
-        f"  rows a day {a_day * figures.rows:>26,.0f}   {figures.rows:.0f} for a payment, at this rate",
-        f"  disk a day {a_day * figures.bytes / 1e9:>23,.1f} GB   {kilobytes:.1f} kB for a payment\n",
+        f"{CORES} cores, {web_workers} web processes; a commit takes {commit_ms:.2f} ms.\n",
         "  payments at once   whole lives a second   99 of 100 requests   99 of 100 webhooks",
     ]
-    for at_once, each, _ in figures.steps:
+    for at_once, each, _ in steps:
         latencies = f"{p99(each.requests):>15,.0f} ms   {p99(each.webhooks):>15,.0f} ms"
         lines.append(f"  {at_once:>16}   {each.rate:>20,.0f}   {latencies}")
     lines += [
-        f"\n  busy at {best.at_once} at once",
-        *(f"  {each.name:<32}{each.busy:>6.0%}" for each in found),
-    ]
-    lines += [
-        f"\nEnds first: {first.name}, {first.busy:.0%} busy." if first else "\nEnds first: nothing.",
+        f"\nBest: {rate:,.0f} whole lives a second (code, payment, webhook, poll), {best.at_once} at once.",
+        f"At this rate a day takes {gigabytes:,.1f} GB of disk: {bytes_each / 1000:.1f} kB for a payment.",
+        "Busy: " + ", ".join(f"{each.name} {each.busy:.0%}" for each in found) + ".\n",
+        f"Ends first: {first.name}, {first.busy:.0%} busy." if first else "Ends first: nothing.",
         f"Add first: {first.add if first else nothing_full}",
         f"Plan for {rate / 2:,.0f} whole lives a second at the busiest minute: a release, a lost process and",
         "staff need the other half.",

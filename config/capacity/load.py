@@ -7,7 +7,6 @@ ends the measurement.
 import json
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,16 +14,18 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from banks.sandbox import SIGNATURE_HEADER
 from config.capacity.databases import Refused
 from config.capacity.processes import HOST
 from core import clock, ids, money, thaiqr
 from core.clock import BANGKOK
 from merchants import services
 from sandbox.callbacks import sign
-from webhooks import endpoints, signing
-from webhooks.models import EventType
+from webhooks import endpoints
+from webhooks.models import Endpoint, EventType
 
 SHOPS = 20
+NOTIFICATION_PATH = "/banks/sandbox/notices"
 PATIENCE_SECONDS = 20.0
 CODE = {"amount": 150_000, "currency": "THB", "reference": "order-1042", "client_name": "Somchai Jaidee"}
 
@@ -39,8 +40,8 @@ class Round:
 
     @property
     def rate(self) -> float:
-        """Whole lives a second, or codes a second."""
-        return len(self.webhooks or self.requests) / self.seconds
+        """Whole lives a second."""
+        return len(self.webhooks) / self.seconds
 
 
 def p99(seconds: list[float]) -> float:
@@ -57,60 +58,54 @@ class Load:
         server = ThreadingHTTPServer((HOST, 0), partial(_Webhook, self._waiting))
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        self._keys = [_open_shop(f"http://{HOST}:{server.server_port}/") for _ in range(SHOPS)]
+        url = f"http://{HOST}:{server.server_port}/"
+        self._keys = [key for _, key in (open_shop(url) for _ in range(SHOPS))]
 
     def lives(self, at_once: int, seconds: float) -> Round:
         """So many payments at once, each from its code to its poll. Raises Refused."""
-        return self._round(self._live, at_once, seconds)
-
-    def codes(self, at_once: int, seconds: float) -> Round:
-        """Codes that nobody pays. Raises Refused."""
-        return self._round(_make_code, at_once, seconds)
-
-    def _round(self, act: Callable[["_Customer"], Any], at_once: int, seconds: float) -> Round:
         found, began = Round(), time.perf_counter()
 
         def shop(number: int) -> None:
-            customer = _Customer(self._port, self._keys[number % SHOPS], found)
+            customer = _Customer(self._port, self._keys[number % SHOPS], found, self._waiting)
             while time.perf_counter() < began + seconds:
-                act(customer)
+                customer.live()
 
         with ThreadPoolExecutor(at_once) as threads:
             list(threads.map(shop, range(at_once)))
         found.seconds = time.perf_counter() - began
         return found
 
-    def _live(self, customer: "_Customer") -> None:
-        began = time.perf_counter()
-        code = _make_code(customer)
-        payment_id = code["payment_id"]
-        arrived = self._waiting[payment_id] = threading.Event()
-        report, sent_at = _report(code["qr_data"]), str(int(clock.now().timestamp()))
-        signature = {"Sandbox-Bank-Signature": sign(json.dumps(report).encode(), sent_at)}
-        customer.ask("POST", "/banks/sandbox/notices", report, signature)
-        if not arrived.wait(PATIENCE_SECONDS):
-            raise Refused(f"The webhook of {payment_id} did not arrive.")
-        customer.found.webhooks.append(time.perf_counter() - began)
-        payment = customer.ask("GET", f"/Thai/v1/payments/{payment_id}")
-        if payment["status"] != "succeeded":
-            raise Refused(f"The shop read {payment}.")
-
 
 class _Customer:
     """A kept connection to web, with the key of a shop."""
 
-    def __init__(self, port: int, key: str, found: Round) -> None:
-        self._connection, self.found = HTTPConnection(HOST, port, timeout=PATIENCE_SECONDS), found
+    def __init__(self, port: int, key: str, found: Round, waiting: dict[str, threading.Event]) -> None:
+        self._connection = HTTPConnection(HOST, port, timeout=PATIENCE_SECONDS)
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self._found, self._waiting = found, waiting
 
-    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+    def live(self) -> None:
+        """Raises Refused."""
+        began = time.perf_counter()
+        code = self._ask("POST", "/Thai/v1/qr-codes", CODE, {"Idempotency-Key": ids.random_text(25)})
+        payment_id = code["payment_id"]
+        arrived = self._waiting[payment_id] = threading.Event()
+        self._ask("POST", NOTIFICATION_PATH, *notification(code["qr_data"]))
+        if not arrived.wait(PATIENCE_SECONDS):
+            raise Refused(f"The webhook of {payment_id} did not arrive.")
+        self._found.webhooks.append(time.perf_counter() - began)
+        payment = self._ask("GET", f"/Thai/v1/payments/{payment_id}")
+        if payment["status"] != "succeeded":
+            raise Refused(f"The shop read {payment}.")
+
+    def _ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
         """Raises Refused."""
         began = time.perf_counter()
         content = None if body is None else json.dumps(body)
         self._connection.request(method, path, content, self._headers | (headers or {}))
         response = self._connection.getresponse()
         answer = response.read()
-        self.found.requests.append(time.perf_counter() - began)
+        self._found.requests.append(time.perf_counter() - began)
         if response.status != 200:
             raise Refused(f"{method} {path}: {response.status} {answer!r}")
         return json.loads(answer)
@@ -134,24 +129,19 @@ class _Webhook(BaseHTTPRequestHandler):
         """Nothing: lines would cost more than the answer."""
 
 
-def _open_shop(url: str) -> str:
-    """Create a test merchant with a webhook at the URL; return its key."""
-    now = clock.now()
+def open_shop(url: str) -> tuple[Endpoint, str]:
+    """Create a test merchant with a webhook at the URL; return the webhook, and the key of the merchant."""
+    now, events = clock.now(), [str(EventType.PAYMENT_SUCCEEDED)]
     merchant, key = services.create_merchant(name="Measured shop", mode="test", now=now)
-    events = [str(EventType.PAYMENT_SUCCEEDED)]
-    secret = signing.new_secret()
-    endpoints.store(endpoints.prepare(merchant=merchant, url=url, events=events, now=now, secret=secret))
-    return key
+    endpoint = endpoints.prepare(merchant=merchant, url=url, events=events, now=now)
+    endpoints.store(endpoint)
+    return endpoint, key
 
 
-def _make_code(customer: _Customer) -> Any:
-    return customer.ask("POST", "/Thai/v1/qr-codes", CODE, {"Idempotency-Key": ids.random_text(25)})
-
-
-def _report(qr_data: str) -> dict[str, Any]:
-    """What the sandbox bank reports when somebody pays the code now."""
+def notification(qr_data: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the sandbox bank reports when somebody pays the code now, and its signature as a header."""
     code, paid_at = thaiqr.parse(qr_data), clock.now().astimezone(BANGKOK)
-    return {
+    report = {
         "transaction_id": ids.new("sbp_", paid_at), "type": "credit", "biller_id": code.biller_id,
         "reference1": code.reference1, "reference2": code.reference2 or "",
         "reference3": code.reference3 or "",
@@ -160,3 +150,4 @@ def _report(qr_data: str) -> dict[str, Any]:
         "payer_bank_code": "014", "payer_account": "4051234567",
         "slip_reference": f"{paid_at:%Y%m%d}{ids.random_text(17)}",
     }  # fmt: skip
+    return report, {SIGNATURE_HEADER: sign(json.dumps(report).encode(), str(int(paid_at.timestamp())))}

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from config.capacity.databases import Addresses, Refused
@@ -139,14 +139,3 @@ class Processes:
 
     def _last_lines(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
-
-
-@contextmanager
-def running(environ: Mapping[str, str], log: Path) -> Iterator[Processes]:
-    """Processes that end with the block."""
-    made = Processes(environ, log)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()

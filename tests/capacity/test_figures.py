@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from config.capacity import figures
-from config.capacity.figures import LOAD, MACHINE, POSTGRES, Figures, Step
+from config.capacity.figures import LOAD, MACHINE, POSTGRES, Step
 from config.capacity.load import Round
 
 
@@ -14,13 +14,18 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "CORES", 4)
 
 
-def made_up(**cores: float) -> Figures:
-    """2 web processes, 100 lives a second at best, 12 rows and 20 kB each."""
-    named = {LOAD: 0.1, MACHINE: 0.5, "web": 0.0} | {
+def made_up(**cores: float) -> dict[str, float]:
+    """The cores of each group of processes."""
+    return {LOAD: 0.1, MACHINE: 0.5, "web": 0.0} | {
         NAMES.get(name, name): used for name, used in cores.items()
     }
-    steps = [Step(at_once, round_of(rate), named) for at_once, rate in ((1, 30), (4, 100), (16, 80))]
-    return Figures(2, 1.5, steps, round_of(200), 12, 20_000)
+
+
+def report_of(**cores: float) -> str:
+    """2 web processes, 100 lives a second at best, 20 kB each."""
+    rates = ((1, 30), (4, 100), (16, 80))
+    steps = [Step(at_once, round_of(rate), made_up(**cores)) for at_once, rate in rates]
+    return figures.report(steps, web_workers=2, commit_ms=1.5, bytes_each=20_000)
 
 
 NAMES = {"load": LOAD, "machine": MACHINE, "postgres": POSTGRES}
@@ -47,29 +52,28 @@ def round_of(rate: int) -> Round:
     ],
 )
 def test_full_resource_ends_first(cores: dict[str, Any], first: str, advice: str) -> None:
-    found = figures.ends_first(figures.resources(made_up(**cores)))
+    found = figures.ends_first(figures.resources(made_up(**cores), 2))
     assert found is not None
     assert found.name == first
     assert advice in found.add
 
 
 def test_web_with_a_process_for_each_core_needs_another_machine() -> None:
-    full = made_up(machine=3.0, web=3.9)._replace(web_workers=4)
-    web = next(each for each in figures.resources(full) if each.name == "web")
+    full = figures.resources(made_up(machine=3.0, web=3.9), 4)
+    web = next(each for each in full if each.name == "web")
     assert "Add a machine" in web.add
 
 
 def test_without_a_full_resource_nothing_ended_first() -> None:
-    report = figures.report(made_up(machine=0.5))
+    report = report_of(machine=0.5)
     assert "Ends first: nothing." in report
     assert "WEB_THREADS" in report
     assert "a commit took 1.5 ms" in report
 
 
 def test_report_gives_the_best_step_and_what_a_day_adds() -> None:
-    report = figures.report(made_up(machine=3.92, web=2.0, postgres=1.7))
-    assert "   100   code, payment, webhook, poll; 4 at once" in report
-    assert "103,680,000   12 for a payment" in report  # 86,400 × 100 × 12
-    assert "172.8 GB   20.0 kB for a payment" in report
+    report = report_of(machine=3.92, web=2.0, postgres=1.7)
+    assert "Best: 100 whole lives a second (code, payment, webhook, poll), 4 at once." in report
+    assert "a day takes 172.8 GB of disk: 20.0 kB for a payment" in report  # 86,400 × 100 × 20 kB
     assert "Plan for 50 whole lives a second" in report
     assert "Ends first: processors of this machine, 98% busy." in report
