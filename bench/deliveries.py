@@ -1,146 +1,96 @@
-"""Webhook deliveries a second, of the service and of bare loops."""
+"""Webhook deliveries a second, of the service and of a bare loop."""
 
-import http.client
+import asyncio
 import json
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from bench import processors
-from bench.comparison import OURS, Candidate
-from bench.load import NotMeasurable
-from tests.stack import ROOT, Stack
+from bench.http import Endpoints, NotMeasurable, header
+from bench.rounds import OURS, RATE, Candidate, Figures, microseconds_each, run_rounds
+from config.devstack.detached import ROOT, DetachedStack
 
-HOOK = "/hook"
-BARE_LOOP, URLLIB3_LOOP = "(c) bare loop, requests", "(d) bare loop, urllib3"
-PATIENCE_SECONDS = 20.0
-POLL_SECONDS = 0.05
+BARE_LOOP = "(c) bare loop, requests"
+WARM_UP_MESSAGES, MESSAGES = 500, 2000
+PATIENCE_SECONDS, POLL_SECONDS = 20.0, 0.05
 # Wait so long for repeated messages after all have arrived.
 DUPLICATE_SECONDS = 0.3
 
 
-@dataclass(frozen=True)
-class DeliveryRate:
-    """Messages a second from the commit to the last arrival. Processor time in microseconds a message."""
+def measure(stack: DetachedStack, rounds: int) -> list[Candidate]:
+    """Raises NotMeasurable."""
+    benchmark = _DeliveryBenchmark(stack)
+    candidates = [
+        Candidate(OURS, lambda count: benchmark.play(count, "publish")),
+        Candidate(BARE_LOOP, lambda count: benchmark.play(count, "post", f"{benchmark.url}/bare")),
+    ]
+    with benchmark.endpoints:
+        run_rounds("deliver", candidates, warm_up=WARM_UP_MESSAGES, extent=MESSAGES, rounds=rounds)
+    return candidates
 
-    rate: float
-    sender_us: float | None
-    postgres_us: float | None
-    receiver_us: float | None
 
+class _DeliveryBenchmark:
+    """A merchant of the instance and its endpoint. The bare loop posts the same messages to another path."""
 
-class ReceiverProcess:
-    """The process of the endpoints. It returns each message once; a repeated message stops the benchmark."""
+    def __init__(self, stack: DetachedStack) -> None:
+        self._stack = stack
+        # The instant of each message, in the order of arrival.
+        self._arrived: dict[tuple[bytes, bytes], float] = {}
+        self._is_repeated = False
+        self.endpoints = Endpoints(1, self._take)
+        (self.url,) = self.endpoints.urls
+        self._merchant_id = self._run("register", self.url)
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        self.pid = process.pid
-        self.ports: list[int] = json.loads(process.stdout.readline())
-        self._seen: dict[str, set[str]] = {}
-        self._connection = http.client.HTTPConnection("127.0.0.1", self.ports[0])
+    def play(self, count: float, command: str, *urls: str) -> Figures:
+        """Run the driver; return the figures from its instant to the last arrival."""
+        before, goal = self._cpu_seconds(), len(self._arrived) + count
+        result = self._run(command, int(count), self._merchant_id, *urls)
+        self.endpoints.run(self._wait_for(goal))
+        used = microseconds_each(count, before, self._cpu_seconds())
+        if "cpu" in result:
+            used["webhooks us"] = 1e6 * result["cpu"] / count
+        *_, last = self._arrived.values()
+        return {RATE: count / (last - result["at"]), **used}
 
-    def url(self, number: int, path: str) -> str:
-        return f"http://127.0.0.1:{self.ports[number]}{path}"
+    def _cpu_seconds(self) -> dict[str, float]:
+        pids = self._stack.pids
+        used = {name: processors.cpu_seconds(pids[name]) for name in ("webhooks", "postgres")}
+        return used | {"receiver": time.process_time()}
 
-    def wait_for(self, path: str, count: int) -> dict[str, float]:
-        """The arrival times of the next `count` messages, by id. Raises NotMeasurable."""
-        arrived: dict[str, float] = {}
-        patient_until = time.monotonic() + PATIENCE_SECONDS
-        while len(arrived) < count:
+    def _run(self, command: str, *arguments: object) -> Any:
+        environ = {**self._stack.environ, **self._stack.env}
+        return self.endpoints.run(run_driver(environ, command, *arguments))
+
+    async def _wait_for(self, goal: float) -> None:
+        """Return when so many messages have arrived, each once. Raises NotMeasurable."""
+        arrived, patient_until = len(self._arrived), time.monotonic() + PATIENCE_SECONDS
+        while len(self._arrived) < goal:
+            if arrived < len(self._arrived):
+                arrived, patient_until = len(self._arrived), time.monotonic() + PATIENCE_SECONDS
             if time.monotonic() > patient_until:
-                raise NotMeasurable(f"{len(arrived)} of {count} messages came to {path}")
-            time.sleep(POLL_SECONDS)
-            if new := self._take(path):
-                arrived |= new
-                patient_until = time.monotonic() + PATIENCE_SECONDS
-        time.sleep(DUPLICATE_SECONDS)
-        self._take(path)
-        return arrived
+                raise NotMeasurable(f"{goal - arrived} messages are missing")
+            await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(DUPLICATE_SECONDS)
+        if self._is_repeated or len(self._arrived) > goal:
+            raise NotMeasurable("A message came twice, or one that nobody expects.")
 
-    def _take(self, path: str) -> dict[str, float]:
-        self._connection.request("GET", path)
-        taken = json.load(self._connection.getresponse())
-        result = self._seen.setdefault(path, set())
-        for message_id, _ in taken:
-            if message_id in result:
-                raise NotMeasurable(f"{message_id} came twice to {path}")
-            result.add(message_id)
-        return dict(taken)
+    def _take(self, number: int, head: bytes, body: bytes) -> None:
+        key = head.split(b" ", 2)[1], header(head, b"webhook-id")
+        self._is_repeated |= key in self._arrived
+        self._arrived[key] = time.time()
 
 
-@contextmanager
-def receiver(count: int = 1) -> Iterator[ReceiverProcess]:
-    """Run endpoints. Each has its own port, because connections are kept by host and port."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.receiver", str(count)],
+async def run_driver(environ: Mapping[str, str], command: str, *arguments: object) -> Any:
+    """Run a command of `bench/driver.py` with these settings; return its answer. Raises NotMeasurable."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.driver", command, json.dumps(arguments)),
         cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
+        env={**environ, "WEBHOOK_PROBE": "off"},
+        stdout=asyncio.subprocess.PIPE,
     )
-    try:
-        yield ReceiverProcess(process)
-    finally:
-        process.kill()
-        process.communicate()
-
-
-class DeliveryBenchmark:
-    """One instance, its merchants and their endpoints."""
-
-    def __init__(self, stack: Stack, endpoints: ReceiverProcess) -> None:
-        self.stack, self.receiver = stack, endpoints
-        self._run_driver = partial(run_driver, stack)
-        (self.merchant,) = self._run_driver("register", endpoints.url(0, HOOK))
-
-    def candidates(self) -> list[Candidate[int, DeliveryRate]]:
-        return [
-            Candidate(OURS, self._deliver_batch),
-            Candidate(BARE_LOOP, partial(self._post_bare, "post_by_requests")),
-            Candidate(URLLIB3_LOOP, partial(self._post_bare, "post_by_urllib3")),
-        ]
-
-    def _deliver_batch(self, count: int) -> DeliveryRate:
-        worker = self.stack.pids["webhooks"]
-        before = processors.cpu_seconds(worker)
-        _, drained = self._timed(count, HOOK, "publish_batch", count, self.merchant)
-        return replace(drained, sender_us=_microseconds_each(count, before, processors.cpu_seconds(worker)))
-
-    def _post_bare(self, command: str, count: int) -> DeliveryRate:
-        path = f"/{command}"  # each loop posts the same messages, and the receiver notes repeated ones
-        url = self.receiver.url(0, path)
-        result, drained = self._timed(count, path, command, count, self.merchant, url)
-        return replace(drained, sender_us=_microseconds_each(count, 0.0, result["cpu"]), postgres_us=None)
-
-    def _timed(
-        self, count: int, path: str, command: str, *arguments: object
-    ) -> tuple[dict[str, float], DeliveryRate]:
-        """Run the driver; return its answer, and the figures from its instant to the last arrival."""
-        pids = self.stack.pids["postgres"], self.receiver.pid
-        before = [processors.cpu_seconds(pid) for pid in pids]
-        result = self._run_driver(command, *arguments)
-        last = max(self.receiver.wait_for(path, count).values())
-        used = [
-            _microseconds_each(count, one, processors.cpu_seconds(pid))
-            for one, pid in zip(before, pids, strict=True)
-        ]
-        return result, DeliveryRate(count / (last - result["at"]), None, *used)
-
-
-def run_driver(stack: Stack, command: str, *arguments: object) -> Any:
-    """Run a command of `bench/driver.py` in the instance; return its answer."""
-    response = subprocess.check_output(
-        [sys.executable, "-m", "bench.driver", command, *map(str, arguments)],
-        cwd=ROOT,
-        env={**stack.environ, **stack.env, "WEBHOOK_PROBE": "off"},
-        text=True,
-    )
-    return json.loads(response)
-
-
-def _microseconds_each(count: int, before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else 1e6 * (after - before) / count
+    printed, _ = await process.communicate()
+    if process.returncode:
+        raise NotMeasurable(f"bench.driver {command} failed.")
+    return json.loads(printed)

@@ -1,27 +1,40 @@
-"""Whole lives of payments: the service and its floor, pgbench with the same statements."""
+"""Whole lives of payments: the service, and its floor, pgbench with the same statements.
 
+The floor has a database of its own on the same server, with the same tables. No worker uses it.
+"""
+
+import logging
+import os
+import re
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+from urllib.parse import urlsplit
 
+import django
 import psycopg
 
 from bench import processors
-from bench.comparison import OURS, Candidate
 from bench.deliveries import run_driver
-from bench.floor import Floor
-from bench.lives import Lives, LivesResult, quantile
-from bench.load import NotMeasurable
-from bench.shops import Bank, Shop
-from tests.stack import Stack, wait_until
+from bench.http import Endpoints, NotMeasurable
+from bench.rounds import OURS, RATE, Candidate, Figures, microseconds_each, quantiles, run_rounds
+from config.devstack.detached import ROOT, DetachedStack, wait_until
+from config.devstack.postgres_programs import find_programs
+from config.env import OWNER_URL
 
 FLOOR = "(b) pgbench, same SQL"
-WEB, SENDER, POSTGRES = "web", "webhooks", "postgres"
-SHOPS = 20
+AT_ONCE = 16
+# All sessions have planned their statements by then.
+WARM_UP_SECONDS, SECONDS = 3, 5.0
 # A worker records a delivery some milliseconds after its webhook arrived.
 RECORDED_SECONDS = 10.0
+# These have a column each; `others us` are all other processes.
+NAMED = ("web", "webhooks", "postgres")
+COUNT = re.compile(r"^number of transactions actually processed: ([0-9]+)", re.MULTILINE)
+PROGRESS = re.compile(r"^progress: [0-9.]+ s, ([0-9.]+) tps", re.MULTILINE)
 # The payments of whole lives. Whatever a life has twice makes two rows.
 WHOLE_LIVES = """
 SELECT payment.id FROM payments_payment AS payment
@@ -33,111 +46,108 @@ JOIN ledger_journal AS journal ON journal.subject_id = payment.id AND journal.am
 JOIN webhooks_event AS event ON event.subject_id = payment.id AND event.type = 'payment.succeeded'
 JOIN webhooks_delivery AS delivery ON delivery.event_id = event.id AND delivery.state = 'succeeded'
 JOIN webhooks_deliveryattempt AS attempt ON attempt.delivery_id = delivery.id AND attempt.error = ''
-WHERE payment.status = 'succeeded' AND payment.merchant_id = ANY(%s) AND (
+WHERE payment.status = 'succeeded' AND (
     SELECT count(*) = 2 AND sum(entry.amount) = 0 FROM ledger_entry AS entry
     WHERE entry.journal_id = journal.id
 )
 """
-ALL_LIVES = "SELECT id FROM payments_payment WHERE merchant_id = ANY(%s)"
-MERCHANTS = "SELECT id FROM merchants_merchant"
+ALL_LIVES = """
+SELECT payment.id FROM payments_payment AS payment
+JOIN merchants_merchant AS merchant ON merchant.id = payment.merchant_id WHERE merchant.name = 'Measured shop'
+"""
 
 
-@dataclass(frozen=True)
-class LifeRound:
-    """Whole lives a second, milliseconds from code to webhook, and processor microseconds a life.
-
-    requests: the seconds of each request, by its name.
-    """
-
-    rate: float
-    postgres_us: float | None
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    web_us: float | None = None
-    sender_us: float | None = None
-    others_us: float | None = None
-    client_us: float | None = None
-    requests: Mapping[str, list[float]] = field(default_factory=dict)
+def measure(stack: DetachedStack, folder: Path, rounds: int) -> list[Candidate]:
+    """The service and its floor. Raises NotMeasurable."""
+    benchmark, floor = _LifeBenchmark(stack), _Floor(stack, folder)
+    candidates = [Candidate(OURS, benchmark.live), Candidate(FLOOR, floor.repeat)]
+    run_rounds("life", candidates, warm_up=WARM_UP_SECONDS, extent=SECONDS, rounds=rounds)
+    _check(stack.owner_url, benchmark.count)
+    _check(floor.url)
+    try:
+        stack.manage("audit")
+    except subprocess.CalledProcessError as error:
+        raise NotMeasurable(f"The audit found differences:\n{error.stdout}") from None
+    return candidates
 
 
-class LifeBenchmark:
-    """The shops of one instance."""
+class _LifeBenchmark:
+    """The load of `thaiqr-server capacity`. This process gets the settings of the instance for it."""
 
-    def __init__(self, stack: Stack, lives: Lives, merchant_ids: list[str]) -> None:
-        self.stack, self.lives, self._merchant_ids = stack, lives, merchant_ids
+    def __init__(self, stack: DetachedStack) -> None:
+        os.environ.update(stack.env)
+        os.environ["WEBHOOK_PROBE"] = "off"
+        django.setup()
+        logging.disable()  # its lines would be about the shops of the measurement
+        from config.capacity.load import Load
 
-    def candidates(self, floor: Floor, at_once: int) -> list[Candidate[float, LifeRound]]:
-        """Rounds of so many seconds."""
+        self._stack, self._load, self.count = stack, Load(stack.port), 0
 
-        def live(seconds: float) -> LifeRound:
-            before = processor_seconds(self.stack)
-            result = self.lives.closed_loop(seconds=seconds, at_once=at_once)
-            return _life_round(result, before, processor_seconds(self.stack))
-
-        def repeat(seconds: float) -> LifeRound:
-            before = processor_seconds(self.stack)[POSTGRES]
-            run = floor.run(seconds)
-            used = processor_seconds(self.stack)[POSTGRES] - before
-            return LifeRound(run.rate, postgres_us=1e6 * used / run.count)
-
-        return [Candidate(OURS, live), Candidate(FLOOR, repeat)]
-
-    def check(self) -> None:
-        """Compare the tables with what the shops saw, and run the audit. Raises NotMeasurable."""
-        seen = sorted(self.lives.payment_ids)
-        with psycopg.connect(self.stack.owner_url, autocommit=True) as connection:
-            with suppress(TimeoutError):
-                wait_until(
-                    lambda: _ids(connection, WHOLE_LIVES, self._merchant_ids) == seen, RECORDED_SECONDS
-                )
-            for name, statement in (("whole lives", WHOLE_LIVES), ("payments", ALL_LIVES)):
-                found = _ids(connection, statement, self._merchant_ids)
-                if found != seen:
-                    raise NotMeasurable(
-                        f"The shops saw {len(seen)} lives; the tables have {len(found)} {name}."
-                    )
-        try:
-            self.stack.manage("audit")
-        except subprocess.CalledProcessError as error:
-            raise NotMeasurable(f"The audit found differences:\n{error.stdout}") from None
+    def live(self, seconds: float) -> Figures:
+        before = _cpu_seconds(self._stack)
+        done = self._load.lives(AT_ONCE, seconds)
+        self.count += len(done.webhooks)
+        used = microseconds_each(len(done.webhooks), before, _cpu_seconds(self._stack))
+        return {RATE: done.rate, **quantiles(done.webhooks), **used}
 
 
-@contextmanager
-def opened(stack: Stack) -> Iterator[LifeBenchmark]:
-    """Open the shops with their webhooks."""
-    bank = Bank(stack.env["SANDBOX_BANK_SECRET"].encode())
-    with Lives(stack.port, bank, SHOPS) as lives:
-        shops = [Shop(**shop) for shop in run_driver(stack, "open_shops", *lives.urls)]
-        lives.open(shops)
-        yield LifeBenchmark(stack, lives, [shop.merchant_id for shop in shops])
+class _Floor:
+    """The database with its shops, and the script of one life. Each client of pgbench is a shop."""
+
+    def __init__(self, stack: DetachedStack, folder: Path) -> None:
+        """Record the life. Raises NotMeasurable."""
+        self._stack = stack
+        with psycopg.connect(stack.owner_url, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE floor")
+        self.url = f"{stack.owner_url.rpartition('/')[0]}/floor"
+        environ = {**stack.environ, **stack.env, "DATABASE_URL": self.url, OWNER_URL: self.url}
+        migrate = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
+        subprocess.run(migrate, cwd=ROOT, env=environ, check=True)
+        with Endpoints(AT_ONCE, lambda *message: None) as endpoints:
+            text, self._variables = endpoints.run(run_driver(environ, "record", *endpoints.urls))
+        self._path = folder / "life.sql"
+        self._path.write_text(text)
+
+    def repeat(self, seconds: float) -> Figures:
+        """Run pgbench. New sessions plan each statement several times, so the first seconds do not count."""
+        before, url = _cpu_seconds(self._stack), urlsplit(self.url)
+        done = subprocess.run(
+            [
+                *(find_programs() / "pgbench", "--no-vacuum", "--protocol=prepared", f"--file={self._path}"),
+                *(f"--client={AT_ONCE}", "--jobs=1", f"--time={WARM_UP_SECONDS + round(seconds)}"),
+                *("--progress=1", *(f"--define={name}={value}" for name, value in self._variables.items())),
+                *("-h", str(url.hostname), "-p", str(url.port), "-U", str(url.username), url.path[1:]),
+            ],
+            env={**os.environ, "PGPASSWORD": str(url.password)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = COUNT.search(done.stdout)
+        if done.returncode or found is None:
+            raise NotMeasurable(f"pgbench: {done.stderr}")
+        used = microseconds_each(int(found[1]), before, _cpu_seconds(self._stack))
+        rates = [float(rate) for rate in PROGRESS.findall(done.stderr)[WARM_UP_SECONDS:]]
+        return {RATE: fmean(rates), "postgres us": used["postgres us"]}
 
 
-def check_floor(floor: Floor) -> None:
-    """Check that what pgbench wrote are whole lives. Raises NotMeasurable."""
-    with psycopg.connect(floor.database_url) as connection:
-        merchant_ids = [merchant_id for (merchant_id,) in connection.execute(MERCHANTS)]
-        whole, all_ = (_ids(connection, statement, merchant_ids) for statement in (WHOLE_LIVES, ALL_LIVES))
-    if whole != all_:
-        raise NotMeasurable(f"Of {len(all_)} lives of pgbench {len(whole)} are whole.")
-
-
-def processor_seconds(stack: Stack) -> dict[str, float]:
+def _cpu_seconds(stack: DetachedStack) -> dict[str, float]:
     """By process, with the processes that it started."""
-    return {name: processors.cpu_seconds(pid) or 0.0 for name, pid in stack.pids.items()}
+    used = dict.fromkeys((*NAMED, "others"), 0.0)
+    for name, pid in stack.pids.items():
+        used[name if name in NAMED else "others"] += processors.cpu_seconds(pid)
+    return used | {"client": time.process_time()}
 
 
-def _ids(connection: psycopg.Connection[Any], statement: str, merchant_ids: list[str]) -> list[str]:
-    return sorted(row[0] for row in connection.execute(statement, [merchant_ids]))
+def _check(url: str, seen: int | None = None) -> None:
+    """Check that all payments of the shops are whole lives, as many as were seen. Raises NotMeasurable."""
 
+    def found(statement: str) -> list[tuple[str]]:
+        return sorted(connection.execute(statement).fetchall())
 
-def _life_round(result: LivesResult, before: dict[str, float], after: dict[str, float]) -> LifeRound:
-    used = {name: 1e6 * (after[name] - before[name]) / result.count for name in after}
-    p50, p95, p99 = (quantile(result.webhooks, share) for share in (0.5, 0.95, 0.99))
-    return LifeRound(
-        result.rate,
-        used.pop(POSTGRES),
-        *(p50, p95, p99, used.pop(WEB), used.pop(SENDER), sum(used.values())),
-        1e6 * result.client_seconds / result.count,
-        result.requests,
-    )
+    with psycopg.connect(url, autocommit=True) as connection:
+        with suppress(TimeoutError):
+            wait_until(lambda: seen is None or len(found(WHOLE_LIVES)) == seen, RECORDED_SECONDS)
+        whole, all_ = found(WHOLE_LIVES), found(ALL_LIVES)
+    if whole != all_ or seen not in (None, len(all_)):
+        raise NotMeasurable(f"Of {len(all_)} payments {len(whole)} are whole lives. The shops saw {seen}.")

@@ -1,42 +1,31 @@
-"""`python -m bench.recorder COUNT`: the statements of whole lives, one for each of COUNT shops, as JSON.
+"""The statements of whole lives, in a process with the settings of the instance and a database of its own.
 
-It is a process with the settings of the instance and a database of its own, where no worker takes the
-deliveries. It runs the code of the web server and of the delivery worker, so the statements are theirs.
+No worker takes the deliveries there. It runs the code of the web server and of the delivery worker, so the
+statements are theirs.
 """
 
 import json
-import os
 import secrets
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any
 
-import django
+from django.db import connection
+from django.test import Client
+from psycopg.adapt import PyFormat, Transformer
 
-# Standard output is for the result.
-os.environ["LOG_STREAM"] = "stderr"
-django.setup()
+from bench.create_poll import CREATE_PATH, PAYMENTS_PATH
+from bench.http import NotMeasurable
+from bench.replay import BEGIN, COMMIT, Life, Statement, Value
+from config.capacity.load import CODE, NOTIFICATION_PATH, notification
+from core import clock, ids
+from merchants.models import ApiKey
+from webhooks.delivery import attempt_log, dispatcher, queue
+from webhooks.delivery.queue import ClaimLimits, Lease
+from webhooks.http import event_loop
+from webhooks.models import Endpoint
 
-from django.conf import settings  # noqa: E402
-from django.core.handlers.wsgi import WSGIHandler  # noqa: E402
-from django.db import connection  # noqa: E402
-from django.test import RequestFactory  # noqa: E402
-from psycopg.adapt import PyFormat, Transformer  # noqa: E402
-
-from bench import driver  # noqa: E402
-from bench.deliveries import HOOK, receiver  # noqa: E402
-from bench.load import NotMeasurable  # noqa: E402
-from bench.replay import BEGIN, COMMIT, Life, Statement, Value  # noqa: E402
-from bench.shops import Bank, Request, Shop  # noqa: E402
-from core import clock  # noqa: E402
-from merchants.models import ApiKey  # noqa: E402
-from webhooks.delivery import attempt_log, dispatcher, queue  # noqa: E402
-from webhooks.delivery.queue import ClaimLimits, Lease  # noqa: E402
-from webhooks.http import event_loop  # noqa: E402
-
+# An endpoint, and the key of its merchant.
+Shop = tuple[Endpoint, str]
 # Before the recorded life: the webhook is verified, and the use of the key stored for this minute.
 EARLIER_LIVES = 2
 # As a worker with 96 threads, of which one is free.
@@ -50,12 +39,7 @@ class Recording:
         self.statements: list[Statement] = []
         self._is_open = False
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        with connection.execute_wrapper(self._record):
-            yield
-
-    def _record(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         if connection.in_atomic_block and not self._is_open:
             self._is_open = True
             self.statements.append(Statement(BEGIN))
@@ -85,17 +69,10 @@ def _type_name(oid: int) -> str:
     return f"{found.regtype}[]" if oid == found.array_oid else str(found.regtype)
 
 
-def main(count: int) -> None:
-    with receiver(count) as endpoints:
-        urls = [endpoints.url(number, HOOK) for number in range(count)]
-        shops = [Shop(**shop) for shop in driver.open_shops(urls)]
-        for shop in shops[1:]:
-            _live(shop, Recording())
-        print(json.dumps(asdict(_recorded_life(shops))))
-
-
-def _recorded_life(shops: list[Shop]) -> Life:
-    """The last one of several lives of the first shop."""
+def recorded_life(shops: list[Shop]) -> Life:
+    """The last one of several lives of the first shop. Each other shop has one."""
+    for shop in shops[1:]:
+        _live(shop, Recording())
     for _ in range(EARLIER_LIVES):
         earlier = Recording()
         _live(shops[0], earlier)
@@ -113,37 +90,30 @@ def _recorded_life(shops: list[Shop]) -> Life:
 
 def _own_texts(shop: Shop) -> list[str]:
     """What statements of this shop have and others have not."""
-    key = ApiKey.objects.select_related("merchant").get(merchant_id=shop.merchant_id)
-    digest = f"\\x{bytes(key.digest).hex()}"
-    before_endpoint = shop.endpoint_id[:-1]
+    endpoint, _ = shop
+    key = ApiKey.objects.select_related("merchant").get(merchant_id=endpoint.merchant_id)
+    digest, before_endpoint = f"\\x{bytes(key.digest).hex()}", endpoint.id[:-1]
     return [
-        shop.merchant_id,
-        key.merchant.biller_id,
-        key.id,
-        key.public_id,
-        digest,
-        shop.endpoint_id,
-        before_endpoint,
+        *(endpoint.merchant_id, key.merchant.biller_id, key.id, key.public_id, digest),
+        *(endpoint.id, before_endpoint),
     ]
 
 
 def _live(shop: Shop, recording: Recording) -> tuple[list[str], Lease]:
     """One life: the new texts in it, and the delivery that it claimed."""
-    bank = Bank(settings.SANDBOX_BANK_SECRET.encode())
-    with recording.running():
-        creation = shop.creation()
-        code = _ask(creation)
-        notification = bank.notification(code["qr_data"], clock.now())
-        _ask(notification)
-        lease = _claim(shop)
+    endpoint, secret_key = shop
+    unique, as_shop = ids.random_text(25), {"Authorization": f"Bearer {secret_key}"}
+    with connection.execute_wrapper(recording.record):
+        code = _ask("POST", CREATE_PATH, CODE, as_shop | {"Idempotency-Key": unique})
+        report, signature = notification(code["qr_data"])
+        _ask("POST", NOTIFICATION_PATH, report, signature)
+        lease = _claim(endpoint)
         attempt_log.record([event_loop.run(dispatcher.post_delivery(lease, clock.now))])
-        _ask(shop.poll(code["payment_id"]))
-    reported = json.loads(notification.body)
-    names = [reported["reference1"], reported["slip_reference"], creation.headers["Idempotency-Key"]]
-    return names, lease
+        _ask("GET", f"{PAYMENTS_PATH}/{code['payment_id']}", {}, as_shop)
+    return [report["reference1"], report["slip_reference"], unique], lease
 
 
-def _claim(shop: Shop) -> Lease:
+def _claim(endpoint: Endpoint) -> Lease:
     """Claim the delivery of this shop under a lock of its own.
 
     A worker claims the deliveries of all shops together. The clients of pgbench claim one by one, and would
@@ -151,32 +121,12 @@ def _claim(shop: Shop) -> Lease:
     """
     queue.CLAIM_LOCK_ID, queue.ENDPOINTS_PER_CLAIM = secrets.randbits(60), 1
     # A text without its last character sorts before it.
-    (lease,), _ = queue.claim_in_window(shop.endpoint_id[:-1], clock.now(), ONE_DELIVERY)
+    (lease,), _ = queue.claim_in_window(endpoint.id[:-1], clock.now(), ONE_DELIVERY)
     return lease
 
 
-@lru_cache(maxsize=1)
-def _application() -> WSGIHandler:
-    return WSGIHandler()
-
-
-def _ask(request: Request) -> Any:
-    made = RequestFactory().generic(request.method, request.path, request.body, "application/json")
-    environ, started = made.environ, list[str]()
-    for name, value in request.headers.items():
-        environ[f"HTTP_{name.upper().replace('-', '_')}"] = value
-
-    def start_response(status: str, headers: Any, error: Any = None) -> Callable[[bytes], object]:
-        started.append(status)
-        return lambda chunk: None
-
-    response = _application()(environ, start_response)
-    body = b"".join(response)
-    response.close()
-    if started != ["200 OK"]:
-        raise NotMeasurable(f"{request.path}: {started}, {body!r}")
-    return json.loads(body)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+def _ask(method: str, path: str, body: dict[str, Any], headers: dict[str, str]) -> Any:
+    response = Client().generic(method, path, json.dumps(body), "application/json", headers=headers)
+    if response.status_code != 200:
+        raise NotMeasurable(f"{path}: {response.status_code}, {response.content!r}")
+    return response.json()

@@ -6,10 +6,9 @@ amounts and sealed texts.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
 
 BEGIN, COMMIT = "BEGIN", "COMMIT"
 ID = re.compile(r"([a-z]{2,3}_)[0-9A-Za-z]{27}")
@@ -56,28 +55,17 @@ class Life:
     lease_id: str
     shops: Sequence[Sequence[str]]
 
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
-        return cls(**{**found, **{name: _statements(found[name]) for name in ("statements", "earlier")}})
-
     @property
     def new_texts(self) -> list[str]:
         """What is new in this life."""
-        earlier = {found for text in _texts(self.earlier) for found in _names_in(text)}
-        mine = {found: None for text in _texts(self.statements) for found in _names_in(text)}
-        return [*self.names, *(found for found in mine if found not in earlier)]
+        earlier = _names(self.earlier)
+        return [*self.names, *(name for name in _names(self.statements) if name not in earlier)]
 
 
-def _statements(found: Sequence[Mapping[str, Any]]) -> list[Statement]:
-    return [Statement(each["sql"], [Value(**value) for value in each["values"]]) for each in found]
-
-
-def _texts(statements: Sequence[Statement]) -> Iterator[str]:
-    return (value.text for each in statements for value in each.values if value.text is not None)
-
-
-def _names_in(text: str) -> Iterator[str]:
-    return (found[0] for found in NEW.finditer(text))
+def _names(statements: Sequence[Statement]) -> dict[str, None]:
+    """Ids and large numbers, in their order."""
+    texts = (value.text for each in statements for value in each.values if value.text is not None)
+    return {found[0]: None for text in texts for found in NEW.finditer(text)}
 
 
 class Script:
@@ -88,7 +76,10 @@ class Script:
         self._names: dict[str, str] = {}
         self._drawn: dict[str, str] = {}
         self._replaced = {name: _new_text(name, number) for number, name in enumerate(life.new_texts)}
-        self._replaced |= {texts[0]: _text_of_shop(texts) for texts in zip(*life.shops, strict=True)}
+        self._replaced |= {
+            texts[0]: f"(ARRAY[{', '.join(map(_quoted, texts))}])[shop]"
+            for texts in zip(*life.shops, strict=True)
+        }
         self._lease_id = life.lease_id
         body = "".join(self._line(each) for each in life.statements)
         columns = ", ".join(f"{expression} AS {name}" for expression, name in self._drawn.items())
@@ -146,10 +137,6 @@ def _new_text(name: str, number: int) -> str:
     unique = f"{SECOND} || right({DIGITS}, 15) || '{number:02}'"
     found = ID.fullmatch(name)
     return f"'{found[1]}' || {unique}" if found else f"right({unique}, {len(name)})"
-
-
-def _text_of_shop(texts: Sequence[str]) -> str:
-    return f"(ARRAY[{', '.join(map(_quoted, texts))}])[shop]"
 
 
 def _new_instant(text: str, started_at: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 
+from bench.life import PROGRESS
 from bench.replay import BEGIN, COMMIT, Life, Script, Statement, Value
 
 PAYMENT, EARLIER_PAYMENT = "pay_" + "1" * 27, "pay_" + "0" * 27
@@ -92,3 +93,11 @@ def test_transactions_and_signs_of_percent_stay() -> None:
 def test_no_letter_follows_a_colon_in_a_literal_because_pgbench_would_read_a_variable() -> None:
     script = script_of("SELECT %s", Value(f"available:{PAYMENT}"))
     assert drawn(script).startswith("E'available\\x3a' || 'pay_'")
+
+
+def test_progress_lines_of_pgbench_have_the_rate_of_each_second() -> None:
+    shown = """pgbench (18.6)
+progress: 1.0 s, 77.0 tps, lat 84.224 ms stddev 67.492, 0 failed
+progress: 2.0 s, 178.4 tps, lat 44.343 ms stddev 9.603, 0 failed
+"""
+    assert PROGRESS.findall(shown) == ["77.0", "178.4"]
