@@ -6,12 +6,12 @@ Sources: EMVCo QR Code Specification for Payment Systems, Merchant-Presented Mod
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from thaiqr import lint_fields as known
-from thaiqr.lint_fields import Checked, check_text
+from thaiqr.lint_fields import ADDITIONAL, BARCODE, NAMES, RULES, SCHEMES, THAI_AID, THAI_RULES, Rule
 
 MAX_LENGTH = 512
 HEAD = 4
@@ -79,7 +79,7 @@ class Report:
         position = next((each.position for each in self.elements if each.tag == tag), None)
         self.findings.append(Finding(level, message, tag, position))
 
-    def at(self, level: Level, position: int, message: str, tag: str | None = None) -> None:
+    def at(self, position: int, message: str, tag: str | None = None, level: Level = Level.ERROR) -> None:
         """Add a finding at a place."""
         self.findings.append(Finding(level, message, tag, position))
 
@@ -113,7 +113,7 @@ def _read_other(report: Report) -> None:
     elif "://" in text[:16]:
         report.add(Level.ERROR, "This is a web address, not a payment code.")
     else:
-        report.at(Level.ERROR, 0, f"A payment code begins with 000201. This text begins with {text[:6]!r}.")
+        report.at(0, f"A payment code begins with 000201. This text begins with {text[:6]!r}.")
 
 
 def _read_customer(report: Report) -> None:
@@ -134,33 +134,42 @@ def _read_barcode(report: Report) -> None:
     """`|biller CR ref1 CR ref2 CR satang`. Source: Bank of Thailand, bill payment barcode."""
     report.kind = Kind.BARCODE
     parts = report.text[1:].replace("\r\n", "\r").replace("\n", "\r").split("\r")
-    if len(parts) != 4:
-        report.at(
-            Level.ERROR,
-            0,
-            f"A barcode has 4 lines (biller, reference 1, reference 2, amount), divided by CR. This one has "
-            f"{len(parts)}.",
-        )
+    if len(parts) != len(BARCODE):
+        lines = "biller, reference 1, reference 2, amount"
+        report.at(0, f"A barcode has 4 lines ({lines}), divided by CR. This one has {len(parts)}.")
         return
     position = 1
-    for name, value in zip(("biller", "reference 1", "reference 2", "amount"), parts, strict=True):
-        report.elements.append(Element(name, known.BARCODE_NAMES[name], value, position))
-        for level, message in known.check_barcode_line(name, value):
-            report.add(Level(level), message, name)
+    for value, (line, name) in zip(parts, BARCODE.items(), strict=True):
+        report.elements.append(Element(line, name, value, position))
+        _check(report, line, value, RULES[line])
         position += len(value) + 1
 
 
-# --- codes of tags and lengths
-
-
 def _read_fields(report: Report) -> None:
-    _check_characters(report)
-    is_whole = _split(report, 0, len(report.text), "", known.is_template)
+    unprintable = next((at for at, each in enumerate(report.text) if not each.isprintable()), None)
+    if unprintable is not None:
+        report.at(unprintable, f"There is an unprintable character ({report.text[unprintable]!r}).")
+    if len(report.text) > MAX_LENGTH:
+        report.add(
+            Level.ERROR, f"The code has {len(report.text)} characters. At most {MAX_LENGTH} are allowed."
+        )
+    is_whole = _split(report, 0, len(report.text), "", _is_template)
     values = report.values()
     report.kind = _kind(values)
+    is_foreign = report.kind is Kind.FOREIGN
     if is_whole:
         _check_order(report)
-        _check_values(report, values)
+        for level, message, tag in _relations(values, report.kind):
+            report.add(level, message, tag)
+        for tag, value in values.items():
+            rules = RULES.get(tag, ADDITIONAL if tag.startswith("62.") else [])
+            _check(report, tag, value, rules if is_foreign else [*rules, *THAI_RULES.get(tag, [])])
+            if not value.isascii() and tag != "64" and "." not in tag:
+                report.add(
+                    Level.ERROR,
+                    f"Tag {tag} has characters beyond ASCII. A Thai name belongs into tag 64.",
+                    tag,
+                )
     _check_checksum(report, "63", is_whole)
 
 
@@ -176,33 +185,72 @@ def _is_slip(text: str) -> bool:
 
 
 def _is_fields(text: str) -> bool:
-    return len(text) > HEAD and text[:HEAD].isascii() and text[:HEAD].isdigit()
+    return len(text) > HEAD and _is_head(text[:HEAD])
+
+
+def _is_template(tag: str) -> bool:
+    """Whether a field holds fields. Accounts up to 25 are plain numbers of card schemes."""
+    return "26" <= tag <= "51" or tag in {"62", "64", "80"}
 
 
 def _kind(values: Mapping[str, str]) -> Kind:
-    if "30" in values and values.get("30.00", "").startswith(known.THAI_AID):
-        return Kind.BILL
-    if "29" in values and values.get("29.00", "").startswith(known.THAI_AID):
-        return Kind.TRANSFER
-    if "31" in values and values.get("31.00", "").startswith(known.THAI_AID):
-        return Kind.INNOVATION
-    if values.get("58", "TH") != "TH" or values.get("53", "764") != "764":
-        return Kind.FOREIGN
-    for tag, kind in (("30", Kind.BILL), ("29", Kind.TRANSFER)):
-        if tag in values:
+    thai = {"30": Kind.BILL, "29": Kind.TRANSFER, "31": Kind.INNOVATION}
+    for tag, kind in thai.items():
+        if values.get(f"{tag}.00", "").startswith(THAI_AID):
             return kind
+    if values.get("58", "TH") == "TH" and values.get("53", "764") == "764":
+        return next((kind for tag, kind in thai.items() if tag in values and tag != "31"), Kind.FOREIGN)
     return Kind.FOREIGN
 
 
-def _check_characters(report: Report) -> None:
-    for position, character in enumerate(report.text):
-        if not character.isprintable():
-            report.at(Level.ERROR, position, f"There is an unprintable character ({character!r}).")
-            break
-    if len(report.text) > MAX_LENGTH:
-        report.add(
-            Level.ERROR, f"The code has {len(report.text)} characters. At most {MAX_LENGTH} are allowed."
-        )
+def _check(report: Report, tag: str, value: str, rules: list[Rule]) -> None:
+    """Tell the first rule that the value breaks."""
+    for level, pattern, message in rules:
+        if not re.fullmatch(pattern, value, re.ASCII | re.DOTALL):
+            report.add(Level(level), message.format(value=value, size=len(value)), tag)
+            return
+    if rules and tag == "29.02" and not has_check_digit(value):
+        report.add(Level.WARNING, f"The check digit of the id {value} is wrong. Is it mistyped?", tag)
+
+
+def _relations(values: Mapping[str, str], kind: Kind) -> Iterator[tuple[Level, str, str | None]]:
+    """What is missing, and what does not go together."""
+    for tag, of, name in (
+        ("53", None, "Tag 53 (currency) is missing: 5303764 for baht."),
+        ("58", None, "Tag 58 (country) is missing: 5802TH for Thailand."),
+        ("29.00", "29", "Tag 29 needs its application id (29.00): A000000677010111."),
+        ("30.00", "30", "Tag 30 needs its application id (30.00): A000000677010112."),
+        ("30.01", "30", "Tag 30 needs the biller id (30.01)."),
+        ("30.02", "30", "Tag 30 needs reference 1 (30.02)."),
+        ("31.00", "31", "Tag 31 needs its application id (31.00): A000000677010113."),
+    ):
+        if tag not in values and (of is None or (of in values and kind is not Kind.FOREIGN)):
+            yield Level.ERROR, name, of
+    if values.get("01") == "12" and "54" not in values:
+        yield Level.WARNING, "The code is for one payment (12), but has no amount. The payer types it.", "01"
+    if values.get("01") == "11" and "54" in values:
+        text = "The code is for many payments (11) and fixes the amount. Some apps let the payer change it."
+        yield Level.NOTE, text, "01"
+    if kind is Kind.FOREIGN:
+        where = f"country {values.get('58', 'missing')}, currency {values.get('53', 'missing')}"
+        yield Level.WARNING, f"This is no Thai code: {_scheme(values)}, {where}.", None
+    elif "29" in values:
+        payees = [tag for tag in ("29.01", "29.02", "29.03", "29.04") if tag in values]
+        if len(payees) != 1:
+            said = "nobody" if not payees else "several: " + ", ".join(payees)
+            text = "Tag 29 must name one payee (01 phone, 02 id, 03 wallet or 04 account)."
+            yield Level.ERROR, f"{text} It names {said}.", "29"
+        if values.get("29.00", "").endswith("0114") and "29.05" not in values:
+            yield Level.ERROR, "A code that a customer shows needs a one-time code (29.05).", "29"
+
+
+def _scheme(values: Mapping[str, str]) -> str:
+    """The foreign scheme of a code, as far as it is known."""
+    for tag, value in values.items():
+        for mark, name in SCHEMES.items():
+            if tag == mark or (tag.endswith(".00") and len(mark) > 2 and value.upper().startswith(mark)):
+                return name
+    return "an unknown scheme"
 
 
 def _split(report: Report, start: int, end: int, within: str, is_template: Callable[[str], bool]) -> bool:
@@ -214,16 +262,16 @@ def _split(report: Report, start: int, end: int, within: str, is_template: Calla
         fault = _fault(text, at, end, within)
         if fault:
             if is_whole:
-                report.at(
-                    Level.ERROR, at, fault, within + head[:2] if _is_head(head) else within[:-1] or None
-                )
+                report.at(at, fault, within + head[:2] if _is_head(head) else within[:-1] or None)
             return False
         tag, size = within + head[:2], int(head[2:])
         if tag in seen:
-            report.at(Level.ERROR, at, f"Tag {tag} appears twice.", tag)
+            report.at(at, f"Tag {tag} appears twice.", tag)
         seen.add(tag)
         value, inner, opened = text[at + HEAD : at + HEAD + size], at + HEAD, is_template(tag)
-        report.elements.append(Element(tag, known.name_of(tag), value, at, opened))
+        is_account = "02" <= tag[:2] <= "51"
+        name = NAMES.get(tag, "Account of a scheme" if is_account else "Unknown field")
+        report.elements.append(Element(tag, name, value, at, opened))
         if opened:
             is_whole &= _split(report, inner, inner + size, f"{tag}.", lambda _: False)
         at = inner + size
@@ -258,7 +306,7 @@ def _is_head(head: str) -> bool:
 def _check_order(report: Report) -> None:
     tags = [each.tag for each in report.elements if "." not in each.tag]
     if tags[:1] != ["00"]:
-        report.at(Level.ERROR, 0, "The code must begin with tag 00 (000201).", "00")
+        report.at(0, "The code must begin with tag 00 (000201).", "00")
     if "01" in tags and tags[1:2] != ["01"]:
         report.add(Level.ERROR, "Tag 01 must be the second field.", "01")
     if "63" in tags[:-1]:
@@ -278,40 +326,25 @@ def _check_checksum(report: Report, tag: str, is_whole: bool) -> None:
     if text[-CHECKSUM_LENGTH:-HEAD] != head:
         if is_whole and tag not in report.values():
             right = crc16(f"{text}{head}")
-            report.at(
-                Level.ERROR,
-                len(text),
-                f"The checksum is missing. The code should end with {head}{right}.",
-                tag,
-            )
+            report.at(len(text), f"The checksum is missing. The code should end with {head}{right}.", tag)
         elif is_whole:
-            report.add(
-                Level.ERROR, f"The checksum (tag {tag}) must have 4 characters and be the last field.", tag
-            )
+            must = f"The checksum (tag {tag}) must have 4 characters and be the last field."
+            report.add(Level.ERROR, must, tag)
         return
-    given, right = text[-HEAD:], crc16(text[:-HEAD])
-    if given == right:
-        return
-    position = len(text) - CHECKSUM_LENGTH
-    if given.upper() == right:
+    given, right, position = text[-HEAD:], crc16(text[:-HEAD]), len(text) - CHECKSUM_LENGTH
+    if given.upper() == right != given:
         level = Level.NOTE if tag == "91" else Level.WARNING
-        report.at(level, position, f"The checksum {given} has lower-case letters; {right} is usual.", tag)
-        return
-    report.at(
-        Level.ERROR, position, f"The checksum is {given}, but must be {right}. {_mistake(text, given)}", tag
-    )
-
-
-def _mistake(text: str, given: str) -> str:
-    body = text[:-HEAD]
-    wrong = {
-        crc16(text[:-CHECKSUM_LENGTH]): "It was computed without the tag and length of the checksum itself.",
-        crc16(body, start=0): "It was computed as CRC-16/XMODEM (it must start with FFFF).",
-        f"{known.crc_modbus(body):04X}": "It was computed as CRC-16/MODBUS.",
-        f"{known.crc_arc(body):04X}": "It was computed as CRC-16/ARC.",
-        crc16(body)[2:] + crc16(body)[:2]: "Its two bytes are swapped.",
-    }
-    return wrong.get(given.upper(), "The code was changed after it was made, or mistyped.")
+        report.at(position, f"The checksum {given} has lower-case letters; {right} is usual.", tag, level)
+    elif given != right:
+        mistakes = {
+            crc16(
+                text[:-CHECKSUM_LENGTH]
+            ): "It was computed without the tag and length of the checksum itself.",
+            crc16(text[:-HEAD], start=0): "It was computed as CRC-16/XMODEM (it must start with FFFF).",
+            right[2:] + right[:2]: "Its two bytes are swapped.",
+        }
+        mistake = mistakes.get(given.upper(), "The code was changed after it was made, or mistyped.")
+        report.at(position, f"The checksum is {given}, but must be {right}. {mistake}", tag)
 
 
 def crc16(data: str, *, start: int = 0xFFFF) -> str:
@@ -319,16 +352,10 @@ def crc16(data: str, *, start: int = 0xFFFF) -> str:
     return f"{binascii.crc_hqx(data.encode(errors='surrogatepass'), start):04X}"
 
 
-def _check_values(report: Report, values: Mapping[str, str]) -> None:
-    is_thai = report.kind is not Kind.FOREIGN
-    for level, message, tag in (*check_text(values, is_thai=is_thai), *_missing(values)):
-        report.add(Level(level), message, tag)
-
-
-def _missing(values: Mapping[str, str]) -> Iterator[Checked]:
-    for tag, example in (("53", "5303764 for baht"), ("58", "5802TH for Thailand")):
-        if tag not in values:
-            yield "error", f"Tag {tag} ({known.name_of(tag).lower()}) is missing: {example}.", None
+def has_check_digit(value: str) -> bool:
+    """Whether the last of 13 digits of a Thai id is the check digit of the others."""
+    total = sum(int(digit) * (13 - place) for place, digit in enumerate(value[:12]))
+    return (11 - total % 11) % 10 == int(value[12])
 
 
 READERS: list[tuple[Callable[[str], bool], Callable[[Report], None]]] = [
