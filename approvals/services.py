@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from approvals.models import Approval, ApprovalKind, ApprovalReason, ApprovalStatus
+from audit_trail.acts import ActRefused
 from banks import TransferOrder
 from core import ids, request_context, rows, security_log
 from core.errors import ApiError
@@ -24,8 +25,8 @@ from merchants.models import ApiKey
 LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
-class NotDecidable(Exception):
-    """This decision is not possible. The text tells staff the reason. Nothing changed."""
+class NotDecidable(ActRefused):
+    """This decision is not possible."""
 
 
 class AlreadyDecided(NotDecidable):

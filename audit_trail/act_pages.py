@@ -5,14 +5,15 @@ record in the audit trail has the token of the form, which is unique. So a secon
 again, changes nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
-from uuid import UUID, uuid4
+from typing import Any, ClassVar, cast
+from uuid import uuid4
 
 from django import forms
 from django.contrib import messages
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError
@@ -21,12 +22,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
+from django.utils.html import format_html
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail import confirmation
-from audit_trail.acts import Act
+from audit_trail.acts import Act, ActRefused
 from audit_trail.models import FORM_CONSTRAINT, AuditRecord
 from audit_trail.recording import recorded, recorded_by_service
 from core import clock
@@ -35,7 +37,13 @@ from core.errors import ApiError
 
 
 class ReasonForm(forms.Form):
-    """What each act asks for. Subclasses add fields before the reason. user: the person who acts."""
+    """What each act asks for. Subclasses add fields before the reason. user: the person who acts.
+
+    Staff cannot type into a hidden field of a subclass: the link to the act has its value.
+    """
+
+    asks_twice: ClassVar[bool] = False
+    """Whether a second step shows what the valid values will do, before it is done."""
 
     reason = forms.CharField(
         label=gettext_lazy("Reason"),
@@ -50,6 +58,10 @@ class ReasonForm(forms.Form):
         self.row, self.user = row, user
         self.order_fields([*(name for name in self.fields if name != "reason"), "reason"])
 
+    def explanation(self) -> str:
+        """What will happen with these values. Empty: `ObjectAct.explain` says it. May raise ActRefused."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class ShownOnce:
@@ -62,13 +74,22 @@ class ShownOnce:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What somebody else answered, such as a bank, in a sentence for staff."""
+    """What happened, in a sentence for staff, such as what a bank answered."""
 
     text: str
     is_good: bool
 
 
-Made = Model | Act | ShownOnce | None
+Made = Model | Act | ShownOnce | Told | None
+
+
+class DoneBefore(ActRefused):
+    """The same form was sent before."""
+
+    def __init__(self, earlier: AuditRecord) -> None:
+        self.object_id = earlier.object_id
+        at = f"{localtime(earlier.created_at):%Y-%m-%d %H:%M:%S}"
+        super().__init__(_("This was done already, at %(at)s. Nothing changed.") % {"at": at})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +98,13 @@ class ObjectAct:
 
     explain: what will happen, in words of staff.
     run: does it by the service that the API calls, with the row, the valid values of the form, and the time.
-        It returns the row that it made, or another act if that is what it did, or None. It raises ApiError or
-        ValidationError if it is not possible.
-    is_possible: whether the page of the row offers it now. The service decides in the end.
-    is_recorded_by_service: whether `run` calls a service that writes the record, as commands need it.
+        It returns the row that it made, or another act if that is what it did, or what to tell, or None. It
+        raises ApiError or ValidationError if the form may be corrected, or ActRefused.
+    is_possible: whether the page of the row offers it now; without it always. The service decides in the end.
+    is_confirmed: whether staff confirm who they are before it, although not before each `act` of this kind.
+    is_recorded_by_service: whether `run` calls a service that writes the record in its own transaction, as
+        commands need it.
+    is_bulk: whether staff may do it to several rows at once, see `audit_trail.bulk_acts`.
     after: asks somebody else, such as a bank, after the commit of the record and outside of a transaction.
 
     An act of a list makes a row. Its functions get None as the row, `run` returns the new one, and the
@@ -93,11 +117,28 @@ class ObjectAct:
     permission: str
     explain: Callable[[Any], str]
     run: Callable[[Any, dict[str, Any], datetime], Made]
-    is_possible: Callable[[Any, datetime], bool]
+    is_possible: Callable[[Any, datetime], bool] = lambda row, now: True
     form: type[ReasonForm] = ReasonForm
     is_dangerous: bool = False
+    is_confirmed: bool = False
     is_recorded_by_service: bool = False
+    is_bulk: bool = False
     after: Callable[[Any, datetime], Told] | None = None
+
+    def check_confirmation(self) -> None:
+        """Raises ReauthenticationRequired if staff must confirm who they are before this act."""
+        if self.is_confirmed:
+            confirmation.require()
+        confirmation.check(self.act)
+
+    def told(self, row: Any, made: Made) -> Told:
+        """What to tell after the act was done. `after` asks for it."""
+        if isinstance(made, Told):
+            return made
+        if self.after is not None:
+            return self.after(row, clock.now())
+        done = made.label if isinstance(made, Act) else self.label
+        return Told(_("%(act)s: done.") % {"act": done}, is_good=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +156,17 @@ class ActPages(RecordedAdmin):
 
     object_acts: tuple[ObjectAct, ...] = ()
     list_acts: tuple[ObjectAct, ...] = ()
+    returns_to_list = False
+    """Whether the list is shown after an act, because it has the next row to decide about."""
+    explains_personal_data = False
+    """Whether explanations name customers. Then each page with one is recorded as a view."""
 
     def get_urls(self) -> list[URLPattern]:
         act, list_act = (self.admin_site.admin_view(view) for view in (self.act_view, self.list_act_view))
+        page = f"{self.opts.app_label}_{self.opts.model_name}"
         return [
-            path("do/<slug:slug>/", list_act, name=f"{self._page}_list_act"),
-            path("<str:object_id>/do/<slug:slug>/", act, name=f"{self._page}_act"),
+            path("do/<slug:slug>/", list_act, name=f"{page}_list_act"),
+            path("<str:object_id>/do/<slug:slug>/", act, name=f"{page}_act"),
             *super().get_urls(),
         ]
 
@@ -137,159 +183,173 @@ class ActPages(RecordedAdmin):
         shown: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return shown
 
-    def act_links(self, request: HttpRequest, row: Model) -> list[ActLink]:
+    def act_links(self, request: HttpRequest, row: Any) -> list[ActLink]:
         """The acts that this user may do to the row now."""
         return self._links(request, row, self.object_acts)
 
-    def _links(self, request: HttpRequest, row: Model | None, acts: tuple[ObjectAct, ...]) -> list[ActLink]:
-        now = clock.now()
+    def _links(self, request: HttpRequest, row: Any, acts: tuple[ObjectAct, ...]) -> list[ActLink]:
+        now, page = clock.now(), [] if row is None else [quote(row.pk)]
+        name = "act" if page else "list_act"
         return [
-            ActLink(each.label, self._act_url(row, each), each.is_dangerous, each.slug)
+            ActLink(each.label, self.url(request, name, *page, each.slug), each.is_dangerous, each.slug)
             for each in acts
             if request.user.has_perm(each.permission) and each.is_possible(row, now)
         ]
 
     def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
         """Explain an act, or do it once. Raises Http404 and PermissionDenied."""
-        found = _find(self.object_acts, slug)
+        found = find_act(self.object_acts, slug)
         row = self.get_object(request, unquote(object_id))
         if row is None and request.method != "POST":
             raise Http404
-        self._check_permission(request, row, found)
+        self.check_permission(request, row, found)
         if row is None:  # a second click on the button of an act that deleted it
             messages.info(request, _("It does not exist any more. Nothing changed."))
-            return HttpResponseRedirect(self._rows_url)
+            return self._redirect(request, None)
         return self._act(request, row, found)
 
     def list_act_view(self, request: HttpRequest, slug: str) -> HttpResponse:
         """Explain an act that makes a row, or do it once. Raises Http404 and PermissionDenied."""
-        found = _find(self.list_acts, slug)
-        self._check_permission(request, None, found)
+        found = find_act(self.list_acts, slug)
+        self.check_permission(request, None, found)
         return self._act(request, None, found)
 
-    def _check_permission(self, request: HttpRequest, row: Any, found: ObjectAct) -> None:
+    def check_permission(self, request: HttpRequest, row: Any, found: ObjectAct) -> None:
+        """Raises PermissionDenied."""
         if not (self.has_view_permission(request, row) and request.user.has_perm(found.permission)):
             raise PermissionDenied
 
     def _act(self, request: HttpRequest, row: Any, found: ObjectAct) -> HttpResponse:
-        if request.method != "POST":
-            if not found.is_possible(row, clock.now()):
-                messages.warning(request, _("This is not possible now."))
-                return HttpResponseRedirect(self._row_url(row))
-            confirmation.check(found.act)  # before somebody types
-            return self._act_page(request, row, found, found.form(row, user=request.user))
-        form = found.form(row, request.POST, user=request.user)
-        if not form.is_valid():
-            if "token" in form.errors:
-                messages.error(request, _("Open the page again."))
-            return self._act_page(request, row, found, form)
-        return self._do(request, row, found, form)
+        is_sent = request.method == "POST"
+        form = found.form(row, request.POST if is_sent else None, user=request.user)
+        if form.is_valid() and (not form.asks_twice or "sure" in request.POST):
+            return self._do(request, row, found, form)
+        if not found.is_possible(row, clock.now()):
+            messages.warning(request, _("This is not possible now."))
+            return self._redirect(request, row)
+        found.check_confirmation()  # before somebody types
+        if not is_sent:
+            for field in form.hidden_fields():
+                form.initial.setdefault(field.name, request.GET.get(field.name, "").strip())
+        if "token" in form.errors:
+            messages.error(request, _("Open the page again."))
+        return self._act_page(request, row, found, form)
 
     def _do(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
-        values: dict[str, Any] = form.cleaned_data
-        token: UUID = values["token"]
-        if (earlier := AuditRecord.objects.filter(form_token=token).first()) is not None:
-            return self._done_before(request, row, earlier)
         try:
-            made = self._run(found, row, values)
+            made = self.perform(found, row, form.cleaned_data)
+        except DoneBefore as earlier:
+            messages.info(request, str(earlier))
+            made_before = self.model._default_manager.filter(pk=earlier.object_id)
+            return self._redirect(request, made_before.first() if row is None else row)
+        except ActRefused as refusal:
+            messages.warning(request, _("%(refusal)s Nothing changed.") % {"refusal": refusal})
+            return self._redirect(request, row)
         except (ApiError, ValidationError) as refusal:
             _add_refusal(form, refusal)
             return self._act_page(request, row, found, form)
+        if isinstance(made, ShownOnce):
+            return self._shown_once_page(request, row, found, made)
+        told, shown = found.told(row, made), cast(Any, made if row is None else row)
+        text = told.text
+        if self.returns_to_list:
+            text, shown = format_html('{} <a href="{}">{}</a>', text, self._row_url(request, row), row), None
+        elif not self.model._default_manager.filter(pk=shown.pk).exists():
+            shown = None
+        messages.add_message(request, messages.SUCCESS if told.is_good else messages.WARNING, text)
+        return self._redirect(request, shown)
+
+    def perform(self, found: ObjectAct, row: Any, values: dict[str, Any]) -> Made:
+        """Act and write the record, in one transaction, unless the same form did it before.
+
+        Raises DoneBefore, ActRefused, ApiError, ValidationError, ReauthenticationRequired.
+        """
+        found.check_confirmation()
+        reason, token, now = values["reason"], values["token"], clock.now()
+        if (earlier := AuditRecord.objects.filter(form_token=token).first()) is not None:
+            raise DoneBefore(earlier)
+        try:
+            if found.is_recorded_by_service:
+                with recorded_by_service(found.act, reason=reason, form_token=token):
+                    return found.run(row, values, now)
+            with recorded(found.act, row, reason=reason, form_token=token) as recording:
+                made = found.run(row, values, now)
+                if isinstance(made, Act):
+                    recording.act = made
+                elif isinstance(made, Model):
+                    recording.details[str(made._meta.model_name)] = str(made.pk)
+            return made
         except IntegrityError as error:
             if FORM_CONSTRAINT not in str(error):
                 raise
-            return self._done_before(request, row, AuditRecord.objects.get(form_token=token))
-        if isinstance(made, ShownOnce):
-            return self._shown_once_page(request, row, found, made)
-        _tell(request, found, row, made)
-        shown: Any = made if row is None else row
-        is_kept = self.model._default_manager.filter(pk=shown.pk).exists()
-        return HttpResponseRedirect(self._row_url(shown) if is_kept else self._rows_url)
-
-    def _run(self, found: ObjectAct, row: Any, values: dict[str, Any]) -> Made:
-        """Act and write the record, in one transaction."""
-        reason, token, now = values["reason"], values["token"], clock.now()
-        if found.is_recorded_by_service:
-            with recorded_by_service(found.act, reason=reason, form_token=token):
-                return found.run(row, values, now)
-        with recorded(found.act, row, reason=reason, form_token=token) as recording:
-            made = found.run(row, values, now)
-            if isinstance(made, Act):
-                recording.act = made
-            elif isinstance(made, Model):
-                recording.details[str(made._meta.model_name)] = str(made.pk)
-        return made
-
-    def _done_before(self, request: HttpRequest, row: Model | None, earlier: AuditRecord) -> HttpResponse:
-        at = f"{localtime(earlier.created_at):%Y-%m-%d %H:%M:%S}"
-        messages.info(request, _("This was done already, at %(at)s. Nothing changed.") % {"at": at})
-        shown = row or self.model._default_manager.filter(pk=earlier.object_id).first()
-        return HttpResponseRedirect(self._row_url(shown))
+            raise DoneBefore(AuditRecord.objects.get(form_token=token)) from None
 
     def _act_page(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
+        try:
+            explanation = form.explanation() or found.explain(row)
+        except ActRefused as refusal:
+            messages.warning(request, str(refusal))
+            return self._redirect(request, row)
+        if self.explains_personal_data:
+            self.record_view(str(row.pk))
+        is_checked = form.asks_twice and form.is_valid()
         context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "original": row,
-            "title": found.label,
-            "object_act": found,
-            "explanation": found.explain(row),
+            "explanation": explanation,
             "form": form,
-            "row_url": self._row_url(row),
+            "is_checked": is_checked,
+            "is_last_step": is_checked or not form.asks_twice,
         }
-        return TemplateResponse(request, "admin/act.html", context)
+        return self.act_response(request, row, found, context)
 
     def _shown_once_page(
         self, request: HttpRequest, row: Any, found: ObjectAct, made: ShownOnce
     ) -> HttpResponse:
         """Show a secret. A message would store it in a cookie or in the table of sessions."""
-        context = {
+        shown = self.act_response(request, row, found, {"made": made}, "admin/shown_once.html")
+        shown.headers["Cache-Control"] = "no-store"
+        return shown
+
+    def act_response(
+        self,
+        request: HttpRequest,
+        row: Any,
+        found: ObjectAct,
+        context: dict[str, Any],
+        template: str = "admin/act.html",
+    ) -> HttpResponse:
+        """A page about an act."""
+        context |= {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "original": row,
             "title": found.label,
             "object_act": found,
-            "made": made,
-            "row_url": self._row_url(row),
+            "rows_url": self.url(request, "changelist"),
+            "row_url": self._row_url(request, row),
         }
-        shown = TemplateResponse(request, "admin/shown_once.html", context)
-        shown.headers["Cache-Control"] = "no-store"
-        return shown
+        return TemplateResponse(request, template, context)
 
-    @property
-    def _rows_url(self) -> str:
-        return reverse(f"admin:{self._page}_changelist")
+    def url(self, request: HttpRequest, page: str, *args: str) -> str:
+        """The address of one of these pages, with the filters of the list for the way back."""
+        url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}", args=args)
+        filters: Any = {"opts": self.opts, "preserved_filters": self.get_preserved_filters(request)}
+        return str(add_preserved_filters(filters, url))
 
-    @property
-    def _page(self) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}"
-
-    def _row_url(self, row: Model | None) -> str:
+    def _row_url(self, request: HttpRequest, row: Any) -> str:
+        """The page of a row, or the list."""
         if row is None:
-            return self._rows_url
-        return reverse(f"admin:{self._page}_change", args=[quote(row.pk)])
+            return self.url(request, "changelist")
+        return self.url(request, "change", quote(row.pk))
 
-    def _act_url(self, row: Model | None, found: ObjectAct) -> str:
-        if row is None:
-            return reverse(f"admin:{self._page}_list_act", args=[found.slug])
-        return reverse(f"admin:{self._page}_act", args=[quote(row.pk), found.slug])
+    def _redirect(self, request: HttpRequest, row: Any) -> HttpResponse:
+        return HttpResponseRedirect(self._row_url(request, row))
 
 
 class ActingAdmin(ActPages, ReadOnlyAdmin):
     """Pages of rows that staff can act on, and change in no other way."""
 
 
-def _tell(request: HttpRequest, found: ObjectAct, row: Any, made: Made) -> None:
-    """Tell on the next page that the act was done, or what it found out."""
-    if found.after is None:
-        done = made.label if isinstance(made, Act) else found.label
-        messages.success(request, _("%(act)s: done.") % {"act": done})
-        return
-    told = found.after(row, clock.now())
-    messages.add_message(request, messages.SUCCESS if told.is_good else messages.WARNING, told.text)
-
-
-def _find(acts: tuple[ObjectAct, ...], slug: str) -> ObjectAct:
+def find_act(acts: Iterable[ObjectAct], slug: str) -> ObjectAct:
     """Raises Http404."""
     found = next((each for each in acts if each.slug == slug), None)
     if found is None:

@@ -64,6 +64,10 @@ class Act(models.TextChoices):
     LOCKOUT_LIFTED = "lockout_lifted", _("Lifted the lockout")
 
 
+class ActRefused(Exception):
+    """The act is not possible. The text tells staff why. Nothing changed."""
+
+
 def choices() -> list[tuple[str, str]]:
     """The acts as choices of a column. A migration has the name of this function, so a new act needs none."""
     return [(str(value), str(label)) for value, label in Act.choices]

@@ -5,7 +5,7 @@ class AuditTrailApp(AppConfig):
     name = "audit_trail"
 
     def ready(self) -> None:
-        from audit_trail.forms import FormRecorder
+        from audit_trail import recording
         from core import staff_acts
 
-        staff_acts.connect(FormRecorder())
+        staff_acts.connect(recording)

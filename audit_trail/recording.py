@@ -1,4 +1,7 @@
-"""Record what staff do, in the transaction in which they do it."""
+"""Record what staff do, in the transaction in which they do it.
+
+The functions at the end are the `core.staff_acts.StaffActRecorder` of this service.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,15 +78,14 @@ def recorded(
 
 @contextmanager
 def recorded_by_service(act: Act, *, reason: str, form_token: UUID) -> Iterator[None]:
-    """Run a service that writes the record of this act, in one transaction.
+    """Run a service that writes the record of this act in its own transaction, as a command runs it.
 
-    The record gets the reason and the token of the form. An error in the block rolls back everything.
+    The record gets the reason and the token of the form.
     """
     confirmation.check(act)
     before = _act_form.set(_ActForm(act, reason, form_token))
     try:
-        with transaction.atomic():
-            yield
+        yield
     finally:
         _act_form.reset(before)
 
@@ -118,21 +120,6 @@ def write(
         reason=reason,
         form_token=form_token,
     )
-
-
-def write_view(object_type: str, object_id: str) -> AuditRecord:
-    """Record that somebody saw personal data of an object. It locks nothing that another page waits for."""
-    return _insert(Act.VIEWED, object_type, object_id, "")
-
-
-def write_search(object_type: str, details: Values) -> AuditRecord:
-    """Record that somebody found rows of a list by a customer's name."""
-    return _insert(Act.SEARCHED, object_type, "", "", after=values.stored("", details))
-
-
-def write_export(object_type: str, details: Values, object_id: str = "") -> AuditRecord:
-    """Record that somebody took a list away as a file, or one object of it."""
-    return _insert(Act.EXPORTED, object_type, object_id, "", after=values.stored("", details))
 
 
 def write_erasure(object_type: str, details: Values, *, reason: str) -> AuditRecord:
@@ -177,3 +164,33 @@ def _merchant_of(row: Any) -> str:
     if row._meta.label_lower == "merchants.merchant":
         return str(row.pk)
     return getattr(row, "merchant_id", None) or ""
+
+
+def form_changes(form: Any) -> dict[str, Any]:
+    names = form.changed_data
+    return {"before": values.of_form(form.initial, names), "after": values.of_form(form.cleaned_data, names)}
+
+
+def added(row: Model, changes: Any) -> None:
+    write(Act.ADDED, row, after=values.filled(changes["after"]))
+
+
+def changed(row: Model, changes: Any) -> None:
+    write(Act.CHANGED, row, **changes)
+
+
+def deleted(row: Model) -> None:
+    write(Act.DELETED, row, before=values.filled(values.of_row(row)))
+
+
+def viewed(object_type: str, object_id: str) -> None:
+    """It locks nothing that another page waits for."""
+    _insert(Act.VIEWED, object_type, object_id, "")
+
+
+def searched(object_type: str, details: Values) -> None:
+    _insert(Act.SEARCHED, object_type, "", "", after=values.stored("", details))
+
+
+def exported(object_type: str, details: Values, object_id: str = "") -> None:
+    _insert(Act.EXPORTED, object_type, object_id, "", after=values.stored("", details))

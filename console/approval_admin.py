@@ -3,43 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django import forms
-from django.contrib import admin, messages
-from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals import services
-from approvals.models import Approval, ApprovalKind, ApprovalStatus
-from audit_trail.acts import Act
-from audit_trail.recording import recorded
+from approvals.models import Approval, ApprovalStatus
+from audit_trail.act_pages import ActingAdmin
 from console import approval_modes, approval_page
-from core import admin_lists, clock, ids, money
-from core.admin import ReadOnlyAdmin
+from console.approval_acts import APPROVAL_ACTS
+from core import admin_lists, clock, money
 from core.admin_filters import ModeFilter
 from ledger import services as ledger
 from merchants.models import Mode
-from reconciliation.exceptions import approval_handlers as movements
-from refunds import services as refunds
-from withdrawals import services as withdrawals
-
-DECIDE_PERMISSION = "approvals.decide_approval"
-LIST_URL, PAGE_URL = "admin:approvals_approval_changelist", "admin:approvals_approval_change"
-
-
-class DecisionForm(forms.Form):
-    note = forms.CharField(
-        max_length=500,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        label=_("Reason"),
-        help_text=_("Only staff see it."),
-    )
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -73,8 +51,12 @@ class MoneyFilter(ModeFilter):
         return approval_modes.of_mode(found, str(self.value()))
 
 
-class ApprovalAdmin(ReadOnlyAdmin):
+class ApprovalAdmin(ActingAdmin):
+    object_acts = APPROVAL_ACTS
+    returns_to_list = True
+    explains_personal_data = True
     shows_personal_data = True
+    change_form_template = "admin/approval.html"
     list_display = [
         "age", "baht", "kind", "merchant", "destination", "requested_by", "reason", "balance", "status",
     ]  # fmt: skip
@@ -93,67 +75,20 @@ class ApprovalAdmin(ReadOnlyAdmin):
         for row in shown:
             row.balance = balances.get(row.merchant_id)
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return super().changelist_view(request, {"title": _("Approvals")} | (extra_context or {}))
-
-    def get_urls(self) -> list[URLPattern]:
-        decide = self.admin_site.admin_view(self.decide_view)
-        return [
-            path("<str:object_id>/decide/", decide, name="approvals_approval_decide"),
-            *super().get_urls(),
-        ]
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        approval = _find(unquote(object_id))
-        self.record_view(approval.pk)
-        return self._page(request, approval, DecisionForm())
-
-    def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Approve or reject. A second click, or a colleague at the same time, changes nothing."""
-        if request.method != "POST" or not request.user.has_perm(DECIDE_PERMISSION):
-            raise PermissionDenied
-        approval, form = _find(unquote(object_id)), DecisionForm(request.POST)
-        is_rejected = "reject" in request.POST
-        if not form.is_valid():
-            return self._page(request, approval, form)
-        decide = services.reject if is_rejected else services.approve
-        try:
-            note = form.cleaned_data["note"]
-            with recorded(Act.REJECTED if is_rejected else Act.APPROVED, approval, reason=note):
-                done = decide(approval.id, handler_for(approval), note=note, now=clock.now())
-        except services.NotDecidable as error:
-            messages.warning(request, gettext("%(refusal)s Nothing changed.") % {"refusal": error})
-            return HttpResponseRedirect(reverse(PAGE_URL, args=[quote(approval.pk)]))
-        words = {
-            "kind": done.get_kind_display(),
-            "subject": done.subject_id,
-            "status": done.get_status_display().lower(),
-        }
-        # Django writes the first letter as a capital, and an id with another letter is another id.
-        messages.success(request, gettext("%(kind)s %(subject)s %(status)s.") % words)
-        return HttpResponseRedirect(reverse(LIST_URL))
-
-    def _page(self, request: HttpRequest, approval: Approval, form: DecisionForm) -> HttpResponse:
-        may_decide = approval.is_waiting and request.user.has_perm(DECIDE_PERMISSION)
-        own = services.own_request(approval)
+        approval = kwargs["obj"]
         on_approval, on_rejection = approval_page.effects(approval)
         title = {"kind": approval.get_kind_display(), "amount": money.display(approval.amount)}
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
+        context |= {
             "title": gettext("%(kind)s of %(amount)s") % title,
-            "approval": approval,
             "details": approval_page.details(approval),
             "on_approval": on_approval,
             "on_rejection": on_rejection,
-            "own": own if approval.is_waiting else "",
-            "form": form if may_decide and not own else None,
+            "own": services.own_request(approval) if approval.is_waiting else "",
         }
-        return TemplateResponse(request, "admin/approval.html", context)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description=_("age"))
     def age(self, row: Approval) -> str:
@@ -171,21 +106,3 @@ class ApprovalAdmin(ReadOnlyAdmin):
         if row.balance and row.balance.debt:
             return format_html("{}<br>{}", _("debt"), approval_page.debt(row.balance))
         return money.display(row.balance.available) if row.balance else None
-
-
-def _find(approval_id: str) -> Approval:
-    """Raises Http404."""
-    if not ids.looks_right(approval_id, "apr_"):
-        raise Http404
-    return get_object_or_404(Approval.objects.select_related("merchant"), pk=approval_id)
-
-
-HANDLERS: dict[str, services.ApprovalHandler] = {
-    ApprovalKind.WITHDRAWAL: withdrawals.APPROVAL_HANDLER,
-    ApprovalKind.REFUND: refunds.APPROVAL_HANDLER,
-    **movements.HANDLERS,
-}
-
-
-def handler_for(approval: Approval) -> services.ApprovalHandler:
-    return HANDLERS[approval.kind]

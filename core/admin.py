@@ -67,6 +67,14 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         query = urlencode({"q": unquote(object_id)})
         return HttpResponseRedirect(f"{reverse('admin:audit_trail_auditrecord_changelist')}?{query}")
 
+    def record_view(self, object_id: str) -> None:
+        """Record in the audit trail and the security log that somebody saw personal data of this object."""
+        if personal_data.is_hidden():
+            return
+        staff_acts.recorder().viewed(self.opts.label_lower, object_id)
+        subject = f"{self.opts.model_name}:{object_id}"
+        security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
+
 
 class ReadOnlyAdmin(ExportPages, RecordedAdmin):
     """Pages that only read; services change rows."""
@@ -190,14 +198,6 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
         if self.shows_personal_data and shown.status_code == 200:
             self.record_view(unquote(object_id))
         return shown
-
-    def record_view(self, object_id: str) -> None:
-        """Record in the audit trail and the security log that somebody saw personal data of this object."""
-        if personal_data.is_hidden():
-            return
-        staff_acts.recorder().viewed(self.opts.label_lower, object_id)
-        subject = f"{self.opts.model_name}:{object_id}"
-        security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

@@ -20,11 +20,15 @@ def acts_of_staff() -> Any:
     return AuditRecord.objects.filter(actor__startswith="staff:").exclude(act=Act.VIEWED).order_by("id")
 
 
+def act_form(**values: Any) -> dict[str, Any]:
+    """What staff send with the page of an act."""
+    return {"reason": REASON, "token": str(uuid4()), **values}
+
+
 def send_act(client: Client, model: type[Model], key: Any, slug: str, **values: Any) -> HttpResponse:
     """Send the form of an act on a row, and follow to the next page."""
     page = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_act", args=[quote(key), slug])
-    form = {"reason": REASON, "token": str(uuid4()), **values}
-    answer: Any = client.post(page, form, follow=True)
+    answer: Any = client.post(page, act_form(**values), follow=True)
     return answer  # type: ignore[no-any-return]
 
 

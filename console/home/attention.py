@@ -17,7 +17,7 @@ from core import admin_lists, money, rows
 from ledger import services as ledger
 from merchants.models import Merchant, Mode
 from merchants.services import SANDBOX
-from reconciliation.exceptions.actions import may_view_exceptions
+from reconciliation.exceptions.exception_acts import may_view_exceptions
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import InquiryAnswer, InquiryOutcome, ReconciliationException
 from transfers.models import CircuitBreaker

@@ -1,38 +1,32 @@
-"""Exceptions in the console: the list, the page of one exception, and the actions of staff."""
+"""Exceptions in the console: the list, and the page of one exception."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.contrib import admin, messages
-from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
-from django.contrib.admin.utils import quote, unquote
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from approvals import services as approvals
+from audit_trail.bulk_acts import BulkActPages, ChosenRow
 from core import admin_columns, clock, ids, money, plain_text, rows
 from core.admin_filters import AmountFilter
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
-from reconciliation.exceptions import actions, detail_page, resolution_records, summaries
-from reconciliation.exceptions.actions import Action, may_view_exceptions
-from reconciliation.exceptions.bulk_admin import LIST_URL, BulkActionPages
+from reconciliation.exceptions import detail_page, summaries
+from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, may_view_exceptions
 from reconciliation.exceptions.explanations import format_duration
-from reconciliation.exceptions.forms import NoteForm
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.models import ReconciliationException
 
-DETAIL_URL = "admin:reconciliation_reconciliationexception_change"
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")
 MAX_FILTER_CHOICES = 100
@@ -105,7 +99,10 @@ class ExceptionChangeList(DeclaredChangeList):
         self.model_admin.prepare_rows(self.result_list)
 
 
-class ReconciliationExceptionAdmin(BulkActionPages):
+class ReconciliationExceptionAdmin(BulkActPages):
+    object_acts = EXCEPTION_ACTS
+    returns_to_list = True
+    explains_personal_data = True
     list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
@@ -150,20 +147,40 @@ class ReconciliationExceptionAdmin(BulkActionPages):
             return text % {"count": f"{FILTERED_ROWS:,}"}
         return super().limit_note(changes)
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        return super().changelist_view(request, {"title": _("Exceptions")} | (extra_context or {}))
-
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """The page of an exception, also after it was resolved."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        summary = _summary_or_404(unquote(object_id))
-        self.record_view(summary.subject.pk)
-        context = detail_page.context(summary) | self._buttons(request, summary) | {"title": summary.title}
-        context |= self.admin_site.each_context(request)
+        summary = self.get_object(request, unquote(object_id))
+        self.record_view(summary.pk)
+        links = self.act_links(request, summary)
+        context = {
+            **self.admin_site.each_context(request),
+            **detail_page.context(summary),
+            "title": summary.title,
+            "opts": self.opts,
+            "preserved_filters": self.get_preserved_filters(request),
+            "list_filters": request.GET.get("_changelist_filters", ""),
+            "may_act": any(request.user.has_perm(each.permission) for each in EXCEPTION_ACTS),
+            "can_attach": any(each.slug == "attach" for each in links),
+            "act_links": [each for each in links if each.slug != "attach"],
+        }
         return TemplateResponse(request, "admin/reconciliation/exception.html", context)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """What waits or has waited: a resolved exception is no row of the list. Raises Http404."""
+        found = summaries.by_id([object_id]) if ids.looks_right(object_id, "") else {}
+        if object_id not in found:
+            raise Http404
+        return found[object_id]
+
+    def chosen_rows(self, ids_: Sequence[str]) -> list[ChosenRow]:
+        known = [each for each in ids_ if ids.looks_right(each, "")]
+        subjects = summaries.by_id(known)
+        waiting = ReconciliationException.objects.select_related("merchant").in_bulk(known)
+        return [_chosen(each, subjects.get(each), waiting.get(each)) for each in ids_]
 
     @admin.display(description=_("age"), ordering="opened_at")
     def age(self, row: ReconciliationException) -> str:
@@ -191,97 +208,6 @@ class ReconciliationExceptionAdmin(BulkActionPages):
         link = admin_columns.link_to(Payment, best.payment.id, admin_columns.copyable(best.payment.id))
         return format_html("<span>{}<br>{}</span>", best.explanation, link)
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.action_view)
-        return [
-            path("<str:object_id>/act/<str:slug>/", view, name="reconciliation_reconciliationexception_act"),
-            *super().get_urls(),
-        ]
-
-    def _buttons(self, request: HttpRequest, summary: ExceptionSummary) -> dict[str, Any]:
-        """The actions that are possible now and that this member of staff may use."""
-        may_resolve = _may_resolve(request)
-        available = [
-            action for action in actions.available(summary) if request.user.has_perm(action.permission)
-        ]
-        return {
-            **self._list_context(request),
-            "may_resolve": may_resolve,
-            "can_attach": any(action.slug == "attach" for action in available),
-            "actions": [action for action in available if action.slug != "attach"],
-        }
-
-    def action_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
-        asked = actions.ACTIONS_BY_SLUG.get(slug)
-        if not (request.user.has_perm(asked.permission) if asked else _may_resolve(request)):
-            raise PermissionDenied
-        summary = _summary_or_404(object_id)
-        if (action := actions.find(slug, summary)) is None:
-            raise Http404
-        if request.method != "POST":
-            resolution_records.check_confirmation(action.resolution_type)  # before somebody types
-            return self._ask(request, summary, action, _initial_form(action, request))
-        form = action.form(request.POST)
-        if not form.is_valid() or (action.needs_second_step and "sure" not in request.POST):
-            return self._ask(request, summary, action, form)
-        return self._do(request, summary, action, form.cleaned_data)
-
-    def _ask(
-        self, request: HttpRequest, summary: ExceptionSummary, action: Action, form: NoteForm
-    ) -> HttpResponse:
-        valid = form.is_bound and form.is_valid()
-        try:
-            description = actions.describe(summary, action, form.cleaned_data if valid else form.initial)
-        except ActionNotAllowed as refusal:
-            return self._refuse(request, summary, refusal)
-        self.record_view(str(summary.subject.pk))
-        context = {
-            **self.admin_site.each_context(request),
-            **self._list_context(request),
-            "title": action.label,
-            "summary": summary,
-            "action": action,
-            "form": form,
-            "description": description,
-            "is_read_only": valid,
-            "is_final_step": valid or not action.needs_second_step,
-        }
-        return TemplateResponse(request, "admin/reconciliation/action.html", context)
-
-    def _do(
-        self, request: HttpRequest, summary: ExceptionSummary, action: Action, values: dict[str, Any]
-    ) -> HttpResponse:
-        subject = summary.subject
-        try:
-            result = action.execute(subject.pk, now=clock.now(), **values)
-        except ActionNotAllowed as refusal:
-            return self._refuse(request, summary, refusal)
-        url = add_preserved_filters(
-            self._list_context(request), reverse(DETAIL_URL, args=[quote(subject.pk)])
-        )
-        message = f"{action.success_message}: {summary.title} ({subject.pk})."
-        messages.success(request, format_html('{} <a href="{}">{}</a>', message, url, _("Show it")))
-        if approvals.is_waiting(subject.pk, str(getattr(result, "pk", ""))):
-            messages.warning(request, _("It is above the limit: a second person must approve it first."))
-        return self._redirect(request, reverse(LIST_URL))
-
-    def _refuse(
-        self, request: HttpRequest, summary: ExceptionSummary, refusal: ActionNotAllowed
-    ) -> HttpResponse:
-        messages.warning(request, str(refusal))
-        return self._redirect(request, reverse(DETAIL_URL, args=[quote(summary.subject.pk)]))
-
-    def _list_context(self, request: HttpRequest) -> dict[str, Any]:
-        """The filters of the list, for links back to it."""
-        return {
-            "opts": self.opts,
-            "preserved_filters": self.get_preserved_filters(request),
-            "list_filters": request.GET.get("_changelist_filters", ""),
-        }
-
-    def _redirect(self, request: HttpRequest, url: str) -> HttpResponse:
-        return HttpResponseRedirect(add_preserved_filters(self._list_context(request), url))
-
 
 def _distinct_values(column: str) -> list[str]:
     return [value for (value,) in rows.run(DISTINCT_VALUES.format(column), [MAX_FILTER_CHOICES]).fetchall()]
@@ -293,19 +219,10 @@ def _newest_not_searched() -> datetime | None:
     return newest_first.values_list("opened_at", flat=True)[FILTERED_ROWS : FILTERED_ROWS + 1].first()
 
 
-def _may_resolve(request: HttpRequest) -> bool:
-    return any(request.user.has_perm(action.permission) for action in actions.ACTIONS)
-
-
-def _summary_or_404(subject_id: str) -> ExceptionSummary:
-    """Raises Http404."""
-    summary = summaries.by_id([subject_id]).get(subject_id) if ids.looks_right(subject_id, "") else None
-    if summary is None:
-        raise Http404
-    return summary
-
-
-def _initial_form(action: Action, request: HttpRequest) -> NoteForm:
-    """Values from the link, such as the payment; staff may paste an id with blanks around it."""
-    values = {name: value.strip() for name in action.form.base_fields if (value := request.GET.get(name))}
-    return action.form(initial=values)
+def _chosen(
+    subject_id: str, summary: ExceptionSummary | None, row: ReconciliationException | None
+) -> ChosenRow:
+    """As the list shows it. A row that was resolved meanwhile has left the list."""
+    if row is None:
+        return ChosenRow(subject_id, summary, summary.title if summary else "", None, None)
+    return ChosenRow(subject_id, summary, row.get_reason_display(), row.merchant, row.amount)

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from audit_trail.acts import ActRefused
 from payments import cards
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, PaymentStatus
 from reconciliation.exceptions import order_completion, resolution_records
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.models import Resolution, ResolutionType
 from transfers import services as transfers
 from transfers.models import TransferContradiction, TransferState
@@ -31,7 +31,7 @@ def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
 def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
     """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
 
-    The merchant is notified. Raises ActionNotAllowed, AlreadyResolved.
+    The merchant is notified. Raises ActRefused, AlreadyResolved.
     """
     contradiction = TransferContradiction.objects.get(pk=contradiction_id)
     try:
@@ -39,7 +39,7 @@ def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolutio
             raise cards.ChargeAlreadyCompleted(contradiction.subject_id)
         cards.fail_manually(contradiction.subject_id, now=now)
     except cards.ChargeAlreadyCompleted:
-        raise ActionNotAllowed(_("This card payment is no longer pending.")) from None
+        raise ActRefused(_("This card payment is no longer pending.")) from None
     return _resolve(contradiction_id, ResolutionType.BOOKED_FAILED, note, now)
 
 
@@ -48,18 +48,18 @@ def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolut
     """Take back the money of an order that the bank reported as sent but never sent.
 
     The money of a withdrawal returns to the merchant's balance. The money of a refund or a return becomes an
-    exception again. Raises ActionNotAllowed, AlreadyResolved.
+    exception again. Raises ActRefused, AlreadyResolved.
     """
     contradiction = TransferContradiction.objects.get(pk=contradiction_id)
     if not _is_never_sent(contradiction):
-        raise ActionNotAllowed(
+        raise ActRefused(
             _("Only an order that succeeded here and failed at the bank can be marked as returned.")
         )
     order_id = contradiction.subject_id
     try:
         transfers.mark_returned(order_id, order_completion.handler_of(order_id), now=now)
     except transfers.NotSucceeded:
-        raise ActionNotAllowed(_("This order is no longer completed here.")) from None
+        raise ActRefused(_("This order is no longer completed here.")) from None
     return _resolve(contradiction_id, ResolutionType.BOOKED_RETURNED, note, now)
 
 

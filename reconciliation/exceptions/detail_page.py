@@ -15,7 +15,6 @@ from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.exceptions import excesses, probable_duplicates
-from reconciliation.exceptions.candidates import Candidate
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary, Subject
 from reconciliation.matching import confirmation, deduplication
@@ -41,7 +40,7 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
     movement = subject if isinstance(subject, BankTransaction) else getattr(subject, "movement", None)
     return {
         "summary": summary,
-        "candidates": [_candidate_row(candidate) for candidate in summary.candidates],
+        "candidates": [(each, _status_label(each.payment)) for each in summary.candidates],
         "record_url": record_url(subject),
         "details": [(label, value) for label, value in _details(summary) if value not in (None, "")],
         "resolutions": Resolution.objects.filter(subject_id=subject.pk).order_by("created_at", "id"),
@@ -83,18 +82,6 @@ def bank_label(code: str) -> str:
 
 def _status_label(payment: Payment) -> str:
     return _(str(payment.status_at(clock.now()).label))
-
-
-def _candidate_row(candidate: Candidate) -> dict[str, Any]:
-    payment = candidate.payment
-    return {
-        "payment": payment,
-        "code": candidate.code,
-        "amount": money.display(payment.amount),
-        "status": _status_label(payment),
-        "explanation": candidate.explanation,
-        "is_unpaid": candidate.is_unpaid,
-    }
 
 
 def _returns(movement: BankTransaction) -> list[tuple[Return, str]]:

@@ -1,35 +1,27 @@
-"""The forms of actions on exceptions."""
+"""The forms of acts on exceptions."""
 
 from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from core import ids, plain_text
+from audit_trail.act_pages import ReasonForm
+from core import plain_text
 from core.form_fields import PlainCharField
+from reconciliation.exceptions import act_explanations
 from transfers.serializers import Payee
 
-MAX_NOTE_LENGTH = 500
 ACCOUNT_FIELDS = ["bank_code", "bank_account", "account_name"]
 
 
-class NoteForm(forms.Form):
-    note = forms.CharField(
-        max_length=MAX_NOTE_LENGTH,
-        widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
-        label=_("Note"),
-        help_text=_("The reason and your source. Other staff can read this later."),
-    )
+class AttachForm(ReasonForm):
+    """The payment is that of the link."""
 
-
-class AttachForm(NoteForm):
     payment_id = PlainCharField(plain=plain_text.visible, widget=forms.HiddenInput)
 
-    def clean_payment_id(self) -> str:
-        given = str(self.cleaned_data["payment_id"])
-        if not ids.looks_right(given, "pay_"):
-            raise forms.ValidationError(_("The id of a payment begins with pay_."))
-        return given
+    def explanation(self) -> str:
+        values = self.cleaned_data if self.is_bound else self.initial
+        return act_explanations.attach(self.row, values.get("payment_id"))
 
 
 class AccountFields(forms.Form):
@@ -57,15 +49,19 @@ class AccountFields(forms.Form):
         return filled
 
 
-class AccountForm(AccountFields, NoteForm):
-    field_order = [*ACCOUNT_FIELDS, "note"]
+class AccountForm(AccountFields, ReasonForm):
+    """Staff see once more what they typed, because nobody can take the money back."""
+
+    asks_twice = True
+
+    def explanation(self) -> str:
+        return act_explanations.send_to_account(self.row, self.cleaned_data) if self.is_valid() else ""
 
 
-class ManualReturnForm(NoteForm):
+class ManualReturnForm(ReasonForm):
     bank_reference = PlainCharField(
         plain=plain_text.visible,
         max_length=64,
         label=_("Bank's reference"),
         help_text=_("The bank's reference of the transfer that you made."),
     )
-    field_order = ["bank_reference", "note"]

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import partial
 
+from audit_trail.acts import ActRefused
 from core import ids
 from merchants.models import Merchant
 from payments.errors import PaymentNotFound
@@ -19,13 +20,12 @@ from reconciliation.exceptions.errors import (
     ExceptionNotFound,
     ExceptionNotReturnable,
 )
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.models import MatchResult
 
 # Resolutions have a reason. The API does not ask for one.
 DEFAULT_NOTE = "Decided by the merchant."
 # Why a decision is refused, as a merchant reads it. The texts of staff name people and other objects.
-REASONS: dict[type[ActionNotAllowed], str] = {
+REASONS: dict[type[ActRefused], str] = {
     resolution_records.ProbableDuplicate: "the bank probably reported the same money twice, and the operator "
     "must decide",
     resolution_records.NotConfirmed: "only an uploaded statement reports this money, and a second source "
@@ -94,13 +94,13 @@ def _decide(
     """Decide in the caller's transaction, and return the exception as it is then."""
     try:
         decide(exception.id)
-    except ActionNotAllowed as refusal:
+    except ActRefused as refusal:
         raise refused(why=_why(exception, refusal)) from None
     exception.refresh_from_db()
     return exception
 
 
-def _why(exception: PaymentException, refusal: ActionNotAllowed) -> str:
+def _why(exception: PaymentException, refusal: ActRefused) -> str:
     if (why := REASONS.get(type(refusal))) is not None:
         return why
     exception.refresh_from_db(from_queryset=PaymentException.objects.select_related("payment"))

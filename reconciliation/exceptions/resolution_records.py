@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from audit_trail import confirmation
-from audit_trail.acts import Act
+from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
 from core import request_context
 from reconciliation.models import (
@@ -52,31 +52,27 @@ CONFIRMED_TYPES = {
 }
 
 
-class ActionNotAllowed(Exception):
-    """The action is not possible; the text tells staff why."""
-
-
-class ProbableDuplicate(ActionNotAllowed):
+class ProbableDuplicate(ActRefused):
     """The money is probably that of another report."""
 
 
-class NotConfirmed(ActionNotAllowed):
+class NotConfirmed(ActRefused):
     """Only an uploaded statement reports the money."""
 
 
-class BeingReversed(ActionNotAllowed):
+class BeingReversed(ActRefused):
     """The bank is taking the money back."""
 
 
-class NoWayBack(ActionNotAllowed):
+class NoWayBack(ActRefused):
     """The money cannot be sent to the payer's account from here."""
 
 
-class NoExcess(ActionNotAllowed):
+class NoExcess(ActRefused):
     """The money is not more than the amount of its payment."""
 
 
-class AlreadyResolved(ActionNotAllowed):
+class AlreadyResolved(ActRefused):
     """Somebody has decided already; the text says who, what and when. Nothing changed."""
 
 
@@ -89,7 +85,8 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
     def decorate(service: Callable[P, R]) -> Callable[P, R]:
         @wraps(service)
         def decide(*args: P.args, **kwargs: P.kwargs) -> R:
-            check_confirmation(type)
+            if type in CONFIRMED_TYPES:
+                confirmation.require()
             subject = _find_subject(str(args[0]))
             with recorded(Act.EXCEPTION_RESOLVED, subject, reason=str(kwargs["note"])) as recording:
                 recording.details["decision"] = type.value
@@ -98,12 +95,6 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
         return decide
 
     return decorate
-
-
-def check_confirmation(type: ResolutionType) -> None:
-    """Raises ReauthenticationRequired if staff must confirm who they are before this decision."""
-    if type in CONFIRMED_TYPES:
-        confirmation.require()
 
 
 def _find_subject(subject_id: str) -> Any:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
+from audit_trail.acts import ActRefused
 from core import ids
 from ledger import accounts
 from ledger import services as ledger
@@ -24,7 +25,7 @@ from reconciliation.exceptions import (
     resolution_records,
     returns,
 )
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.exceptions.returns import NoDestination, NoSender, ReturnDestination
 from reconciliation.matching import crediting, reversals
 from reconciliation.matching import services as matching
@@ -90,7 +91,7 @@ def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
         or movement.payment_id != payment.id
         or ResolutionType.ACCEPTED not in allowed_types(movement)
     ):
-        raise ActionNotAllowed(_("This money cannot be accepted: its payment is not waiting for money."))
+        raise ActRefused(_("This money cannot be accepted: its payment is not waiting for money."))
     return _credit(movement, payment, ResolutionType.ACCEPTED, note, now)
 
 
@@ -100,20 +101,20 @@ def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> Ba
     try:
         payment = _lock_payable(payment_id, now)
     except PaymentNotFound:
-        raise ActionNotAllowed(_("There is no payment with this id.")) from None
+        raise ActRefused(_("There is no payment with this id.")) from None
     movement = _lock_open(movement_id)
     _check_no_probable_duplicate(movement)
     if ResolutionType.ATTACHED not in allowed_types(movement):
-        raise ActionNotAllowed(_("Only a credit can be attached to a payment."))
+        raise ActRefused(_("Only a credit can be attached to a payment."))
     if payment is None:
         text = _("Payment %(payment)s is not waiting for a QR payment.")
-        raise ActionNotAllowed(text % {"payment": payment_id})
+        raise ActRefused(text % {"payment": payment_id})
     if payment.merchant.bank != movement.bank:
         text = _("Payment %(payment)s belongs to a merchant of another bank.")
-        raise ActionNotAllowed(text % {"payment": payment_id})
+        raise ActRefused(text % {"payment": payment_id})
     if (payee := returns.merchant_of_biller(movement)) not in (None, payment.merchant):
         text = _("This money was paid to %(payee)s: send it back, or attach it to one of their payments.")
-        raise ActionNotAllowed(text % {"payee": payee.name})
+        raise ActRefused(text % {"payee": payee.name})
     is_own = movement.payment_id == payment.id
     return _credit(
         movement, payment, ResolutionType.ACCEPTED if is_own else ResolutionType.ATTACHED, note, now
@@ -134,7 +135,7 @@ def return_excess(movement_id: str, *, note: str, now: datetime, must_send: bool
     _check_confirmed(movement)
     if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(movement):
         has_none = payment is not None and movement.amount <= payment.amount
-        refused = resolution_records.NoExcess if has_none else ActionNotAllowed
+        refused = resolution_records.NoExcess if has_none else ActRefused
         raise refused(_("This money has no excess, or its payment is not waiting for money."))
     _check_not_reversed(movement)
     destination = returns.find_destination_of_excess(movement)
@@ -180,13 +181,13 @@ def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
     if subject_id.startswith("rcp_"):
         movement = _lock_open(subject_id)
         if ResolutionType.DISMISSED not in allowed_types(movement):
-            raise ActionNotAllowed(_("Money cannot be dismissed: accept it, attach it or send it back."))
+            raise ActRefused(_("Money cannot be dismissed: accept it, attach it or send it back."))
         movement.resolve(ResolutionState.DISMISSED, now=now)
         approvals.cancel(subject_id, now=now)
     elif (message := resolution_records.lock_message(subject_id)) is None:
-        raise ActionNotAllowed(_("This message is not an open exception."))
+        raise ActRefused(_("This message is not an open exception."))
     elif isinstance(message, TransferContradiction) and contradictions.is_card_payment_pending(message):
-        raise ActionNotAllowed(_("The card payment is still pending: mark it as failed."))
+        raise ActRefused(_("The card payment is still pending: mark it as failed."))
     return resolution_records.record(subject_id, ResolutionType.DISMISSED, note, now)
 
 
@@ -203,11 +204,9 @@ def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
     movement = _lock_open(movement_id)
     found = probable_duplicates.find([movement]).get(movement_id)
     if other is None or found != other:
-        raise ActionNotAllowed(
-            _("This is not, or no longer, a probable duplicate of another bank transaction.")
-        )
+        raise ActRefused(_("This is not, or no longer, a probable duplicate of another bank transaction."))
     if reversals.find_unapplied(movement) is not None:
-        raise ActionNotAllowed(
+        raise ActRefused(
             _("The bank is reversing money of this transaction: ask the bank which one it means.")
         )
     return probable_duplicates.merge(movement, found, note=note, now=now)
@@ -219,7 +218,7 @@ def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resol
     Payment.objects.locked(Refund.objects.values_list("payment_id", flat=True).get(pk=refund_id))
     refund = Refund.objects.locked(refund_id)
     if refund.returned_at is None:
-        raise ActionNotAllowed(_("The bank has not returned the money of this refund."))
+        raise ActRefused(_("The bank has not returned the money of this refund."))
     resolution = resolution_records.record(refund_id, ResolutionType.KEPT, note, now, refund.payment_id)
     ledger.accept(
         merchant_id=refund.merchant_id,
@@ -245,9 +244,7 @@ def _write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Ap
     """Book it now, or wait for a second person."""
     reversal = _lock_open(movement_id)
     if ResolutionType.WRITTEN_OFF not in allowed_types(reversal):
-        raise ActionNotAllowed(
-            _("Only a reversal that could not be covered can be written off, and only once.")
-        )
+        raise ActRefused(_("Only a reversal that could not be covered can be written off, and only once."))
     merchant = returns.merchant_of_biller(reversal)
     outgoing = approvals.OutgoingMoney(
         kind=ApprovalKind.WRITE_OFF,
@@ -307,10 +304,10 @@ def _reopen_transaction(movement_id: str, *, note: str, now: datetime) -> Resolu
     return resolution_records.record(movement_id, ResolutionType.REOPENED, note, now)
 
 
-def _cannot_reopen(latest: Resolution | None) -> ActionNotAllowed:
+def _cannot_reopen(latest: Resolution | None) -> ActRefused:
     if latest is not None and latest.type == ResolutionType.REOPENED:
         return resolution_records.already_resolved(latest.subject_id)
-    return ActionNotAllowed(_("Only what was dismissed, merged or written off can be reopened."))
+    return ActRefused(_("Only what was dismissed, merged or written off can be reopened."))
 
 
 def _payment_id_of(movement_id: str) -> str | None:
@@ -337,7 +334,7 @@ def _lock_open(movement_id: str) -> BankTransaction:
 
 
 def _check_confirmed(movement: BankTransaction) -> None:
-    """Raises ActionNotAllowed for money that cannot leave yet."""
+    """Raises ActRefused for money that cannot leave yet."""
     if not movement.is_confirmed:
         raise resolution_records.NotConfirmed(
             _(
@@ -348,7 +345,7 @@ def _check_confirmed(movement: BankTransaction) -> None:
 
 
 def _check_not_reversed(movement: BankTransaction) -> None:
-    """Raises ActionNotAllowed for money that the bank is taking back itself."""
+    """Raises ActRefused for money that the bank is taking back itself."""
     if reversals.find_unapplied(movement) is not None:
         raise resolution_records.BeingReversed(
             _("The bank is reversing money of this transaction: ask the bank how much is left.")
@@ -356,7 +353,7 @@ def _check_not_reversed(movement: BankTransaction) -> None:
 
 
 def _check_no_probable_duplicate(movement: BankTransaction) -> None:
-    """Raises ActionNotAllowed for money that probably counts already."""
+    """Raises ActRefused for money that probably counts already."""
     for other in probable_duplicates.find([movement]).values():
         raise resolution_records.ProbableDuplicate(explanations.of_probable_duplicate(movement, other))
 
@@ -387,7 +384,7 @@ def _return_to_payer(
     _check_no_probable_duplicate(movement)
     _check_confirmed(movement)
     if type not in allowed_types(movement):
-        raise ActionNotAllowed(_("This bank transaction has no money that can be returned."))
+        raise ActRefused(_("This bank transaction has no money that can be returned."))
     _check_not_reversed(movement)
     try:
         payer_return = create(movement)

@@ -5,12 +5,20 @@ Loads any number of them with a fixed number of statements.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from django.utils.translation import gettext as _
 
 from approvals.models import Approval
 from core import money
-from reconciliation.exceptions import candidates, explanations, probable_duplicates
+from reconciliation.exceptions import (
+    candidates,
+    contradictions,
+    explanations,
+    probable_duplicates,
+    resolution_records,
+    resolutions,
+)
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.models import (
     HELD_RESULTS,
@@ -19,6 +27,7 @@ from reconciliation.models import (
     BankTransactionKind,
     MatchResult,
     ResolutionState,
+    ResolutionType,
     Return,
 )
 from refunds.models import Refund
@@ -27,7 +36,7 @@ from transfers.models import TransferContradiction
 Subject = BankTransaction | BankNotification | Refund | TransferContradiction
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExceptionSummary:
     """candidates and probable_duplicate: only of an open bank transaction; the best candidate first."""
 
@@ -36,6 +45,31 @@ class ExceptionSummary:
     explanation: str
     candidates: list[Candidate] = field(default_factory=list)
     probable_duplicate: BankTransaction | None = None
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def pk(self) -> str:
+        return str(self.subject.pk)
+
+    @cached_property
+    def allowed_types(self) -> frozenset[ResolutionType]:
+        """What staff may decide now. `returns.check_bank_can_send` checks whether the bank can send."""
+        subject = self.subject
+        if isinstance(subject, BankTransaction):
+            return resolutions.allowed_types(subject)
+        latest = resolution_records.latest(subject.pk)
+        is_dismissed = latest is not None and latest.type == ResolutionType.DISMISSED
+        if isinstance(subject, TransferContradiction):
+            if latest is None or latest.type == ResolutionType.REOPENED:
+                return contradictions.allowed_types(subject)
+            return frozenset([ResolutionType.REOPENED] if is_dismissed else [])
+        if isinstance(subject, BankNotification):
+            if subject.result not in resolution_records.DISMISSIBLE_RESULTS:
+                return frozenset()
+            return frozenset([ResolutionType.REOPENED if is_dismissed else ResolutionType.DISMISSED])
+        return frozenset([ResolutionType.KEPT]) if subject.returned_at and latest is None else frozenset()
 
 
 def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:

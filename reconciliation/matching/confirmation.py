@@ -9,11 +9,11 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from audit_trail.acts import ActRefused
 from core import request_context
 from ledger import services as ledger
 from payments.models import Payment
 from reconciliation.exceptions import resolution_records
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -42,7 +42,7 @@ def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> Non
 
 @resolution_records.decision(ResolutionType.CONFIRMED)
 def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolution:
-    """Confirm that the bank has this money, as a second person. Raises ActionNotAllowed, AlreadyResolved."""
+    """Confirm that the bank has this money, as a second person. Raises ActRefused, AlreadyResolved."""
     payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
     if payment_id is not None:
         Payment.objects.locked(payment_id)
@@ -50,7 +50,7 @@ def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolutio
     if movement.is_confirmed:
         raise _already_confirmed(movement)
     if request_context.current().actor == uploader_of(movement):
-        raise ActionNotAllowed(_("You uploaded this statement: another person must confirm what it reports."))
+        raise ActRefused(_("You uploaded this statement: another person must confirm what it reports."))
     resolution = resolution_records.draft(
         movement_id, ResolutionType.CONFIRMED, note, now, movement.payment_id
     )
@@ -83,7 +83,7 @@ def _confirm(movement: BankTransaction, now: datetime) -> None:
         )
 
 
-def _already_confirmed(movement: BankTransaction) -> ActionNotAllowed:
+def _already_confirmed(movement: BankTransaction) -> ActRefused:
     if Resolution.objects.filter(subject_id=movement.id, type=ResolutionType.CONFIRMED).exists():
         return resolution_records.already_resolved(movement.id)
-    return ActionNotAllowed(_("This money is confirmed: the bank itself reported it."))
+    return ActRefused(_("This money is confirmed: the bank itself reported it."))

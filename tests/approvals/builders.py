@@ -10,10 +10,11 @@ from approvals import payout_accounts, services
 from approvals.models import Approval, PayoutAccount
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console import approval_admin
+from console import approval_acts
 from core import clock
 from tests.conftest import Shop
 from tests.context import acting_as
+from tests.staff_acts import send_act
 from tests.withdrawals.builders import ACCOUNT
 
 LIST = "/admin/approvals/approval/"
@@ -50,7 +51,7 @@ def decide_approval(
     decide = {"approve": services.approve, "reject": services.reject}[how]
     act = {"approve": Act.APPROVED, "reject": Act.REJECTED}[how]
     with acting_as(actor), recorded(act, approval, reason=note):
-        return decide(approval.id, approval_admin.handler_for(approval), note=note, now=clock.now())
+        return decide(approval.id, approval_acts.HANDLERS[approval.kind], note=note, now=clock.now())
 
 
 def try_to_decide(subject_id: str, how: str, actor: str) -> bool:
@@ -86,8 +87,7 @@ def page(client: Client, subject_id: str) -> str:
 
 
 def click(client: Client, how: str, subject_id: str, note: str = "checked by phone") -> str:
-    """Click approve or reject on the page of the approval. Return the next page."""
-    url = f"{LIST}{approval_of(subject_id).id.replace('_', '_5F')}/decide/"
-    answer = client.post(url, {how: "yes", "note": note}, follow=True)
+    """Approve or reject on the page of this act. Return the next page."""
+    answer = send_act(client, Approval, approval_of(subject_id).id, how, reason=note)
     assert answer.status_code in (200, 403), answer.status_code
     return answer.content.decode()

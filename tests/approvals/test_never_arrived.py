@@ -93,7 +93,7 @@ def test_order_above_the_item_limit_ends_as_never_arrived_when_a_second_person_a
     assert "Order that never arrived" in own
     assert "Another person must decide" in click(requester, "approve", order_id)
     assert state_of(order_id) == TransferState.SUBMITTED
-    assert "approved" in click(staff("somsak", "decide_approval"), "approve", order_id)
+    assert "Approve: done." in click(staff("somsak", "decide_approval"), "approve", order_id)
     ended = Transfer.objects.get(pk=order_id)
     assert (ended.state, ended.failure_code, ended.completed_by) == ("failed", "never_arrived", SOMSAK)
     assert seller.funds()["reserved"] == 0

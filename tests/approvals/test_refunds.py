@@ -131,7 +131,7 @@ def test_refunds_and_withdrawals_share_the_daily_limit(refund_shop: RefundShop) 
 def test_approved_refund_is_sent_once(refund_shop: RefundShop, served_by: Serving, malee: Client) -> None:
     bank = served_by(sends=[TransferResult("succeeded", "b-1")])
     refund = refund_to_another_account(refund_shop)
-    assert "approved." in click(malee, "approve", refund["refund_id"])
+    assert "Approve: done." in click(malee, "approve", refund["refund_id"])
     assert "Nothing changed" in click(malee, "approve", refund["refund_id"])
     send_due_refunds(2)
     ended = refund_shop.read(refund)
@@ -144,7 +144,7 @@ def test_rejected_refund_fails_and_releases_the_money(
 ) -> None:
     bank = served_by()
     refund = refund_to_another_account(refund_shop)
-    assert "rejected." in click(malee, "reject", refund["refund_id"])
+    assert "Reject: done." in click(malee, "reject", refund["refund_id"])
     send_due_refunds(2)
     ended = refund_shop.read(refund)
     assert (ended["status"], ended["failure_code"]) == ("failed", "rejected_by_staff")

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Approval
 from approvals.services import NotDecidable, OwnRequest
+from audit_trail.acts import ActRefused
 from banks import TransferResult
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Return
 from tests.approvals.builders import approval_of, click, decide_approval, listed, page, try_to_decide, waiting
@@ -29,6 +31,7 @@ from tests.reconciliation.builders import (
     state_of,
     suspense,
 )
+from tests.staff_acts import act_form
 from tests.transfers.builders import Bank
 from transfers.models import Transfer
 
@@ -206,7 +209,7 @@ def test_write_off_above_the_limit_is_booked_after_approval(seller: Seller, male
     decide("write_off", reversal)
     assert (state_of(reversal), postings_of(reversal.id), waiting()) == (("unmatched", ""), [], [reversal.id])
     assert "Write-off of" in page(malee, reversal.id)
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         decide("write_off", reversal)
     with pytest.raises(OwnRequest):
         decide_approval(reversal.id, "approve", actor="staff:malee")
@@ -262,12 +265,12 @@ def test_reopened_write_off_needs_another_approval(seller: Seller) -> None:
 def test_exception_page_shows_that_a_second_person_must_approve(seller: Seller) -> None:
     reversal = too_much_taken(seller)
     person = staff_client("somsri", *RESOLVES)
-    url = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
-    answer = person.post(url, {"note": "The bank insists.", "sure": "yes"}, follow=True)
+    url = f"{EXCEPTIONS_URL}{quote(reversal.id)}/do/write-off/"
+    answer = person.post(url, act_form(reason="The bank insists."), follow=True)
     assert "a second person must approve it" in answer.content.decode()
     text = get_page(person, exception_url(reversal.id))
     assert "waits for approval by a second person" in text
-    assert "/act/write-off/" not in text
+    assert "/do/write-off/" not in text
     assert approval_of(reversal.id).requested_by == "staff:somsri"
 
 

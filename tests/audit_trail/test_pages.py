@@ -140,7 +140,7 @@ def test_objects_with_the_same_number_have_acts_of_their_own(admin_client: Clien
     page = f"/admin/auth/user/{admin_user.pk}/change/"
     act(admin_user, reason="of the user")
     with transaction.atomic():
-        recording.write_view("auth.group", str(admin_user.pk))
+        recording.viewed("auth.group", str(admin_user.pk))
         recording._insert(Act.CHANGED, "auth.group", str(admin_user.pk), "", reason="of the group")
     text = admin_client.get(page).content.decode()
     assert ("of the user" in text, "of the group" in text) == (True, False)

@@ -28,8 +28,8 @@ from tests.console import test_role_matrix as matrix
 from tests.console.test_acts import act_url, refund, token_of
 from tests.console.test_role_matrix import World, world  # noqa: F401 (a fixture)
 from tests.reconciliation.builders import Seller, staff_client
-from tests.reconciliation.exceptions.test_actions_in_console import act_page
-from tests.staff_acts import acts_of_staff
+from tests.reconciliation.exceptions.test_acts_in_console import act_page
+from tests.staff_acts import act_form, acts_of_staff
 from tests.transfers.builders import Bank
 from tests.transfers.conftest import served_by  # noqa: F401 (a fixture)
 from tests.withdrawals.builders import send_due_withdrawals, withdrawn
@@ -347,7 +347,7 @@ def test_money_is_written_off_only_after_a_confirmation(shop: Shop, bank: Sandbo
     client = make_stale(staff_client("prasit", "view_banktransaction", "write_off_exception"))
     url = act_page(reversal.id, "write-off")
     assert asked(client.get(url))
-    assert asked(client.post(url, {"note": "The bank confirmed it."}))
+    assert asked(client.post(url, act_form(reason="The bank confirmed it.")))
     assert not Resolution.objects.exists()
 
 
@@ -357,6 +357,6 @@ def test_money_is_sent_back_only_after_a_confirmation(
 ) -> None:
     subject = Seller(shop, bank).mismatch()
     url = act_page(subject.id, action)
-    answer = make_stale(client).post(url, {"note": "The payer called.", "confirm": "1"})
+    answer = make_stale(client).post(url, act_form(reason="The payer called."))
     assert asked(answer) == is_asked
     assert Resolution.objects.exists() != is_asked

@@ -21,6 +21,8 @@ from console import api_texts, bank_texts, django_texts, labels
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, decide
+from tests.reconciliation.exceptions.test_acts_in_console import act_page
+from tests.staff_acts import act_form
 from tests.withdrawals.builders import withdrawn
 
 THAI = {"HTTP_ACCEPT_LANGUAGE": "th-TH,th;q=0.9,en;q=0.5"}
@@ -85,9 +87,9 @@ def test_refusals_of_exceptions_are_in_the_language_of_the_reader(
     shop: Shop, bank: SandboxBankClient, admin_client: Client
 ) -> None:
     movement = Seller(shop, bank).unmatched()
-    page = f"/admin/reconciliation/reconciliationexception/{movement.id}/act/send-to/"
-    form = {"bank_code": "NOBANK", "bank_account": "4051234567", "account_name": "Somying", "note": "moved"}
-    wrong = admin_client.post(page, form, **THAI).text  # type: ignore[arg-type]
+    page = act_page(movement.id, "send-to")
+    form = {"bank_code": "NOBANK", "bank_account": "4051234567", "account_name": "Somying"}
+    wrong = admin_client.post(page, act_form(**form), **THAI).text  # type: ignore[arg-type]
     assert "ไม่ใช่รหัสหรือชื่อย่อของธนาคาร" in wrong
     decide("send_back", movement)
     with translation.override("th"), pytest.raises(AlreadyResolved, match="malee ตัดสินรายการนี้แล้ว"):

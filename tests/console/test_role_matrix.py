@@ -26,8 +26,7 @@ from core.scopes import Scope
 from merchants.bank_acts import BANK_ACTS
 from merchants.models import Merchant
 from operations.models import DailyClose
-from reconciliation.exceptions.actions import ACTIONS
-from reconciliation.exceptions.bulk_actions import BULK_ACTIONS
+from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.models import BankTransaction, SlipCheck
 from refunds.models import Refund
 from tests import tables
@@ -45,12 +44,10 @@ from withdrawals.models import Withdrawal
 
 # The lists have the permission that Django gives them, except this one, which is a view of several tables.
 LIST_PERMISSIONS = {"reconciliation.reconciliationexception": "reconciliation.view_banktransaction"}
-# Actions on rows of a list.
-ACTION_PERMISSIONS = {
-    ("reconciliation.reconciliationexception", slug): action.permission
-    for slug, action in BULK_ACTIONS.items()
-}
-# Actions that change no row if they are repeated, or if there is nothing to do.
+EXCEPTIONS = "reconciliation.reconciliationexception"
+# Acts on rows of a list, which Django calls actions.
+BULK_PERMISSIONS = {(EXCEPTIONS, each.slug): each.permission for each in EXCEPTION_ACTS if each.is_bulk}
+# Acts that change no row if they are repeated, or if there is nothing to do.
 MAY_CHANGE_NOTHING = {
     "never-arrived",
     "arrived",
@@ -58,7 +55,7 @@ MAY_CHANGE_NOTHING = {
     "skip-pause",
     "replay",
     "enable",
-    *BULK_ACTIONS,  # the list asks first
+    *(each.slug for each in EXCEPTION_ACTS),  # most are not possible, and lists ask first
 }
 TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
@@ -73,7 +70,6 @@ EMPTY_CLOSE = json.dumps(
 )
 # Pages besides those that Django gives each model, and the permission of each.
 PAGE_PERMISSIONS = {
-    "approvals_approval_decide": "approvals.decide_approval",
     "reconciliation_slipcheck_check": "reconciliation.check_slip",
     "reconciliation_slipcheck_ask": "reconciliation.ask_bank",
     "reconciliation_statement_import": "reconciliation.import_statement",
@@ -98,10 +94,8 @@ OPEN_PAGES = {
     "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
     "view_on_site", "app_list", "search", "language", "invitation", "save_filter", "delete_filter",
 }  # fmt: skip
-# `test_every_exception_action_needs_its_own_permission` and the matrix try this page with each action.
-ACTION_PAGE = "reconciliation_reconciliationexception_act"
-# `test_background_exports.py` tries the download, and `test_bulk_actions.py` the bulk actions.
-OTHER_PAGES = {ACTION_PAGE, "export_download", "reconciliation_reconciliationexception_bulk"}
+# `test_background_exports.py` tries the download.
+OTHER_PAGES = {"export_download"}
 ACT_PAGES = ("act", "list_act")
 DJANGO_PAGES = ("changelist", "add", "history", "delete", "change")
 # Checked inside of pages, not by a page of their own.
@@ -141,7 +135,8 @@ class World:
         self.safe_mode = SafeMode.objects.create(cause=SafeModeCause.BY_STAFF, started_at=clock.now())
         limit(100)
         withdrawn(shop, amount=102)
-        self.approval = Approval.objects.latest("requested_at")
+        withdrawn(shop, amount=104)
+        self.approval, self.rejected = Approval.objects.waiting().order_by("requested_at")
         # Other probes set the password of the clerk, which ends sessions.
         self.colleague = User.objects.create_user("prasit", is_staff=True)
         enrolled(self.colleague)
@@ -161,6 +156,9 @@ class World:
             **{("merchants.apikey", slug): shop.merchant.keys.get().pk for slug in ("roll", "revoke")},
             **{("merchants.merchant", each.slug): live.merchant.pk for each in BANK_ACTS},
             ("transfers.safemode", "resume"): self.safe_mode.pk,
+            ("approvals.approval", "approve"): self.approval.pk,
+            ("approvals.approval", "reject"): self.rejected.pk,
+            **{(EXCEPTIONS, each.slug): self.movement.pk for each in EXCEPTION_ACTS},
         }
         now = clock.now()
         account = payout_accounts.add(
@@ -174,7 +172,6 @@ class World:
 
     def path(self, page: str) -> str:
         rows = {
-            "approval": self.approval,
             "user": self.clerk,
             "group": self.group,
             "slipcheck": self.slip,
@@ -182,7 +179,7 @@ class World:
         }
         if page == "reconciliation_statement_begin":
             return reverse(f"admin:{page}", args=["stm_unknown"])
-        needs_row = page.endswith(("_decide", "_change", "_delete", "_ask", "_download", "_print", "_again"))
+        needs_row = page.endswith(("_change", "_delete", "_ask", "_download", "_print", "_again"))
         return reverse(f"admin:{page}", args=[quote(rows[page.split("_")[1]].pk)] if needs_row else [])
 
 
@@ -210,11 +207,7 @@ def probes(world: World) -> Iterator[Probe]:
     export = reverse("admin:payments_payment_export", args=["csv"])  # test_exports.py tries all lists
     yield Probe("audit_trail.export_lists", export, changes=True, name="export")
     for page, permission in PAGE_PERMISSIONS.items():
-        data = {"approve": "1", "note": "Called the payer"} if page.endswith("_decide") else None
-        yield Probe(permission, world.path(page), data, changes=page.endswith("_decide"), name=page)
-    for action in ACTIONS:
-        path = reverse(f"admin:{ACTION_PAGE}", args=[world.movement.pk, action.slug])
-        yield Probe(action.permission, path, name=action.slug)
+        yield Probe(permission, world.path(page), name=page)
     for label, each in object_acts():
         row = world.rows_of_acts.get((label, each.slug))
         page, key = ("list_act", []) if row is None else ("act", [quote(row)])
@@ -236,7 +229,7 @@ def probes(world: World) -> Iterator[Probe]:
         yield Probe(
             each.permission, path, filled, changes=each.slug not in MAY_CHANGE_NOTHING, name=each.slug
         )
-    for (label, name), permission in ACTION_PERMISSIONS.items():
+    for (label, name), permission in BULK_PERMISSIONS.items():
         row = registered()[label].model._default_manager.order_by("pk").first()
         assert row is not None, label
         chosen: dict[str, Any] = {"action": name, "_selected_action": [row.pk]}
@@ -284,8 +277,8 @@ def test_role_can_do_its_acts_and_no_others(world: World, role: Role) -> None:
     assert rows_now() == before
     for probe in (each for each in every if each.permission in allowed):
         before = rows_now() if probe.changes else []
-        # 404: this exception has no such action.
-        expected = (200, 302, 404) if probe.name in {each.slug for each in ACTIONS} else (200, 302)
+        # 404: this exception has no such act.
+        expected = (200, 302, 404) if probe.name in {each.slug for each in EXCEPTION_ACTS} else (200, 302)
         assert try_out(client, probe) in expected, (role, probe)
         assert not probe.changes or rows_now() != before, (role, probe)
 
@@ -323,11 +316,11 @@ def test_internals_are_the_lists_of_the_system_section() -> None:
     assert internals.roles == (Role.ADMIN,)
 
 
-def test_matrix_tries_every_action_of_every_list(admin_client: Client, rf: Any) -> None:
+def test_matrix_tries_every_act_on_rows_of_every_list(admin_client: Client, rf: Any) -> None:
     request = rf.get("/admin/")
     request.user = User.objects.get(username="admin")
     found = {(label, name) for label, page in registered().items() for name in page.get_actions(request)}
-    assert found == set(ACTION_PERMISSIONS), "add them to console/roles.py and to the matrix"
+    assert found == set(BULK_PERMISSIONS), "add them to console/roles.py and to the matrix"
 
 
 @pytest.mark.slow
@@ -357,14 +350,13 @@ def test_only_staff_and_roles_are_changed_by_forms() -> None:
 
 def test_every_declared_permission_is_checked_somewhere() -> None:
     checked = {list_permission(label) for label in registered()} | INNER_PERMISSIONS
-    checked |= {*ACTION_PERMISSIONS.values(), *PAGE_PERMISSIONS.values()}
+    checked |= {*BULK_PERMISSIONS.values(), *PAGE_PERMISSIONS.values()}
     checked |= {each.permission for _label, each in object_acts()}
-    checked |= {action.permission for action in ACTIONS}
     assert checked == roles.PERMISSIONS
 
 
-def test_every_exception_action_needs_its_own_permission() -> None:
-    assert len({action.permission for action in ACTIONS}) == len(ACTIONS)
+def test_every_act_on_exceptions_needs_its_own_permission() -> None:
+    assert len({each.permission for each in EXCEPTION_ACTS}) == len(EXCEPTION_ACTS)
 
 
 def test_an_act_is_declared_once() -> None:

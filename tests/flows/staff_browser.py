@@ -39,8 +39,9 @@ class StaffBrowser:
         return self.read(f"{LIST}{quote(subject_id)}/change/")
 
     def decide(self, subject_id: str, slug: str, **filled: str) -> None:
-        """Choose a resolution and confirm it, twice if the console asks again."""
-        path, shown = f"{LIST}{subject_id}/act/{slug}/", {"note": WHY} | filled
+        """Choose an act and confirm it, twice if the console asks again."""
+        path = f"{LIST}{quote(subject_id)}/do/{slug}/"
+        shown = {"reason": WHY, "token": str(uuid4())} | filled
         page = self.submit(path, shown)
         if 'name="sure"' in page:
             page = self.submit(path, shown | {"sure": "yes"})

@@ -17,7 +17,7 @@ from core import clock, money
 from core.clock import BANGKOK
 from ledger.models import AccountType, Entry, Journal
 from reconciliation.exceptions import contradictions, order_completion, resolutions, return_completion
-from reconciliation.exceptions.actions import ACTIONS
+from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.matching import services as matching
 from reconciliation.matching.confirmation import confirm_manually
 from reconciliation.models import BankTransaction, ReportSource, Return
@@ -39,7 +39,7 @@ EXCEPTIONS_URL = "/admin/reconciliation/reconciliationexception/"
 # What a person needs who resolves exceptions in every way but `confirm`.
 RESOLVES = [
     "view_banktransaction",
-    *(action.permission.partition(".")[2] for action in ACTIONS if action.slug != "confirm"),
+    *(each.permission.partition(".")[2] for each in EXCEPTION_ACTS if each.slug != "confirm"),
 ]
 
 

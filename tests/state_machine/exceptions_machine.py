@@ -9,6 +9,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from approvals import services
 from approvals.models import Approval
+from audit_trail.acts import ActRefused
 from core import clock, ids
 from core import money as satang
 from ledger import accounts
@@ -16,7 +17,6 @@ from ledger.queries import read_balances
 from merchants import services as merchants
 from merchants.models import LateMoneyPolicy
 from reconciliation.exceptions import resolutions
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransactionKind, ReconciliationException
 from tests.approvals.builders import decide_approval
@@ -236,7 +236,7 @@ class ExceptionsMachine(PaymentsMachine):
         try:
             with acting_as("staff:malee"):
                 done = action(subject_id, note="The customer called.", now=clock.now(), **shown)
-        except ActionNotAllowed:
+        except ActRefused:
             assert not is_allowed
             return None
         assert is_allowed

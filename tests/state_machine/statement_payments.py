@@ -3,10 +3,10 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, precondition, rule
 
+from audit_trail.acts import ActRefused
 from core import clock, thaiqr
 from core import money as satang
 from core.clock import BANGKOK
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.models import BankTransaction
 from tests.reconciliation.builders import decide
 from tests.reconciliation.statements.statement_files import csv_file, import_file
@@ -55,7 +55,7 @@ class StatementPayments(ExceptionsMachine):
         is_allowed = not money.is_confirmed and by != "staff:malee"
         try:
             decide("confirm", money.movement_id, actor=by)
-        except ActionNotAllowed:
+        except ActRefused:
             assert not is_allowed
         else:
             assert is_allowed

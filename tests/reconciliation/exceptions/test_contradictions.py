@@ -7,12 +7,12 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
+from audit_trail.acts import ActRefused
 from banks import ChargeResult, TransferResult
 from core import clock
 from payments import cards
 from payments.models import Payment
 from reconciliation.exceptions import explanations, order_completion
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.inquiries import services as inquiries
 from reconciliation.models import (
     BankNotification,
@@ -34,6 +34,7 @@ from tests.reconciliation.builders import (
 )
 from tests.refunds.builders import send_due_refunds
 from tests.sqlstates import NOT_ALLOWED, sqlstate
+from tests.staff_acts import act_form
 from tests.transfers.builders import Bank
 from tests.withdrawals import builders as withdrawals
 from transfers import services as transfers
@@ -75,7 +76,7 @@ def other_charge(shop: Shop, settings: Any) -> Payment:
 
 
 def run_action(client: Client, waiting: ReconciliationException, slug: str) -> str:
-    answer = client.post(f"{EXCEPTIONS_URL}{waiting.pk}/act/{slug}/", {"note": NOTE}, follow=True)
+    answer = client.post(f"{EXCEPTIONS_URL}{waiting.pk}/do/{slug}/", act_form(reason=NOTE), follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -103,7 +104,7 @@ def test_dismissed_contradiction_stays_dismissed_and_can_be_reopened(
 ) -> None:
     settle(failed_card, CHARGED)
     waiting = ReconciliationException.objects.get()
-    assert "/act/returned" not in get_page(malee, exception_url(waiting.pk))
+    assert "/do/returned" not in get_page(malee, exception_url(waiting.pk))
     run_action(malee, waiting, "dismiss")
     settle(failed_card, CHARGED)
     assert not ReconciliationException.objects.exists()
@@ -125,8 +126,8 @@ def test_card_charged_with_wrong_amount_is_listed_once_until_staff_mark_it_faile
     waiting = ReconciliationException.objects.get()
     page = get_page(malee, exception_url(waiting.pk))
     assert "asked for 1,500.00 THB, and sandbox charged 150.00 THB" in page
-    assert "/act/failed/" in page and "/act/dismiss/" not in page
-    with pytest.raises(ActionNotAllowed, match="still pending"):
+    assert "/do/failed/" in page and "/do/dismiss/" not in page
+    with pytest.raises(ActRefused, match="still pending"):
         decide("dismiss", waiting.pk)
     run_action(malee, waiting, "failed")
     other_charge.refresh_from_db()
@@ -134,9 +135,9 @@ def test_card_charged_with_wrong_amount_is_listed_once_until_staff_mark_it_faile
     assert not ReconciliationException.objects.exists()
     made = Resolution.objects.get(subject_id=waiting.pk)
     assert (made.type, made.actor, made.note) == ("booked_failed", "staff:malee", NOTE)
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         decide("mark_failed", waiting.pk, actor="staff:somsak")
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         decide("reopen", waiting.pk, actor="staff:somsak")
 
 
@@ -152,7 +153,7 @@ def test_card_charge_with_correct_later_answer_succeeds_and_is_dismissed(
     settle(other_charge, ChargeResult("succeeded", "chrg_1", amount=150_000, currency="THB"))
     assert other_charge.status == "succeeded"
     waiting = ReconciliationException.objects.get()
-    with pytest.raises(ActionNotAllowed, match="no longer pending"):
+    with pytest.raises(ActRefused, match="no longer pending"):
         decide("mark_failed", waiting.pk)
     run_action(malee, waiting, "dismiss")
     assert not ReconciliationException.objects.exists()
@@ -160,7 +161,7 @@ def test_card_charge_with_correct_later_answer_succeeds_and_is_dismissed(
 
 def test_failed_card_payment_cannot_be_marked_failed_again(failed_card: Payment) -> None:
     settle(failed_card, CHARGED)
-    with pytest.raises(ActionNotAllowed, match="no longer pending"):
+    with pytest.raises(ActRefused, match="no longer pending"):
         decide("mark_failed", ReconciliationException.objects.get().pk)
 
 
@@ -186,9 +187,9 @@ def test_failed_withdrawal_that_the_bank_completed_is_an_exception(
     assert (
         "No action can correct this" in page
         and "Ask the bank to recall it" in page
-        and "/act/returned" not in page
+        and "/do/returned" not in page
     )
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         decide("mark_returned", waiting.pk)
     run_action(malee, waiting, "dismiss")
     assert not ReconciliationException.objects.exists()
@@ -202,14 +203,14 @@ def test_withdrawal_that_the_bank_never_sent_is_marked_returned(
     transfers.complete(made, NOT_SENT, order_completion.HANDLERS["wd"], now=clock.now())
     waiting = ReconciliationException.objects.get()
     assert "mark the order as returned" in get_page(malee, exception_url(waiting.pk))
-    assert f"Withdrawal {made} fails, and" in get_page(malee, f"{EXCEPTIONS_URL}{waiting.pk}/act/returned/")
+    assert f"Withdrawal {made} fails, and" in get_page(malee, f"{EXCEPTIONS_URL}{waiting.pk}/do/returned/")
     run_action(malee, waiting, "returned")
     assert (seller.balance(), ReconciliationException.objects.exists()) == ((150_000, 0), False)
     assert (
         withdrawals.fetch_withdrawal(seller.shop, {"withdrawal_id": made})["failure_code"]
         == "returned_by_bank"
     )
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         decide("mark_returned", waiting.pk, actor="staff:somsak")
 
 

@@ -7,12 +7,18 @@ import pytest
 from pytest_django import Settings
 
 from banks import TransferResult
-from core import clock
 from merchants.models import LateMoneyPolicy
-from reconciliation.exceptions import actions, bulk_actions
 from reconciliation.models import BankTransaction
-from tests.context import acting_as
-from tests.reconciliation.builders import NOTE, Seller, decide, events_of, reversal_of, run_returns
+from tests.reconciliation.builders import (
+    RESOLVES,
+    Seller,
+    decide,
+    events_of,
+    reversal_of,
+    run_returns,
+    staff_client,
+)
+from tests.reconciliation.exceptions.test_bulk_acts import choices_of, choose, send
 from tests.reconciliation.statements.statement_files import report_twice
 from tests.transfers.builders import Bank
 from webhooks.models import Delivery, Event
@@ -93,10 +99,8 @@ def accepted_by_the_merchant(seller: Seller) -> BankTransaction:
 
 
 def accepted_with_others(seller: Seller) -> BankTransaction:
-    movements, action = [seller.mismatch(), seller.late()], actions.ACTIONS_BY_SLUG["accept"]
-    with acting_as("staff:malee"):
-        planned = bulk_actions.plan(action, [each.id for each in movements])
-        bulk_actions.run(action, [row.choice for row in planned], note=NOTE, clock=clock.now)
+    movements, malee = [seller.mismatch(), seller.late()], staff_client("malee", *RESOLVES)
+    send(malee, "accept", choices_of(choose(malee, "accept", movements)))
     assert told(movements[0]) == told(movements[1])
     return movements[0]
 

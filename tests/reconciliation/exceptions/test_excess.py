@@ -8,12 +8,13 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from pytest_django import Settings
 
+from audit_trail.acts import ActRefused
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from ledger.models import Entry
 from payments.models import Payment
 from reconciliation.exceptions.order_completion import HANDLERS
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Excess, ReconciliationException, Resolution, Return
 from tests.approvals.builders import click
@@ -31,8 +32,9 @@ from tests.reconciliation.builders import (
     state_of,
     suspense,
 )
+from tests.reconciliation.exceptions.test_acts_in_console import act_page
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import act_form, acts_of_staff
 from tests.timeline.builders import entries
 from tests.transfers.builders import Bank
 from transfers import services as transfers
@@ -107,7 +109,7 @@ def test_second_click_is_told_about_the_first(seller: Seller, served_by: Serving
 @pytest.mark.parametrize("satang", [149_999, 1])
 def test_too_little_money_has_no_excess(seller: Seller, satang: int) -> None:
     movement = seller.mismatch(satang)
-    with pytest.raises(ActionNotAllowed, match="no excess"):
+    with pytest.raises(ActRefused, match="no excess"):
         decide("return_excess", movement)
     assert (state_of(movement), Excess.objects.count()) == (("amount_mismatch", ""), 0)
 
@@ -126,7 +128,7 @@ def test_unconfirmed_over_payment_cannot_be_split(seller: Seller, served_by: Ser
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, clock.now(), amount=PAID)))
     movement = BankTransaction.objects.get(payment_id=code["payment_id"])
-    with pytest.raises(ActionNotAllowed, match="Only an uploaded statement"):
+    with pytest.raises(ActRefused, match="Only an uploaded statement"):
         decide("return_excess", movement)
     assert Excess.objects.count() == 0
 
@@ -140,7 +142,7 @@ def test_excess_of_a_failed_return_waits_for_another_decision(seller: Seller, se
         assert (latest_return(movement).status, excess_of(movement)) == ("failed", ("", REST))
         assert (listed(movement), suspense()) == ([("excess", REST)], REST)
         assert exceptions_of(seller, movement) == [("excess_open", PAID)]
-        with pytest.raises(ActionNotAllowed):
+        with pytest.raises(ActRefused):
             decide("accept", movement)
         decide("send_back", movement)
     run_returns()
@@ -290,14 +292,14 @@ def test_page_shows_both_amounts_before_the_decision(
 ) -> None:
     served_by()
     movement = seller.report(seller.shop.qr_code(amount=99_900), satang=199_800)
-    url = f"/admin/reconciliation/reconciliationexception/{movement.id}/act/return-excess/"
+    url = act_page(movement.id, "return-excess")
     assert url in get_page(malee, exception_url(movement.id))
     text = unescape(get_page(malee, url))
     assert "999.00 THB are credited" in text
     assert "The excess of 999.00 THB goes back to the payer, Somchai Jaidee, account xxxxxx7890 at" in text
     assert Excess.objects.count() == 0
     for _ in range(2):
-        answer = malee.post(url, {"note": NOTE}, follow=True)
+        answer = malee.post(url, act_form(reason=NOTE), follow=True)
         assert answer.status_code == 200
     assert excess_of(movement) == ("sending_back", 99_900)
     page = unescape(get_page(malee, exception_url(movement.id)))
@@ -310,8 +312,8 @@ def test_page_shows_both_amounts_before_the_decision(
 
 def test_staff_without_the_permission_cannot_return_an_excess(seller: Seller, viewer: Client) -> None:
     movement = seller.mismatch(PAID)
-    url = f"/admin/reconciliation/reconciliationexception/{movement.id}/act/return-excess/"
-    assert viewer.post(url, {"note": NOTE}).status_code == 403
+    url = act_page(movement.id, "return-excess")
+    assert viewer.post(url, act_form()).status_code == 403
     assert Excess.objects.count() == 0
 
 

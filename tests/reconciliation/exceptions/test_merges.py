@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from audit_trail.acts import ActRefused
 from core import clock
 from core.clock import BANGKOK
 from reconciliation.exceptions import resolutions, summaries
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
 from tests.audit import differences
 from tests.reconciliation.builders import (
@@ -26,6 +27,7 @@ from tests.reconciliation.builders import (
 )
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.sqlstates import sqlstate
+from tests.staff_acts import act_form
 from tests.timeline.builders import types
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean", "old_codes")]
@@ -48,7 +50,7 @@ def held(seller: Seller, code: dict[str, Any]) -> BankTransaction:
 
 
 def press(client: Client, movement: BankTransaction, slug: str) -> str:
-    answer = client.post(f"{EXCEPTIONS_URL}{movement.id}/act/{slug}/", {"note": NOTE}, follow=True)
+    answer = client.post(f"{EXCEPTIONS_URL}{movement.id}/do/{slug}/", act_form(reason=NOTE), follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -64,7 +66,7 @@ def test_probable_duplicate_is_merged_with_actor_and_note(
 ) -> None:
     paid = BankTransaction.objects.get(match_result="applied")
     assert suspense() == 150_000
-    assert paid.id in get_page(malee, f"{EXCEPTIONS_URL}{held.id}/act/merge/")
+    assert paid.id in get_page(malee, f"{EXCEPTIONS_URL}{held.id}/do/merge/")
     press(malee, held, "merge")
     assert (state_of(held), suspense()) == (("duplicate", "merged"), 0)
     assert not ReconciliationException.objects.exists()
@@ -89,7 +91,7 @@ def test_second_merge_of_an_exception_changes_nothing(held: BankTransaction) -> 
 def test_different_bank_transaction_cannot_be_merged(seller: Seller) -> None:
     for other in (seller.duplicate(), seller.unmatched()):
         assert ResolutionType.MERGED not in resolutions.allowed_types(other)
-        with pytest.raises(ActionNotAllowed, match="a probable duplicate of another"):
+        with pytest.raises(ActRefused, match="a probable duplicate of another"):
             merged(other)
         refusal = sqlstate(
             (
@@ -110,7 +112,7 @@ def test_merge_leaves_the_other_exception_resolvable(seller: Seller) -> None:
     ] * 2
     merged(line)
     assert ResolutionType.ACCEPTED in resolutions.allowed_types(callback)
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         merged(callback)
     decide("accept", callback)
     assert (suspense(), seller.balance()) == (0, (150_000, 0))
@@ -160,7 +162,7 @@ def test_reversal_of_merged_money_reverses_the_remaining_transaction(
 
 def test_money_with_an_open_reversal_cannot_be_merged(seller: Seller, held: BankTransaction) -> None:
     seller.reverse(held, 150_001)
-    with pytest.raises(ActionNotAllowed, match="is reversing money of this transaction"):
+    with pytest.raises(ActRefused, match="is reversing money of this transaction"):
         merged(held)
 
 

@@ -5,9 +5,10 @@ from functools import partial
 import pytest
 from django.test import Client
 
+from audit_trail.acts import ActRefused
 from core import clock
 from reconciliation.exceptions import return_completion
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
@@ -21,7 +22,7 @@ from tests.reconciliation.builders import (
     staff_client,
     state_of,
 )
-from tests.reconciliation.exceptions.test_actions_in_console import act_page, buttons
+from tests.reconciliation.exceptions.test_acts_in_console import act_page, buttons
 from tests.reconciliation.exceptions.test_resolution_races import deciding, done
 from tests.reconciliation.exceptions.test_write_offs import (
     DONE,
@@ -34,6 +35,7 @@ from tests.reconciliation.exceptions.test_write_offs import (
     losses,
 )
 from tests.sqlstates import sqlstate
+from tests.staff_acts import act_form
 from tests.timeline.builders import types
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
@@ -59,10 +61,10 @@ def test_reversal_dismissed_by_mistake_is_reopened_and_written_off(seller: Selle
     reversal = orphan(seller)
     decide("dismiss", reversal)
     assert buttons(malee, reversal.id) == []
-    assert "/act/reopen/" in get_page(malee, exception_url(reversal.id))
+    assert "/do/reopen/" in get_page(malee, exception_url(reversal.id))
     text = malee.get(act_page(reversal.id, "reopen")).content.decode()
     assert "It waits for a decision again." in text
-    malee.post(act_page(reversal.id, "reopen"), {"note": "the bank insists", "sure": "yes"})
+    malee.post(act_page(reversal.id, "reopen"), act_form(reason="the bank insists"))
     assert state_of(reversal) == WAITS
     assert ReconciliationException.objects.get().id == reversal.id
     decide("write_off", reversal)
@@ -78,9 +80,8 @@ def test_resolved_exception_is_linked_from_the_message_and_the_resolutions(
     seller: Seller, malee: Client
 ) -> None:
     reversal = orphan(seller)
-    posted = {"note": "a mistake", "sure": "yes"}
-    text = malee.post(act_page(reversal.id, "dismiss"), posted, follow=True).content.decode()
-    assert f'<a href="{exception_url(reversal.id)}">Show it</a>' in text
+    text = malee.post(act_page(reversal.id, "dismiss"), act_form(), follow=True).content.decode()
+    assert f'Dismiss: done. <a href="{exception_url(reversal.id)}">1,500.01 THB at sandbox</a>' in text
     assert f'<a href="{exception_url(reversal.id)}">' in get_page(
         staff_client("boss", "view_resolution"), "/admin/reconciliation/resolution/"
     )
@@ -124,7 +125,7 @@ def test_message_is_reopened_and_dismissed_again(seller: Seller, malee: Client) 
     for number in range(2):
         decide("dismiss", notification)
         assert not ReconciliationException.objects.exists()
-        assert "/act/reopen/" in get_page(malee, exception_url(notification.id))
+        assert "/do/reopen/" in get_page(malee, exception_url(notification.id))
         decide("reopen", notification)
         assert ReconciliationException.objects.get().id == notification.id
         assert buttons(malee, notification.id) == ["dismiss"]
@@ -160,7 +161,7 @@ def test_only_dismissed_merged_or_written_off_exceptions_can_be_reopened(
         BankNotification.objects.filter(result="new")[0].id,
     ]
     for subject_id in subjects:
-        with pytest.raises(ActionNotAllowed, match="Only what was dismissed"):
+        with pytest.raises(ActRefused, match="Only what was dismissed"):
             decide("reopen", subject_id)
     assert not Resolution.objects.filter(type="reopened").exists()
 
@@ -176,8 +177,8 @@ def test_second_reopening_is_refused_and_names_the_first_user(seller: Seller) ->
 def test_reopening_needs_the_resolve_permission(seller: Seller) -> None:
     decide("dismiss", reversal := orphan(seller))
     viewer = staff_client("onlooker", "view_banktransaction")
-    assert "/act/reopen/" not in get_page(viewer, exception_url(reversal.id))
-    assert viewer.post(act_page(reversal.id, "reopen"), {"note": "x", "sure": "yes"}).status_code == 403
+    assert "/do/reopen/" not in get_page(viewer, exception_url(reversal.id))
+    assert viewer.post(act_page(reversal.id, "reopen"), act_form()).status_code == 403
     assert state_of(reversal) == DISMISSED
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from django.db.models import Model
 
+from audit_trail.acts import ActRefused
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from payments import expiry_sweep
 from payments.models import Payment
 from reconciliation.exceptions import return_completion
 from reconciliation.exceptions.order_completion import HANDLERS
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction, Excess, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
@@ -58,7 +59,7 @@ def deciding(action: str, movement: Model | str, **more: Any) -> Callable[[], An
     def click() -> Any:
         try:
             return decide(action, movement, **more)
-        except ActionNotAllowed as refusal:
+        except ActRefused as refusal:
             return refusal
 
     return click
@@ -70,7 +71,7 @@ def notifying(notification: dict[str, Any]) -> Callable[[], Any]:
 
 def done(results: list[Any]) -> int:
     """The number of actions that were not refused."""
-    return sum(not isinstance(result, ActionNotAllowed) for result in results)
+    return sum(not isinstance(result, ActRefused) for result in results)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
+from audit_trail.acts import ActRefused
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from ledger.models import Entry
@@ -16,7 +17,7 @@ from payments import cards
 from payments.models import Payment
 from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.order_completion import HANDLERS
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankNotification, BankTransaction, Resolution, ResolutionType
 from tests import tables
 from tests.conftest import Shop
@@ -82,7 +83,7 @@ def test_accepted_wrong_amount_is_shown_everywhere(seller: Seller, served_by: Se
 def test_unmatched_and_duplicate_money_cannot_be_accepted(seller: Seller) -> None:
     for movement in (seller.unmatched(), seller.duplicate(), seller.sale()):
         before = tables.count_rows(), state_of(movement)
-        with pytest.raises(ActionNotAllowed, match="its payment is not waiting"):
+        with pytest.raises(ActRefused, match="its payment is not waiting"):
             decide("accept", movement)
         assert (tables.count_rows(), state_of(movement)) == before
 
@@ -91,7 +92,7 @@ def test_wrong_amount_cannot_be_accepted_after_the_correct_one(seller: Seller) -
     code = seller.shop.qr_code()
     less = seller.report(code, satang=100)
     seller.report(code)
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         decide("accept", less)
     assert (state_of(less), seller.balance()) == (("amount_mismatch", ""), (150_000, 0))
 
@@ -150,7 +151,7 @@ def test_money_can_be_attached_to_an_expired_code_or_another_merchant(
 
 def test_money_paid_to_one_merchant_cannot_be_attached_to_another(seller: Seller, other_shop: Shop) -> None:
     movement = seller.unmatched()
-    with pytest.raises(ActionNotAllowed, match=f"This money was paid to {seller.shop.merchant.name}"):
+    with pytest.raises(ActRefused, match=f"This money was paid to {seller.shop.merchant.name}"):
         decide("attach", movement, payment_id=other_shop.qr_code()["payment_id"])
     assert (state_of(movement), suspense()) == (("unmatched", ""), 150_000)
 
@@ -195,7 +196,7 @@ def test_attach_is_refused_unless_the_payment_waits_for_qr_money_of_the_bank(
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens
     movement, payment_id = seller.unmatched(), payment_that(seller, other_shop, what)
     before = tables.count_rows()
-    with pytest.raises(ActionNotAllowed, match=why):
+    with pytest.raises(ActRefused, match=why):
         decide("attach", movement, payment_id=payment_id)
     assert (tables.count_rows(), state_of(movement), suspense()) == (before, ("unmatched", ""), 150_000)
 
@@ -242,13 +243,13 @@ def test_bank_message_is_dismissed_only_once(seller: Seller) -> None:
 
 @pytest.mark.parametrize("subject_id", ["ntc_000000000000000000000000000", "nobody", ""])
 def test_unknown_bank_message_cannot_be_dismissed(seller: Seller, subject_id: str) -> None:
-    with pytest.raises(ActionNotAllowed, match="not an open exception"):
+    with pytest.raises(ActRefused, match="not an open exception"):
         decide("dismiss", subject_id)
 
 
 def test_readable_bank_message_cannot_be_dismissed(seller: Seller) -> None:
     seller.sale()
-    with pytest.raises(ActionNotAllowed, match="not an open exception"):
+    with pytest.raises(ActRefused, match="not an open exception"):
         decide("dismiss", BankNotification.objects.get().id)
 
 
@@ -284,7 +285,7 @@ def test_refund_that_was_not_returned_cannot_be_credited(seller: Seller, served_
     served_by(sends=[DONE])
     refund_id = seller.refund(seller.paid())["refund_id"]
     for _ in range(2):
-        with pytest.raises(ActionNotAllowed, match="has not returned the money"):
+        with pytest.raises(ActRefused, match="has not returned the money"):
             decide("credit_returned_refund", refund_id)
         send_due_refunds()
     assert seller.balance() == (0, 0)

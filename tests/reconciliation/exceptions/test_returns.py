@@ -8,9 +8,10 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
+from audit_trail.acts import ActRefused
 from banks import TransferResult
 from core import clock
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import Resolution, Return
 from tests.reconciliation.builders import (
@@ -66,7 +67,7 @@ def test_return_without_a_valid_payer_account_needs_an_entered_account(
 ) -> None:
     served_by()
     movement = seller.unmatched(payer_bank_code="999")
-    with pytest.raises(ActionNotAllowed, match="enter one"):
+    with pytest.raises(ActRefused, match="enter one"):
         decide("send_back", movement)
     assert (state_of(movement), Return.objects.count()) == (("unmatched", ""), 0)
     assert Resolution.objects.count() == 0
@@ -77,7 +78,7 @@ def test_return_without_a_valid_payer_account_needs_an_entered_account(
 def test_bank_without_transfers_needs_a_manual_return(seller: Seller, settings: Settings) -> None:
     movement = seller.unmatched()
     settings.SANDBOX_BANK_SECRET = ""
-    with pytest.raises(ActionNotAllowed, match="send it at the bank"):
+    with pytest.raises(ActRefused, match="send it at the bank"):
         decide("send_back", movement)
     assert (state_of(movement), Return.objects.count()) == (("unmatched", ""), 0)
     made = decide("record_manual_return", movement, bank_reference="counter 7, 21 Nov")

@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from audit_trail.acts import ActRefused
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from core.clock import BANGKOK
 from ledger import accounts
 from ledger.queries import read_balances as read_accounts
 from reconciliation.exceptions import return_completion
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
 from reconciliation.notifications import intake
 from reconciliation.statements.importing import ImportSummary
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.reconciliation.builders import (
-    EXCEPTIONS_URL,
     NOTE,
     RESOLVES,
     Seller,
@@ -35,7 +35,9 @@ from tests.reconciliation.builders import (
     state_of,
     suspense,
 )
+from tests.reconciliation.exceptions.test_acts_in_console import act_page
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.staff_acts import act_form
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 
@@ -102,7 +104,7 @@ def test_credits_and_completed_reversals_cannot_be_written_off(seller: Seller) -
     credit = seller.sale()
     for movement in (seller.unmatched(), credit, seller.reverse(credit)):
         before = state_of(movement)
-        with pytest.raises(ActionNotAllowed, match="Only a reversal that could not be covered"):
+        with pytest.raises(ActRefused, match="Only a reversal that could not be covered"):
             decide("write_off", movement)
         assert (state_of(movement), losses()) == (before, 0)
 
@@ -112,7 +114,7 @@ def test_reversal_covered_by_the_balance_cannot_be_written_off(seller: Seller) -
     credit = seller.sale()
     notification = parse(reversal_of(credit))
     reversal = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
-    with pytest.raises(ActionNotAllowed):
+    with pytest.raises(ActRefused):
         decide("write_off", reversal)
     assert (state_of(reversal), losses(), seller.funds()) == (REVERSED, 0, {"available": 0, "reserved": 0})
 
@@ -187,15 +189,15 @@ def test_staff_write_off_in_the_console_with_a_note(seller: Seller, served_by: S
     _, reversal = taken_twice(seller, served_by)
     malee: Client = staff_client("malee", *RESOLVES)
     assert "Write off" in get_page(malee, exception_url(reversal.id))
-    resolution = f"{EXCEPTIONS_URL}{reversal.id}/act/write-off/"
+    resolution = act_page(reversal.id, "write-off")
     assert "1,500.00 THB left our account at sandbox a second time" in get_page(malee, resolution)
-    assert malee.post(resolution, {"note": ""}).status_code == 200
+    assert malee.post(resolution, act_form(reason="")).status_code == 200
     assert losses() == 0
-    assert malee.post(resolution, {"note": "The bank confirmed it."}, follow=True).status_code == 200
+    assert malee.post(resolution, act_form(reason="The bank confirmed it."), follow=True).status_code == 200
     assert (losses(), Resolution.objects.latest("id").note) == (-150_000, "The bank confirmed it.")
     assert (
         "has already resolved this"
-        in malee.post(resolution, {"note": "Again."}, follow=True).content.decode()
+        in malee.post(resolution, act_form(reason="Again."), follow=True).content.decode()
     )
     assert losses() == -150_000
 
@@ -226,7 +228,7 @@ def test_write_off_during_a_bounced_return_is_recovered(served_by: Serving) -> N
         def book(reversal: BankTransaction = reversal) -> None:
             try:
                 decide("write_off", reversal)
-            except ActionNotAllowed:
+            except ActRefused:
                 return
 
         def come_back(notification: ReportedTransfer = notification) -> None:

@@ -9,12 +9,12 @@ import pytest
 import time_machine
 
 import banks
+from audit_trail.acts import ActRefused
 from banks import InquiryRequest
 from core import clock, rows
 from core.clock import BANGKOK
 from merchants.models import LateMoneyPolicy, Merchant
 from reconciliation.exceptions import resolutions, summaries
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.matching import deduplication
 from reconciliation.matching import services as matching
 from reconciliation.models import (
@@ -201,7 +201,7 @@ def assert_is_blocked(seller: Seller, held: BankTransaction, reason: str) -> Non
         ("record_manual_return", {"bank_reference": "counter 7"}),
         ("attach", {"payment_id": payment_id}),
     ):
-        with pytest.raises(ActionNotAllowed, match=r"^Probable duplicate of rcp_"):
+        with pytest.raises(ActRefused, match=r"^Probable duplicate of rcp_"):
             decide(action, held, **values)
     resolve = (
         "UPDATE reconciliation_banktransaction SET resolution_state = %s, resolved_at = now(), "
@@ -236,7 +236,7 @@ def test_console_shows_probable_duplicate_without_return_button(seller: Seller) 
     assert "Probable duplicate of" in get_page(client, EXCEPTIONS_URL)
     page = get_page(client, exception_url(held.id))
     assert "Probable duplicate of" in page and BankTransaction.objects.get(source="statement").id in page
-    assert "/act/send-back" not in page and "/act/by-hand" not in page
+    assert "/do/send-back" not in page and "/do/by-hand" not in page
 
 
 # --- late money --------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_payment_does_not_succeed_by_money_already_returned(seller: Seller, seco
 
 def assert_is_blocked_from_credit(seller: Seller, held: BankTransaction) -> None:
     assert seller.balance() == (0, 0)
-    with pytest.raises(ActionNotAllowed, match="Probable duplicate"):
+    with pytest.raises(ActRefused, match="Probable duplicate"):
         decide("attach", held, payment_id=seller.shop.qr_code()["payment_id"])
 
 

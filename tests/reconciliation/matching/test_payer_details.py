@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from audit_trail.acts import ActRefused
 from core import clock
 from payments.models import Payment
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.models import BankTransaction
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
@@ -70,7 +70,7 @@ def test_return_of_statement_money_goes_to_payer_of_later_notification(
 ) -> None:
     movement = by_line(code, paid_at, ref1="NOBODYKNOWSTHIS00000", name="")
     confirm_all_transactions()
-    with pytest.raises(ActionNotAllowed, match="did not report the payer's account"):
+    with pytest.raises(ActRefused, match="did not report the payer's account"):
         decide("send_back", movement)
     seller.bank.notify(code, paid_at=paid_at, reference1="NOBODYKNOWSTHIS00000")
     made = decide("send_back", movement)

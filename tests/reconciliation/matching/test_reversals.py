@@ -9,12 +9,13 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from approvals.models import Approval
+from audit_trail.acts import ActRefused
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from ledger import services as ledger
 from payments.models import Payment
 from reconciliation.exceptions import return_completion
-from reconciliation.exceptions.resolution_records import ActionNotAllowed, AlreadyResolved
+from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
 from tests.reconciliation.builders import (
@@ -382,7 +383,7 @@ def test_partially_reversed_money_cannot_be_returned_in_full(seller: Seller, ser
     credit = seller.unmatched()
     seller.reverse(credit, credit.amount - 1)
     for action, values in (("send_back", {}), ("record_manual_return", {"bank_reference": "B-1"})):
-        with pytest.raises(ActionNotAllowed, match="is reversing money of this transaction"):
+        with pytest.raises(ActRefused, match="is reversing money of this transaction"):
             decide(action, credit, **values)
     assert state_of(credit) == WAITS
 
@@ -390,14 +391,14 @@ def test_partially_reversed_money_cannot_be_returned_in_full(seller: Seller, ser
 def test_credits_cannot_be_dismissed_and_reversals_cannot_be_returned(seller: Seller) -> None:
     credit = seller.sale()
     reversal = seller.reverse(credit, transaction_id="ANOTHERTRANSACTION00")
-    with pytest.raises(ActionNotAllowed, match="Money cannot be dismissed"):
+    with pytest.raises(ActRefused, match="Money cannot be dismissed"):
         decide("dismiss", seller.unmatched())
     for action, values in [("send_back", {}), ("record_manual_return", {"bank_reference": "x"})]:
-        with pytest.raises(ActionNotAllowed, match="no money"):
+        with pytest.raises(ActRefused, match="no money"):
             decide(action, reversal, **values)
-    with pytest.raises(ActionNotAllowed, match="cannot be accepted"):
+    with pytest.raises(ActRefused, match="cannot be accepted"):
         decide("accept", reversal)
-    with pytest.raises(ActionNotAllowed, match="Only a credit can be attached"):
+    with pytest.raises(ActRefused, match="Only a credit can be attached"):
         decide("attach", reversal, payment_id=seller.shop.qr_code()["payment_id"])
 
 

@@ -68,7 +68,7 @@ def test_money_paid_before_its_code_existed_waits_for_staff(
 def test_staff_read_how_much_too_early_the_money_was(wrong: BankTransaction, admin_client: Client) -> None:
     page = get_page(admin_client, exception_url(wrong.id))
     assert "Wrong time: paid 2 days before the code was made." in page
-    assert "/act/accept" in page and "/act/send-back" in page and "/act/return-excess" not in page
+    assert "/do/accept" in page and "/do/send-back" in page and "/do/return-excess" not in page
 
 
 @pytest.mark.parametrize(

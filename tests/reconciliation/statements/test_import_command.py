@@ -11,8 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, OperationalError, transaction
 
+from audit_trail.acts import ActRefused
 from core import clock
-from reconciliation.exceptions import resolution_records
 from reconciliation.models import BankTransaction, Resolution, Statement
 from reconciliation.statements import importing
 from tests.conftest import Shop
@@ -70,7 +70,7 @@ def test_importer_by_command_is_recorded_and_cannot_confirm_the_money(tmp_path: 
     _, trouble = run(file_of(tmp_path, bot_file(credit_line(served.qr_code(), clock.now()))), "--by", "malee")
     assert (trouble, Statement.objects.get().actor) == ("", "staff:malee")
     movement = BankTransaction.objects.get()
-    with pytest.raises(resolution_records.ActionNotAllowed, match="You uploaded this statement"):
+    with pytest.raises(ActRefused, match="You uploaded this statement"):
         decide("confirm", movement.id, note="It is there.")
     resolution = {"subject_id": movement.id, "type": "confirmed", "note": "x", "created_at": clock.now()}
     with pytest.raises(DatabaseError, match="uploaded the statement"), transaction.atomic():

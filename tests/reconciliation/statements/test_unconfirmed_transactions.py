@@ -4,15 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
+from audit_trail.acts import ActRefused
 from banks import TransferResult
 from core import clock, ids, rows
 from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from reconciliation.exceptions import resolution_records, resolutions
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 from tests.conftest import SandboxBankClient, Shop
@@ -34,6 +35,7 @@ from tests.reconciliation.statements.statement_files import (
     minutes_ago,
 )
 from tests.sqlstates import CHECK_VIOLATION, sqlstate_of
+from tests.staff_acts import act_form
 from tests.transfers.builders import Bank
 from tests.transfers.conftest import served_by
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawal_request, withdrawn
@@ -94,7 +96,7 @@ def test_money_is_available_after_a_second_person_confirms(shop: Shop) -> None:
 
 def test_uploader_cannot_confirm_own_statement(shop: Shop) -> None:
     movement = uploaded(shop)
-    with pytest.raises(ActionNotAllowed, match="another person"):
+    with pytest.raises(ActRefused, match="another person"):
         confirm(movement, "staff:malee")
     assert balance_of(shop)["unconfirmed"] == AMOUNT
 
@@ -116,7 +118,7 @@ def test_credit_that_a_callback_reported_first_needs_no_confirmation(
     bank.notify(code, paid_at=paid_at)
     import_file(bot_file(credit_line(code, paid_at)))
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
-    with pytest.raises(ActionNotAllowed, match="the bank itself reported it"):
+    with pytest.raises(ActRefused, match="the bank itself reported it"):
         confirm(BankTransaction.objects.get())
 
 
@@ -154,9 +156,9 @@ def test_unconfirmed_money_in_suspense_cannot_be_sent_back(shop: Shop) -> None:
     import_file(bot_file(detail()))
     movement = BankTransaction.objects.get()
     to = ReturnDestination("014", "4051234567", "MALEE")
-    with pytest.raises(ActionNotAllowed, match="second person"):
+    with pytest.raises(ActRefused, match="second person"):
         decide("send_back", movement, destination=to)
-    with pytest.raises(ActionNotAllowed, match="second person"):
+    with pytest.raises(ActRefused, match="second person"):
         decide("record_manual_return", movement, bank_reference="1")
     assert resolutions.allowed_types(movement) == {ResolutionType.ATTACHED, ResolutionType.CONFIRMED}
     confirm(movement)
@@ -192,14 +194,14 @@ def test_console_shows_unconfirmed_money_and_a_second_person_confirms(shop: Shop
     second = staff_client("somsri", "view_banktransaction", "confirm_banktransaction")
     listed = get_page(second, "/admin/reconciliation/banktransaction/", is_confirmed__exact=0)
     assert movement.id in listed
-    url = f"{EXCEPTIONS_URL}{movement.id}/act/confirm/"
+    url = f"{EXCEPTIONS_URL}{quote(movement.id)}/do/confirm/"
     assert "only a statement reports it, uploaded by malee" in get_page(second, exception_url(movement.id))
     assert "Confirm this transaction" not in get_page(reader, exception_url(movement.id))
-    assert reader.post(url, {"note": NOTE}).status_code == 403
-    refused = uploader.post(url, {"note": NOTE}, follow=True).content.decode()
+    assert reader.post(url, act_form(reason=NOTE)).status_code == 403
+    refused = uploader.post(url, act_form(reason=NOTE), follow=True).content.decode()
     assert "You uploaded this statement" in refused
-    done = second.post(url, {"note": NOTE}, follow=True).content.decode()
-    assert "Confirmed" in done
+    done = second.post(url, act_form(reason=NOTE), follow=True).content.decode()
+    assert "Confirm this transaction: done." in done
     assert balance_of(shop) == {"available": AMOUNT, "reserved": 0}
     found = Resolution.objects.get()
     assert (found.actor, found.note, found.subject_id) == ("staff:somsri", NOTE, movement.id)

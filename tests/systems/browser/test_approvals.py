@@ -53,7 +53,7 @@ def test_another_person_approves(page: Page, colleague: Page, shop_client: ShopC
     colleague.get_by_label("Bank", exact=True).fill("KBANK")
     colleague.get_by_label("Account", exact=True).fill("4051234567")
     colleague.get_by_label("Account holder").fill("Somying")
-    colleague.get_by_label("Note").fill("The payer moved to another bank")
+    colleague.get_by_label("Reason").fill("The payer moved to another bank")
     colleague.get_by_role("button", name="Continue").click()
     colleague.get_by_role("button", name="Send to another account").click()
     expect(colleague.locator(".messagelist")).to_contain_text("a second person must approve it first")
@@ -61,7 +61,7 @@ def test_another_person_approves(page: Page, colleague: Page, shop_client: ShopC
     colleague.goto("/admin/approvals/approval/")
     colleague.get_by_role("link", name="50,001.00 THB").first.click()
     expect(colleague.locator(".lead.bad")).to_have_text("You requested this. Another person must decide.")
-    expect(colleague.get_by_role("button", name="Approve")).to_have_count(0)
+    expect(colleague.get_by_role("link", name="Approve", exact=True)).to_have_count(0)
     check_looks(colleague)
 
     page.goto("/admin/")
@@ -70,9 +70,11 @@ def test_another_person_approves(page: Page, colleague: Page, shop_client: ShopC
     expect(page.locator(".lead")).to_contain_text("50,001.00 THB that we hold is sent to Somying, ...4567")
     expect(page.locator(".details")).to_contain_text("The payer moved to another bank")
     check_looks(page)
+    page.get_by_role("link", name="Approve", exact=True).click()
+    check_looks(page)
     page.get_by_label("Reason").fill("Called the payer")
     page.get_by_role("button", name="Approve").click()
-    expect(page.locator(".messagelist")).to_contain_text("approved.")
+    expect(page.locator(".messagelist")).to_contain_text("Approve: done.")
 
 
 def test_several_exceptions_are_accepted_at_once(page: Page, shop_client: ShopClient) -> None:
@@ -86,7 +88,7 @@ def test_several_exceptions_are_accepted_at_once(page: Page, shop_client: ShopCl
     page.get_by_role("button", name="Go", exact=True).click()  # an id may have "go"
     expect(page.locator(".lead")).to_contain_text("Accept: 2 exceptions, 666.00 THB.")
     check_looks(page)
-    page.get_by_label("Note").fill("Both tables have eaten")
+    page.get_by_label("Reason").fill("Both tables have eaten")
     page.get_by_role("button", name="Accept").click()
     expect(page.locator(".lead")).to_have_text("Done: 2.")
     check_looks(page)

@@ -10,11 +10,12 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from payments.models import Payment
-from reconciliation.exceptions import actions
+from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.examples import FACTOR
 from tests.reconciliation.builders import EXCEPTIONS_URL, Seller
+from tests.staff_acts import act_form
 from webhooks.models import Delivery
 
 MALFORMED = [
@@ -51,11 +52,11 @@ def test_malformed_exception_id_is_404(admin_client: Client) -> None:
     for malformed in MALFORMED:
         assert admin_client.get(f"{EXCEPTIONS_URL}{malformed}/change/").status_code == 404
     turn = cycle([malformed] for malformed in MALFORMED) if FACTOR < 1 else repeat(MALFORMED)
-    for slug in [*actions.ACTIONS_BY_SLUG, "%00"]:
+    for act in EXCEPTION_ACTS:
         for malformed in next(turn):
-            page = f"{EXCEPTIONS_URL}{malformed}/act/{slug}/"
+            page = f"{EXCEPTIONS_URL}{malformed}/do/{act.slug}/"
             assert admin_client.get(page).status_code == 404
-            assert admin_client.post(page, {"note": "x"}).status_code == 404
+            assert admin_client.post(page, act_form()).status_code == 404
 
 
 @pytest.mark.slow
@@ -64,7 +65,7 @@ def test_malformed_payment_id_cannot_be_attached(
 ) -> None:
     page = f"{EXCEPTIONS_URL}{Seller(shop, bank).unmatched().id}"
     for malformed in MALFORMED:
-        response = admin_client.get(f"{page}/act/attach/?payment={malformed}", follow=True)
+        response = admin_client.get(f"{page}/do/attach/?payment_id={malformed}", follow=True)
         assert "There is no payment with this id." in response.content.decode(), malformed
 
 

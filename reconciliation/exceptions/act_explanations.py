@@ -1,38 +1,36 @@
-"""What an action will do, in sentences that staff read before they confirm it."""
+"""What an act on an exception will do, in sentences that staff read before they confirm it."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
 
+from audit_trail.acts import ActRefused
 from core import ids, money, personal_data, request_context
 from payments.models import Payment
 from reconciliation.exceptions import excesses, resolutions, returns
 from reconciliation.exceptions.detail_page import bank_label
-from reconciliation.exceptions.resolution_records import ActionNotAllowed
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation
 from reconciliation.models import BankTransaction, ResolutionState
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
-FormValues = Mapping[str, Any]
 
-
-def accept(summary: ExceptionSummary, values: FormValues) -> str:
+def accept(summary: ExceptionSummary) -> str:
     movement = transaction_of(summary)
     assert movement.payment is not None, "`allowed_types` checks this"
     return _success(movement, movement.payment)
 
 
-def attach(summary: ExceptionSummary, values: FormValues) -> str:
-    payment_id, payment = values.get("payment_id"), None
+def attach(summary: ExceptionSummary, payment_id: object = None) -> str:
+    """Raises ActRefused for a payment that this money cannot pay."""
+    payment = None
     if ids.looks_right(payment_id, "pay_"):
         payment = Payment.objects.filter(pk=payment_id).select_related("merchant").first()
     if payment is None:
-        raise ActionNotAllowed(_("There is no payment with this id."))
+        raise ActRefused(_("There is no payment with this id."))
     if payment.status not in resolutions.PAYABLE:
-        raise ActionNotAllowed(
+        raise ActRefused(
             _("Payment %(payment)s is %(status)s: it is not waiting for money.")
             % {"payment": payment.id, "status": payment.get_status_display().lower()}
         )
@@ -58,7 +56,7 @@ def _success(movement: BankTransaction, payment: Payment) -> str:
     }
 
 
-def return_excess(summary: ExceptionSummary, values: FormValues) -> str:
+def return_excess(summary: ExceptionSummary) -> str:
     movement = transaction_of(summary)
     payment = movement.payment
     assert payment is not None, "`allowed_types` checks this"
@@ -87,7 +85,7 @@ def _of_excess(movement: BankTransaction, excess: int) -> str:
     }
 
 
-def send_back(summary: ExceptionSummary, values: FormValues) -> str:
+def send_back(summary: ExceptionSummary) -> str:
     movement = transaction_of(summary)
     destination = returns.destination_of_payer(movement)
     if destination.transaction_id:
@@ -114,33 +112,34 @@ def _held(movement: BankTransaction) -> str:
     return money.display(excesses.held_part(movement).amount)
 
 
-def send_to(summary: ExceptionSummary, values: FormValues) -> str:
-    amount = _held(transaction_of(summary))
-    if not values.get("bank_account"):
-        return _(
-            "%(amount)s is sent to the account that you enter here. You confirm the account in a second step."
-        ) % {"amount": amount}
+def send_to(summary: ExceptionSummary) -> str:
+    return _(
+        "%(amount)s is sent to the account that you enter here. You confirm the account in a second step."
+    ) % {"amount": _held(transaction_of(summary))}
+
+
+def send_to_account(summary: ExceptionSummary, values: dict[str, Any]) -> str:
     account = _("%(account)s at %(bank)s") % {
         "account": values["bank_account"],
         "bank": bank_label(values["bank_code"]),
     }
     return _("%(amount)s is sent to %(account_name)s, account %(account)s. This cannot be undone.") % {
-        "amount": amount,
+        "amount": _held(transaction_of(summary)),
         "account_name": values["account_name"],
         "account": account,
     }
 
 
-def manual_return(summary: ExceptionSummary, values: FormValues) -> str:
+def manual_return(summary: ExceptionSummary) -> str:
     amount = _held(transaction_of(summary))
     return _("You have sent %(amount)s back at the bank yourself. This only records it.") % {"amount": amount}
 
 
-def dismiss(summary: ExceptionSummary, values: FormValues) -> str:
+def dismiss(summary: ExceptionSummary) -> str:
     return _("It is removed from the list of exceptions. No money moves, and the record is kept.")
 
 
-def merge(summary: ExceptionSummary, values: FormValues) -> str:
+def merge(summary: ExceptionSummary) -> str:
     movement, other = transaction_of(summary), summary.probable_duplicate
     assert other is not None, "`allowed_types` checks this"
     return _(
@@ -150,7 +149,7 @@ def merge(summary: ExceptionSummary, values: FormValues) -> str:
     ) % {"other": other.id, "amount": money.display(movement.amount)}
 
 
-def write_off(summary: ExceptionSummary, values: FormValues) -> str:
+def write_off(summary: ExceptionSummary) -> str:
     movement = transaction_of(summary)
     return _(
         "%(amount)s left our account at %(bank)s a second time, as the bank confirmed when you "
@@ -159,7 +158,7 @@ def write_off(summary: ExceptionSummary, values: FormValues) -> str:
     ) % {"amount": money.display(movement.amount), "bank": movement.bank}
 
 
-def reopen(summary: ExceptionSummary, values: FormValues) -> str:
+def reopen(summary: ExceptionSummary) -> str:
     subject = summary.subject
     if isinstance(subject, BankTransaction) and subject.resolution_state == ResolutionState.WRITTEN_OFF:
         return _(
@@ -174,7 +173,7 @@ def reopen(summary: ExceptionSummary, values: FormValues) -> str:
     return _("It waits for a decision again. The earlier decision stays in the history.")
 
 
-def confirm(summary: ExceptionSummary, values: FormValues) -> str:
+def confirm(summary: ExceptionSummary) -> str:
     movement = transaction_of(summary)
     uploader = request_context.display_name(confirmation.uploader_of(movement))
     return _(
@@ -184,7 +183,7 @@ def confirm(summary: ExceptionSummary, values: FormValues) -> str:
     ) % {"amount": money.display(movement.amount), "bank": movement.bank, "uploader": uploader}
 
 
-def credit_returned_refund(summary: ExceptionSummary, values: FormValues) -> str:
+def credit_returned_refund(summary: ExceptionSummary) -> str:
     assert isinstance(summary.subject, Refund)
     refund = summary.subject
     amount = money.display(refund.amount)
@@ -194,7 +193,7 @@ def credit_returned_refund(summary: ExceptionSummary, values: FormValues) -> str
     ) % {"amount": amount, "merchant": refund.merchant.name}
 
 
-def mark_returned(summary: ExceptionSummary, values: FormValues) -> str:
+def mark_returned(summary: ExceptionSummary) -> str:
     assert isinstance(summary.subject, TransferContradiction)
     amount, order_id = money.display(summary.subject.amount), summary.subject.subject_id
     if order_id.startswith("wd_"):
@@ -208,7 +207,7 @@ def mark_returned(summary: ExceptionSummary, values: FormValues) -> str:
     }
 
 
-def mark_failed(summary: ExceptionSummary, values: FormValues) -> str:
+def mark_failed(summary: ExceptionSummary) -> str:
     assert isinstance(summary.subject, TransferContradiction)
     return _(
         "You have refunded the charge at %(sender)s yourself. Payment %(subject_id)s fails, and the "

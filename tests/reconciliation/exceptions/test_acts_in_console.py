@@ -1,4 +1,4 @@
-"""Actions of staff on exceptions in the console: ask, confirm, record."""
+"""Acts of staff on exceptions in the console: ask, confirm, record."""
 
 import re
 from collections.abc import Callable
@@ -7,13 +7,14 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.test import Client
 
 from banks import ReportedTransfer, TransferResult
 from core import clock
 from payments.models import Payment
-from reconciliation.exceptions import actions
+from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction, Resolution, Return
 from tests.concurrency import run_concurrently
@@ -27,7 +28,7 @@ from tests.reconciliation.builders import (
     staff_client,
 )
 from tests.refunds.builders import RefundShop, send_due_refunds
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import act_form, acts_of_staff
 from tests.transfers.builders import Bank
 from transfers import services as transfers
 from transfers.models import Transfer
@@ -39,7 +40,7 @@ SLUGS = ["accept", "attach", "send-back", "send-to", "manual-return", "dismiss",
 
 
 def act_page(subject_id: str, slug: str) -> str:
-    return f"{EXCEPTIONS_URL}{subject_id}/act/{slug}/"
+    return f"{EXCEPTIONS_URL}{quote(subject_id)}/do/{slug}/"
 
 
 def ask(client: Client, subject_id: str, slug: str, **query: str) -> str:
@@ -49,14 +50,14 @@ def ask(client: Client, subject_id: str, slug: str, **query: str) -> str:
 
 def confirm(client: Client, subject_id: str, slug: str, **fields: str) -> str:
     """Return the page after the confirmation."""
-    posted = {"note": NOTE, "sure": "yes"} | fields
+    posted = act_form(reason=NOTE, sure="yes") | fields
     answer = client.post(act_page(subject_id, slug), posted, follow=True)
     assert answer.status_code == 200
     return unescape(answer.content.decode())
 
 
 def buttons(client: Client, subject_id: str) -> list[str]:
-    found = re.findall(r'href="[^"]*/act/([a-z-]+)/"', get_page(client, exception_url(subject_id)))
+    found = re.findall(r'href="[^"]*/do/([a-z-]+)/"', get_page(client, exception_url(subject_id)))
     return [slug for slug in SLUGS if slug in found]
 
 
@@ -85,7 +86,7 @@ def test_staff_accept_a_wrong_amount(seller: Seller, malee: Client) -> None:
     text = ask(malee, movement.id, "accept")
     assert f"Payment {movement.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in text
     assert "with the 1,499.00 THB that arrived" in text
-    assert f"Accepted: 1,499.00 THB at sandbox ({movement.id})." in confirm(malee, movement.id, "accept")
+    assert "Accept: done." in confirm(malee, movement.id, "accept")
     assert status(movement.payment_id) == ("succeeded", 149_900)
     done = Resolution.objects.get()
     assert (done.subject_id, done.type, done.actor) == (movement.id, "accepted", "staff:malee")
@@ -105,13 +106,11 @@ def test_staff_accept_late_money(seller: Seller, malee: Client) -> None:
 def test_staff_attach_money_to_a_candidate_payment_with_one_click(seller: Seller, malee: Client) -> None:
     code = seller.shop.qr_code()
     movement = seller.report(code, reference1="NOBODYKNOWSTHIS00000")
-    offered = re.findall(r'/act/attach/\?payment_id=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
+    offered = re.findall(r'/do/attach/\?payment_id=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
     assert offered == [code["payment_id"]]
     text = ask(malee, movement.id, "attach", payment_id=offered[0])
     assert f"Payment {offered[0]} of Somtam House succeeds with this 1,500.00 THB" in text
-    assert "Attached" in confirm(malee, movement.id, "attach", payment_id=offered[0]).replace(
-        "attached", "Attached"
-    )
+    assert "done." in confirm(malee, movement.id, "attach", payment_id=offered[0])
     assert status(code["payment_id"]) == ("succeeded", 150_000)
     assert "It was attached to payment" in get_page(malee, exception_url(movement.id))
 
@@ -178,7 +177,7 @@ def test_rejected_return_reopens_the_exception(
 
 def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, malee: Client) -> None:
     movement = seller.duplicate()
-    look = malee.post(act_page(movement.id, "send-to"), ACCOUNT | {"note": NOTE})
+    look = malee.post(act_page(movement.id, "send-to"), ACCOUNT | act_form(reason=NOTE))
     text = unescape(look.content.decode())
     assert "1,500.00 THB is sent to สมหญิง ใจดี, account 4051234567 at 004 Kasikorn Bank" in text
     assert "no-store" in look.headers["Cache-Control"]
@@ -195,8 +194,8 @@ def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, m
         ({"bank_account": "405123456"}, ""),
         ({"bank_account": "40512345678"}, "has 10 digits"),
         ({"account_name": ""}, "This field is required."),
-        ({"note": " "}, "This field is required."),
-        ({"note": "x" * 501}, "at most 500 characters"),
+        ({"reason": " "}, "This field is required."),
+        ({"reason": "x" * 501}, "at most 500 characters"),
     ],
 )
 def test_return_account_is_validated(
@@ -275,7 +274,8 @@ def test_exception_list_keeps_the_filters_after_an_action(seller: Seller, malee:
     accept = links(malee, case)["Accept"]
     assert links(malee, case)["Exceptions"] == links(malee, accept)["Exceptions"] == filtered
     assert links(malee, accept)["Cancel"] == case
-    first, second = (malee.post(accept, {"note": NOTE}).headers["Location"] for _ in range(2))
+    form = act_form(reason=NOTE)
+    first, second = (malee.post(accept, form).headers["Location"] for _ in range(2))
     assert (first, second) == (filtered, case)
     assert BankTransaction.objects.get(pk=movement.id).resolution_state == "accepted"
 
@@ -321,7 +321,7 @@ def test_view_permission_does_not_allow_exception_actions(seller: Seller) -> Non
     assert buttons(viewer, movement.id) == []
     for slug in SLUGS:
         assert viewer.get(act_page(movement.id, slug)).status_code == 403
-        assert viewer.post(act_page(movement.id, slug), {"note": NOTE}).status_code == 403
+        assert viewer.post(act_page(movement.id, slug), act_form(reason=NOTE)).status_code == 403
     assert not Resolution.objects.exists()
 
 
@@ -329,7 +329,7 @@ def test_exception_actions_need_a_csrf_token(seller: Seller, malee: Client) -> N
     movement = seller.mismatch()
     guarded = Client(enforce_csrf_checks=True)
     guarded.force_login(User.objects.get(username="malee"))
-    assert guarded.post(act_page(movement.id, "accept"), {"note": NOTE}).status_code == 403
+    assert guarded.post(act_page(movement.id, "accept"), act_form(reason=NOTE)).status_code == 403
     assert not Resolution.objects.exists()
 
 
@@ -341,21 +341,22 @@ def test_unknown_exception_or_action_is_not_found(
 ) -> None:
     path = act_page(subject or seller.mismatch().id, slug)
     assert malee.get(path).status_code == 404
-    assert malee.post(path, {"note": NOTE}).status_code == 404
+    assert malee.post(path, act_form(reason=NOTE)).status_code == 404
 
 
-def test_action_for_another_kind_of_exception_is_not_found(seller: Seller) -> None:
+def test_act_for_another_kind_of_exception_is_not_possible(seller: Seller) -> None:
     malee = staff_client("malee", *RESOLVES, "confirm_banktransaction")
     seller.bank.post(b"garbage")
     message, money = BankNotification.objects.get().id, seller.mismatch().id
     wrong = [
-        (money, "keep"),
-        *((message, slug) for slug in set(actions.ACTIONS_BY_SLUG) - {"dismiss", "reopen"}),
+        (money, "credit"),
+        *((message, each.slug) for each in EXCEPTION_ACTS if each.slug not in ("dismiss", "reopen")),
     ]
-    filled = {"note": NOTE, "payment_id": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
+    filled = {"payment_id": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
     for subject, slug in wrong:
-        assert malee.get(act_page(subject, slug)).status_code == 404, slug
-        assert malee.post(act_page(subject, slug), filled).status_code == 404, slug
+        assert "This is not possible now." in ask(malee, subject, slug), slug
+        assert malee.post(act_page(subject, slug), act_form(**filled)).status_code == 404, slug
+    assert malee.post(act_page(money, "keep"), act_form(**filled)).status_code == 404
     assert not Resolution.objects.exists()
 
 

@@ -1,4 +1,4 @@
-"""One action on many exceptions: staff read what happens to each, and each is a decision of its own."""
+"""One act on many exceptions: staff read what happens to each, and each is a decision of its own."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -11,11 +11,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Approval
+from audit_trail import bulk_acts
 from audit_trail.models import AuditRecord
 from banks import TransferResult
 from core import rows
 from merchants.models import Merchant
-from reconciliation.exceptions import bulk_actions
 from reconciliation.models import BankNotification, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
 from tests.console.test_confirmations import make_stale
@@ -29,7 +29,7 @@ from tests.reconciliation.builders import (
     state_of,
 )
 from tests.reconciliation.matching.test_applying_after_crash import held
-from tests.staff_acts import acts_of_staff
+from tests.staff_acts import act_form, acts_of_staff
 from tests.transfers.builders import Bank
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
@@ -38,7 +38,7 @@ DONE = TransferResult("succeeded", "b-1")
 
 
 def choose(client: Client, slug: str, movements: Iterable[Any], **fields: str) -> str:
-    """Select rows in the list and choose an action."""
+    """Select rows in the list and choose an act."""
     selected = [getattr(each, "pk", each) for each in movements]
     form = {"action": slug, "_selected_action": selected, "index": "0", **fields}
     answer = client.post(EXCEPTIONS_URL, form, follow=True)
@@ -50,8 +50,9 @@ def choices_of(page: str) -> list[str]:
     return re.findall(r'name="row" value="([^"]+)"', page)
 
 
-def send(client: Client, slug: str, choices: list[str], note: str = NOTE) -> str:
-    answer = client.post(f"{EXCEPTIONS_URL}bulk/{slug}/", {"row": choices, "note": note}, follow=True)
+def send(client: Client, slug: str, choices: list[str], reason: str = NOTE) -> str:
+    form = act_form(row=choices, reason=reason)
+    answer = client.post(f"{EXCEPTIONS_URL}do/{slug}/", form, follow=True)
     assert answer.status_code == 200
     return unescape(answer.content.decode())
 
@@ -74,7 +75,7 @@ def test_money_of_several_exceptions_is_sent_back_with_a_record_for_each(
     assert not Resolution.objects.exists()
     text = send(malee, "send-back", choices_of(page))
     assert "Done: 2." in text
-    assert results_of(text) == ["On its way back", "On its way back"]
+    assert results_of(text) == ["Send back: done.", "Send back: done."]
     assert {each.object_id for each in acts_of_staff()} == {each.id for each in movements}
     assert {each.reason for each in acts_of_staff()} == {NOTE}
     run_returns()
@@ -91,8 +92,8 @@ def test_row_that_a_colleague_resolved_meanwhile_is_refused_and_others_are_done(
     text = send(malee, "accept", choices)
     assert "Done: 1. Refused: 1." in text
     refused, done = results_of(text)
-    assert "is not possible, or no longer possible" in refused
-    assert done == "Accepted"
+    assert "This is not possible now." in refused
+    assert done == "Accept: done."
     assert state_of(late)[1] == "accepted"
     assert Resolution.objects.get(subject_id=taken.id).actor == "staff:somsak"
 
@@ -106,24 +107,25 @@ def test_row_that_changed_since_the_page_was_shown_is_refused(seller: Seller, ma
     assert not Resolution.objects.exists()
 
 
-def test_actions_that_are_not_possible_are_named_before_the_confirmation(
+def test_rows_for_which_an_act_is_not_possible_are_named_before_the_confirmation(
     seller: Seller, malee: Client
 ) -> None:
     seller.bank.post(b"garbage")
     message = BankNotification.objects.get(result="unreadable")
     page = choose(malee, "accept", [seller.mismatch(), message])
     assert len(choices_of(page)) == 1
-    assert "1 exception is left out" in page
-    assert "“Accept” is not possible" in page
+    assert "Accept: 1 exception, 1,499.00 THB." in page
+    assert "Refused: 1." in page
+    assert "This is not possible now." in page
     nothing = choose(malee, "accept", [message, "rcp_" + "0" * 27, "x\0"])
     assert choices_of(nothing) == []
-    assert "This is possible for none of the chosen exceptions." in nothing
-    assert "There is no such exception." in nothing
+    assert "This is possible for none of the chosen rows." in nothing
+    assert "It does not exist." in nothing
 
 
 def test_reason_is_required_and_the_rows_stay_chosen(seller: Seller, malee: Client) -> None:
     choices = choices_of(choose(malee, "accept", [seller.mismatch(), seller.late()]))
-    again = send(malee, "accept", choices, note=" ")
+    again = send(malee, "accept", choices, reason=" ")
     assert "This field is required." in again
     assert choices_of(again) == choices
     assert not Resolution.objects.exists()
@@ -155,9 +157,9 @@ def test_many_small_rows_cannot_pass_the_daily_limit(
 def test_more_rows_than_allowed_are_refused(
     seller: Seller, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_actions, "MAX_ROWS", 2)
+    monkeypatch.setattr(bulk_acts, "MAX_ROWS", 2)
     movements = [seller.unmatched() for _ in range(3)]
-    refusal = "You chose more than 2 exceptions. Choose fewer: nothing changed."
+    refusal = "You chose more than 2 rows. Choose fewer: nothing changed."
     assert refusal in choose(malee, "send-back", movements)
     assert refusal in choose(malee, "send-back", movements[:1], select_across="1")
     assert refusal in send(malee, "send-back", [f"{each.id}:0" for each in movements])
@@ -187,7 +189,7 @@ def test_two_people_at_once_decide_each_row_once(seller: Seller) -> None:
     assert not ReconciliationException.objects.exists()
 
 
-def test_each_action_needs_its_permission(seller: Seller) -> None:
+def test_each_act_needs_its_permission(seller: Seller) -> None:
     movement = seller.late()
     support = staff_client("support", "view_banktransaction", "dismiss_exception")
     page = support.get(EXCEPTIONS_URL).content.decode()
@@ -195,10 +197,10 @@ def test_each_action_needs_its_permission(seller: Seller) -> None:
     assert 'value="send-back"' not in page
     chosen = {"action": "accept", "_selected_action": [movement.pk], "index": "0"}
     assert support.post(EXCEPTIONS_URL, chosen).status_code == 403
-    answer = support.post(f"{EXCEPTIONS_URL}bulk/accept/", {"row": [f"{movement.id}:0"], "note": NOTE})
+    answer = support.post(f"{EXCEPTIONS_URL}do/accept/", act_form(row=[f"{movement.id}:0"]))
     assert answer.status_code == 403
-    assert support.get(f"{EXCEPTIONS_URL}bulk/dismiss/").status_code == 403
-    assert support.post(f"{EXCEPTIONS_URL}bulk/attach/", {}).status_code == 404
+    assert support.get(f"{EXCEPTIONS_URL}do/dismiss/").status_code == 403
+    assert support.post(f"{EXCEPTIONS_URL}do/attach/", {}).status_code == 404
     assert not Resolution.objects.exists()
 
 
@@ -223,7 +225,10 @@ def test_fault_of_one_row_does_not_hide_the_others(seller: Seller, malee: Client
     finally:
         connection.close()
     refused, done = results_of(text)
-    assert (refused, done) == ("Refused A fault prevented it. Look at it before you try again.", "Accepted")
+    assert (refused, done) == (
+        "Refused A fault prevented it. Look at it before you try again.",
+        "Accept: done.",
+    )
     assert (state_of(first)[1], state_of(second)[1]) == ("", "accepted")
 
 
