@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.contrib.admin.utils import quote
+from django.contrib import admin
 from django.db.models import F
 from django.http import HttpRequest
 from django.urls import reverse
@@ -25,7 +25,6 @@ from core.scopes import Scope
 from ledger import services as ledger
 from merchants import bank_connections
 from merchants.admin import MerchantAdmin
-from merchants.key_acts import KEY_ACTS
 from merchants.models import ApiKey, BankConnection, Merchant, Mode
 from webhooks.admin import describe_state
 from webhooks.models import Endpoint, EndpointStatus
@@ -134,14 +133,10 @@ def _newest_keys(merchant: Merchant) -> Iterable[ApiKey]:
 
 
 def _keys(request: HttpRequest, merchant: Merchant, now: datetime) -> Iterator[ShownKey]:
+    pages: Any = admin.site.get_model_admin(ApiKey)
     for key in _newest_keys(merchant):
         scopes = _("all") if key.scopes == list(Scope.values) else ", ".join(key.scopes)
-        links = [
-            ActLink(act.label, _url("merchants_apikey_act", key.pk, act.slug), act.is_dangerous)
-            for act in KEY_ACTS
-            if request.user.has_perm(act.permission) and act.is_possible(key, now)
-        ]
-        yield ShownKey(key, _state(key, now), scopes, links)
+        yield ShownKey(key, _state(key, now), scopes, pages.act_links(request, key))
 
 
 def _state(key: ApiKey, now: datetime) -> SafeString:
@@ -189,7 +184,3 @@ def _lists(request: HttpRequest, merchant: Merchant) -> Iterator[tuple[Any, str]
         if request.user.has_perm(LIST_PERMISSIONS.get(model, f"{app_label}.view_{name}")):
             query = urlencode({parameter: merchant.pk})
             yield label, f"{reverse(f'admin:{app_label}_{name}_changelist')}?{query}"
-
-
-def _url(page: str, key: str, *more: str) -> str:
-    return reverse(f"admin:{page}", args=[quote(key), *more])

@@ -1,6 +1,7 @@
 """What staff can do to the list of a merchant's payout accounts."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -37,10 +38,6 @@ def _add(merchant: Merchant, values: dict[str, Any], now: datetime) -> PayoutAcc
         raise ValidationError({"bank_account": _("It is on this merchant's list already.")}) from None
 
 
-def _always(merchant: Merchant, now: datetime) -> bool:
-    return True
-
-
 def _explain_restrict(merchant: Merchant) -> str:
     listed = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).count()
     text = _(
@@ -48,14 +45,6 @@ def _explain_restrict(merchant: Merchant) -> str:
         "Withdrawals to other accounts are refused, and refunds to accounts that are not the payer's."
     )
     return text % {"name": merchant.name, "count": listed}
-
-
-def _restrict(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    payout_accounts.restrict(merchant, True, now=now)
-
-
-def _is_unrestricted(merchant: Merchant, now: datetime) -> bool:
-    return not payout_accounts.is_restricted(merchant.pk)
 
 
 def _explain_lift(merchant: Merchant) -> str:
@@ -66,12 +55,12 @@ def _explain_lift(merchant: Merchant) -> str:
     return text % {"name": merchant.name}
 
 
-def _lift(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    payout_accounts.restrict(merchant, False, now=now)
+def _restrict(is_on: bool, merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    payout_accounts.restrict(merchant, is_on, now=now)
 
 
-def _is_restricted(merchant: Merchant, now: datetime) -> bool:
-    return payout_accounts.is_restricted(merchant.pk)
+def _is_restricted(is_on: bool, merchant: Merchant, now: datetime) -> bool:
+    return payout_accounts.is_restricted(merchant.pk) == is_on
 
 
 def _explain_remove(account: PayoutAccount) -> str:
@@ -102,7 +91,6 @@ PAYOUT_ACTS = (
         permission="approvals.add_payoutaccount",
         explain=_explain_add,
         run=_add,
-        is_possible=_always,
         form=PayoutAccountForm,
         is_recorded_by_service=True,
     ),
@@ -112,8 +100,8 @@ PAYOUT_ACTS = (
         act=Act.PAYOUT_LIST_SWITCHED,
         permission="approvals.change_payoutpolicy",
         explain=_explain_restrict,
-        run=_restrict,
-        is_possible=_is_unrestricted,
+        run=partial(_restrict, True),
+        is_possible=partial(_is_restricted, False),
         is_dangerous=True,
         is_recorded_by_service=True,
     ),
@@ -123,8 +111,8 @@ PAYOUT_ACTS = (
         act=Act.PAYOUT_LIST_SWITCHED,
         permission="approvals.change_payoutpolicy",
         explain=_explain_lift,
-        run=_lift,
-        is_possible=_is_restricted,
+        run=partial(_restrict, False),
+        is_possible=partial(_is_restricted, True),
         is_dangerous=True,
         is_recorded_by_service=True,
     ),

@@ -1,6 +1,7 @@
 """What staff can do to a merchant, and how they create one."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -59,32 +60,22 @@ def _issue(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOn
     return ShownOnce(key, explanation, secret)
 
 
-def _always(merchant: Merchant | None, now: datetime) -> bool:
-    return True
-
-
 def _explain_accept(merchant: Merchant) -> str:
     return _("From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it.")
-
-
-def _accept(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    services.set_late_money_policy(merchant_id=merchant.pk, late_money=LateMoneyPolicy.ACCEPT)
-
-
-def _reviews(merchant: Merchant, now: datetime) -> bool:
-    return merchant.late_money == LateMoneyPolicy.REVIEW
 
 
 def _explain_review(merchant: Merchant) -> str:
     return _("From now on, a payment after the expiry of its code becomes an exception, and staff decide.")
 
 
-def _review(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    services.set_late_money_policy(merchant_id=merchant.pk, late_money=LateMoneyPolicy.REVIEW)
+def _set_policy(
+    late_money: LateMoneyPolicy, merchant: Merchant, values: dict[str, Any], now: datetime
+) -> None:
+    services.set_late_money_policy(merchant_id=merchant.pk, late_money=late_money)
 
 
-def _accepts(merchant: Merchant, now: datetime) -> bool:
-    return merchant.late_money == LateMoneyPolicy.ACCEPT
+def _has_policy(late_money: LateMoneyPolicy, merchant: Merchant, now: datetime) -> bool:
+    return merchant.late_money == late_money
 
 
 NEW_MERCHANT_ACTS = (
@@ -95,7 +86,6 @@ NEW_MERCHANT_ACTS = (
         permission="merchants.create_merchant",
         explain=_explain_create,
         run=_create,
-        is_possible=_always,
         form=NewMerchantForm,
         is_recorded_by_service=True,
     ),
@@ -106,24 +96,16 @@ def _explain_refuse_references(merchant: Merchant) -> str:
     return _("From now on, a QR code is refused if another open code has its reference.")
 
 
-def _refuse_references(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    services.refuse_open_references(merchant.pk, True)
-
-
-def _allows_references(merchant: Merchant, now: datetime) -> bool:
-    return not merchant.refuses_open_reference
-
-
 def _explain_allow_references(merchant: Merchant) -> str:
     return _("From now on, several open QR codes can have the same reference.")
 
 
-def _allow_references(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    services.refuse_open_references(merchant.pk, False)
+def _refuse_references(is_on: bool, merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    services.refuse_open_references(merchant.pk, is_on)
 
 
-def _refuses_references(merchant: Merchant, now: datetime) -> bool:
-    return merchant.refuses_open_reference
+def _refuses_references(is_on: bool, merchant: Merchant, now: datetime) -> bool:
+    return merchant.refuses_open_reference == is_on
 
 
 def _explain_origins(merchant: Merchant) -> str:
@@ -145,7 +127,6 @@ MERCHANT_ACTS = (
         permission="merchants.issue_key",
         explain=_explain_issue,
         run=_issue,
-        is_possible=_always,
         form=IssueKeyForm,
         is_recorded_by_service=True,
     ),
@@ -155,8 +136,8 @@ MERCHANT_ACTS = (
         act=Act.LATE_MONEY_CHANGED,
         permission="merchants.set_late_money",
         explain=_explain_accept,
-        run=_accept,
-        is_possible=_reviews,
+        run=partial(_set_policy, LateMoneyPolicy.ACCEPT),
+        is_possible=partial(_has_policy, LateMoneyPolicy.REVIEW),
         is_recorded_by_service=True,
     ),
     ObjectAct(
@@ -165,8 +146,8 @@ MERCHANT_ACTS = (
         act=Act.LATE_MONEY_CHANGED,
         permission="merchants.set_late_money",
         explain=_explain_review,
-        run=_review,
-        is_possible=_accepts,
+        run=partial(_set_policy, LateMoneyPolicy.REVIEW),
+        is_possible=partial(_has_policy, LateMoneyPolicy.ACCEPT),
         is_recorded_by_service=True,
     ),
     ObjectAct(
@@ -176,7 +157,6 @@ MERCHANT_ACTS = (
         permission="merchants.rename_merchant",
         explain=_explain_rename,
         run=_rename,
-        is_possible=_always,
         form=NameForm,
         is_recorded_by_service=True,
     ),
@@ -186,8 +166,8 @@ MERCHANT_ACTS = (
         act=Act.OPEN_REFERENCES_CHANGED,
         permission="merchants.set_open_references",
         explain=_explain_refuse_references,
-        run=_refuse_references,
-        is_possible=_allows_references,
+        run=partial(_refuse_references, True),
+        is_possible=partial(_refuses_references, False),
         is_recorded_by_service=True,
     ),
     ObjectAct(
@@ -196,8 +176,8 @@ MERCHANT_ACTS = (
         act=Act.OPEN_REFERENCES_CHANGED,
         permission="merchants.set_open_references",
         explain=_explain_allow_references,
-        run=_allow_references,
-        is_possible=_refuses_references,
+        run=partial(_refuse_references, False),
+        is_possible=partial(_refuses_references, True),
         is_recorded_by_service=True,
     ),
     ObjectAct(
@@ -207,7 +187,6 @@ MERCHANT_ACTS = (
         permission="merchants.set_page_origins",
         explain=_explain_origins,
         run=_set_origins,
-        is_possible=_always,
         form=OriginsForm,
         is_recorded_by_service=True,
     ),
