@@ -125,6 +125,7 @@ class World:
         self.shop = shop
         make_endpoint(shop)
         self.movement: BankTransaction = seller.mismatch()
+        unmatched = seller.unmatched()
         self.payment_id = seller.paid()
         seller.refund(self.payment_id, amount=100)
         refund = Refund.objects.get()
@@ -158,7 +159,8 @@ class World:
             ("transfers.safemode", "resume"): self.safe_mode.pk,
             ("approvals.approval", "approve"): self.approval.pk,
             ("approvals.approval", "reject"): self.rejected.pk,
-            **{(EXCEPTIONS, each.slug): self.movement.pk for each in EXCEPTION_ACTS},
+            **{(EXCEPTIONS, each.slug): unmatched.pk for each in EXCEPTION_ACTS},
+            (EXCEPTIONS, "accept"): self.movement.pk,
         }
         now = clock.now()
         account = payout_accounts.add(
