@@ -15,6 +15,7 @@ from pytest_django import Settings
 from core import measurements, redis
 from core.measurements import Key
 from core.redis_urls import Broker
+from core.wakeup import WakeupSender
 from counts import counting
 from operations import process_reports
 from operations.metrics.families import PREFIX
@@ -38,7 +39,7 @@ from webhooks import endpoints
 from webhooks.delivery import attempt_log, queue
 from webhooks.delivery import metrics as deliveries
 from webhooks.delivery.attempt_log import DeliveryResult
-from webhooks.delivery.wakeup import WakeupSender
+from webhooks.delivery.wakeup import QUEUE, TASK
 from webhooks.http.client import PostResult
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
@@ -340,7 +341,7 @@ def test_endpoints_are_counted_by_state(shop: Shop) -> None:
 @pytest.mark.slow
 def test_failed_wakeup_is_counted() -> None:
     with unused_port() as port:
-        WakeupSender(Broker.of(f"redis://127.0.0.1:{port}/0")).wake()
+        WakeupSender(TASK, QUEUE, Broker.of(f"redis://127.0.0.1:{port}/0")).wake()
         wait_until(lambda: failed_wakeups() == 1, 60)
     store_measurements()
     assert value("webhook_wakeup_failures_total") == 1

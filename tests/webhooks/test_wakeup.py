@@ -19,12 +19,13 @@ from redis import Redis
 from core import measurements
 from core.redis import RedisBreaker
 from core.redis_urls import Broker
+from core.wakeup import MIN_INTERVAL_SECONDS, WakeupSender
 from tests.conftest import Shop
 from tests.stack import wait_until
 from tests.webhooks.builders import failed_wakeups, make_endpoint, publish
 from tests.webhooks.misbehaving_receivers import unused_port
 from webhooks.delivery import wakeup
-from webhooks.delivery.wakeup import QUEUE, TASK, WakeupSender
+from webhooks.delivery.wakeup import QUEUE, TASK
 from webhooks.models import Delivery
 
 pytestmark = pytest.mark.slow
@@ -42,7 +43,7 @@ class SilenceableWakeupSender(WakeupSender):
     """A sender that a test can silence, so that its last wakeup does not reach the next test."""
 
     def __init__(self, broker_url: str) -> None:
-        super().__init__(Broker.of(broker_url))
+        super().__init__(TASK, QUEUE, Broker.of(broker_url))
         self._sending, self._is_silent = threading.Lock(), False
 
     def silence(self) -> None:
@@ -107,18 +108,18 @@ def test_many_wakeups_are_merged_and_the_last_is_sent(sender: WakeupSender, brok
     assert is_wakeup_received(broker)
     sender.wake()
     assert is_wakeup_received(broker)
-    assert broker.llen(QUEUE) <= (time.monotonic() - began) / wakeup.MIN_INTERVAL_SECONDS
+    assert broker.llen(QUEUE) <= (time.monotonic() - began) / MIN_INTERVAL_SECONDS
 
 
 def test_wakeup_waits_after_redis_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeup, "RedisBreaker", partial(RedisBreaker, pause=3600))
+    monkeypatch.setattr("core.wakeup.RedisBreaker", partial(RedisBreaker, pause=3600))
     with unused_port() as port:
-        sender = WakeupSender(Broker.of(f"redis://127.0.0.1:{port}/0"))
+        sender = WakeupSender(TASK, QUEUE, Broker.of(f"redis://127.0.0.1:{port}/0"))
         sender.wake()
         wait_until(lambda: failed_wakeups() == 1, PATIENCE_SECONDS)
         for _ in range(10):
             sender.wake()
-            time.sleep(2 * wakeup.MIN_INTERVAL_SECONDS)
+            time.sleep(2 * MIN_INTERVAL_SECONDS)
         assert failed_wakeups() == 1
 
 
@@ -142,7 +143,7 @@ def test_commit_wakes_workers_and_rollback_does_not(shop: Shop, broker: Redis) -
     with transaction.atomic():
         publish(shop)
         transaction.set_rollback(True)
-    time.sleep(5 * wakeup.MIN_INTERVAL_SECONDS)
+    time.sleep(5 * MIN_INTERVAL_SECONDS)
     assert broker.llen(QUEUE) == 0
     with transaction.atomic():
         publish(shop)
@@ -154,16 +155,16 @@ def test_commit_wakes_workers_and_rollback_does_not(shop: Shop, broker: Redis) -
 @pytest.mark.django_db(transaction=True)
 def test_event_without_subscriber_wakes_no_worker(shop: Shop, broker: Redis) -> None:
     publish(shop)
-    time.sleep(5 * wakeup.MIN_INTERVAL_SECONDS)
+    time.sleep(5 * MIN_INTERVAL_SECONDS)
     assert broker.llen(QUEUE) == 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_publishing_does_not_wait_for_hanging_redis(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeup, "CALL_TIMEOUT_SECONDS", 3600.0)
+    monkeypatch.setattr("core.wakeup.CALL_TIMEOUT_SECONDS", 3600.0)
     make_endpoint(shop)
     with socket.create_server(("127.0.0.1", 0)) as hung:
-        sender = WakeupSender(Broker.of(f"redis://127.0.0.1:{hung.getsockname()[1]}/0"))
+        sender = WakeupSender(TASK, QUEUE, Broker.of(f"redis://127.0.0.1:{hung.getsockname()[1]}/0"))
         monkeypatch.setattr(wakeup, "_sender", sender)
         publish(shop)
         assert select.select([hung], [], [], PATIENCE_SECONDS)[0], "nobody connected"
