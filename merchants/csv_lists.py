@@ -17,12 +17,12 @@ from django.conf import settings
 from django.http import HttpResponse, QueryDict
 from rest_framework.request import Request
 
-from core import csv_cells, http, money, objects, paging
+from core import http, money, objects, paging, spreadsheets
 from core.bulkhead import Bulkhead, BulkheadFull
-from core.csv_cells import escape_cell
 from core.http import ApiResponse
 from core.objects import Declared, ObjectType, SatangSchema
 from core.openapi import Operation
+from core.spreadsheets import Cell
 from merchants.errors import TooManyExports
 
 CSV = http.CSV
@@ -52,27 +52,24 @@ def respond(
     try:
         with _files.hold(merchant_id, total=MAX_FILES, share=MAX_FILES_OF_MERCHANT):
             reader = ListReader(read_page, request, arguments, columns)
-            text = _write(columns, reader)
+            file = io.BytesIO()
+            spreadsheets.write(file, spreadsheets.CSV, columns.names, _rows(columns, reader, file))
     except BulkheadFull:
         raise TooManyExports(retry_after=RETRY_SECONDS) from None
     headers = {"Content-Disposition": f'attachment; filename="{columns.plural}.csv"', "Vary": "Accept"}
     if reader.next_query is not None:
         url = f"{settings.BASE_URL}{request.path}?{reader.next_query.urlencode()}"
         headers["Link"] = f'<{url}>; rel="next"'
-    return HttpResponse(text, content_type=f"{CSV}; charset=utf-8", headers=headers)
+    return HttpResponse(file.getvalue(), content_type=f"{CSV}; charset=utf-8", headers=headers)
 
 
-def _write(columns: "Columns", reader: "ListReader") -> bytes:
-    text, until = io.StringIO(newline=""), time.monotonic() + MAX_SECONDS
-    writer = csv_cells.writer(text)
-    writer.writerow(columns.names)
-    rows = 0
+def _rows(columns: "Columns", reader: "ListReader", file: io.BytesIO) -> Iterator[list[Cell]]:
+    rows, until = 0, time.monotonic() + MAX_SECONDS
     for page in reader.pages():
-        writer.writerows(columns.cells(row) for row in page)
+        yield from map(columns.cells, page)
         rows += len(page)
-        if rows >= MAX_ROWS or text.tell() >= MAX_BYTES or time.monotonic() > until:
+        if rows >= MAX_ROWS or file.tell() >= MAX_BYTES or time.monotonic() > until:
             break
-    return text.getvalue().encode("utf-8-sig")  # without the mark Excel garbles Thai
 
 
 @dataclass
@@ -154,13 +151,13 @@ class Columns:
     def names(self) -> list[str]:
         return [name for name, _, _ in self._plan]
 
-    def cells(self, row: dict[str, Any]) -> list[Any]:
+    def cells(self, row: dict[str, Any]) -> list[Cell]:
         return [convert(_value(row, path)) for _, path, convert in self._plan]
 
     @cached_property
-    def _plan(self) -> list[tuple[str, tuple[str, ...], Callable[[Any], Any]]]:
+    def _plan(self) -> list[tuple[str, tuple[str, ...], Callable[[Any], Cell]]]:
         """For each column its name, the path of its value in a row, and the function that makes the cell."""
-        plan: list[tuple[str, tuple[str, ...], Callable[[Any], Any]]] = []
+        plan: list[tuple[str, tuple[str, ...], Callable[[Any], Cell]]] = []
         for path, each in _leaves(self.row):
             if objects.AMOUNT_DISPLAY in each.parts:
                 continue
@@ -184,14 +181,12 @@ def _value(row: Any, path: tuple[str, ...]) -> Any:
     return row
 
 
-def _cell(value: Any) -> Any:
-    """Numbers stay numbers; objects and lists are JSON; a spreadsheet must not run a text as a formula."""
+def _cell(value: Any) -> Cell:
+    """Numbers stay numbers; objects and lists are JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, dict | list):
-        return orjson.dumps(value).decode()
-    return escape_cell(value) if isinstance(value, str) else value
+    return orjson.dumps(value).decode() if isinstance(value, dict | list) else value
 
 
-def _baht(value: int | None) -> str | None:
-    return None if value is None else money.baht(value)
+def _baht(value: int | None) -> Cell:
+    return None if value is None else money.decimal(value)

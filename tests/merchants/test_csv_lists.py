@@ -63,6 +63,13 @@ def test_csv_has_the_rows_and_filters_of_the_list(shop: Shop, bank: SandboxBankC
     assert next_path(response) is None
 
 
+def test_json_in_a_cell_is_no_formula(shop: Shop) -> None:
+    """Spreadsheets of many countries separate cells by a semicolon, also inside quotes."""
+    shop.qr_code(metadata={"note": "a;=1+1"})
+    [row], _ = download(shop, "/v1/payments")
+    assert row["metadata"] == """{"note":"a;'=1+1"}"""
+
+
 def test_amount_that_left_is_a_negative_number(shop: Shop, bank: SandboxBankClient) -> None:
     bank.notify(shop.qr_code(amount=150_000))
     withdrawn(shop, amount=20_050)
