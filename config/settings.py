@@ -90,8 +90,6 @@ INQUIRY_ANSWER_RETENTION_DAYS = number("INQUIRY_ANSWER_RETENTION_DAYS", 0, 30, T
 # Days after which names, accounts and messages of payers are erased; 0: never. Amounts and ids stay.
 # A refund goes to the account that paid, so they are kept for 30 days.
 PERSONAL_DATA_RETENTION_DAYS = number("PERSONAL_DATA_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
-# A list of the console with more rows is not downloaded at once.
-EXPORT_MAX_ROWS = number("EXPORT_MAX_ROWS", 50_000, 1, 200_000)
 LATE_TOLERANCE_SECONDS = number("LATE_TOLERANCE_SECONDS", 0.0, high=3600)  # of money after expiry
 # Largest normal difference between the database's clock and ours.
 CLOCK_WARNING_SECONDS = number("CLOCK_WARNING_SECONDS", 2.0, 0.001)

@@ -51,6 +51,19 @@ class Invitation(models.Model):
         return str(self.user_id)
 
 
+class ExportFailure(models.TextChoices):
+    """Why there is no file."""
+
+    NOT_ALLOWED = "not_allowed", _("You may no longer see this list.")
+    INVALID = "invalid", _("The filters are not valid.")
+    TOO_LARGE = "too_large", _("The file would be too large. Use narrower filters and try again.")
+    TOO_LONG_TO_PRINT = (
+        "too_long_to_print",
+        _("The report is too long to print. Choose a merchant, or download CSV or Excel."),
+    )
+    OTHER = "other", _("The file could not be written. Use narrower filters and try again.")
+
+
 class Export(BackgroundJob):
     """A list that a worker writes to a file for a member of staff; see `console.exports`."""
 
@@ -61,6 +74,7 @@ class Export(BackgroundJob):
     language = models.CharField(max_length=10, db_default="en", help_text="Of the headers.")
     total = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(default=0)
+    failure = models.CharField(max_length=17, choices=ExportFailure.choices, default=ExportFailure.OTHER)
     has_personal_data = models.BooleanField(db_default=True, help_text="Only who may see it gets the file.")
 
     class Meta:

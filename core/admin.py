@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import get_fields_from_path, unquote
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -17,7 +17,6 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import admin_columns, admin_lists, ids, money, personal_data, plain_text, security_log, staff_acts
-from core.admin_exports import ExportPages
 from core.columns import PublicIdKey
 from core.postgres import replica
 from core.security_log import SecurityEvent
@@ -76,7 +75,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
 
-class ReadOnlyAdmin(ExportPages, RecordedAdmin):
+class ReadOnlyAdmin(RecordedAdmin):
     """Pages that only read; services change rows."""
 
     shows_personal_data = False
@@ -84,6 +83,8 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
 
     `core.personal_data` masks them for staff without the permission.
     """
+    export_columns: ClassVar[Sequence[str] | None] = None
+    """Fields of the model. A method `export_<name>` of the page gives another value than the field."""
     show_full_result_count = False
     # Counts for each value of a filter would read the whole table.
     show_facets = admin.ShowFacets.NEVER
@@ -103,7 +104,9 @@ class ReadOnlyAdmin(ExportPages, RecordedAdmin):
         shown: HttpResponse = read(request, extra_context)
         context = getattr(shown, "context_data", None) or {}
         if "cl" in context:
-            context["export_links"] = self.export_links(request, context["cl"])
+            query = request.GET.copy()
+            query.pop(PAGE_VAR, None)
+            context["export"] = {"list": self.opts.label_lower, "query": query.urlencode()}
             context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])
         return shown
 

@@ -1,4 +1,4 @@
-"""Long work that staff ask for and a worker does: one job of a kind at a time, the oldest first.
+"""Long work that staff ask for and a worker does: few jobs of a kind at a time, the oldest first.
 
 A row is the job. A worker leases it, and renews the lease with each piece of work. If it is killed, the lease
 ends and a worker takes the job again. The number of attempts fences out a worker whose lease has ended.
@@ -16,7 +16,6 @@ from django.utils.translation import gettext_lazy as _
 from core import clock, due_work, rows
 
 LEASE = timedelta(seconds=90)
-MAX_RUNNING = 1
 LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('jobs ' || %s, 0))"
 
 
@@ -57,6 +56,7 @@ class JobQueue:
 
     model: type[BackgroundJob]
     max_attempts: int = 3
+    max_running: int = 1
 
     def open_jobs(self) -> QuerySet[Any]:
         """The jobs that wait or run."""
@@ -69,7 +69,7 @@ class JobQueue:
         if not opened.exists():
             return None
         rows.run(LOCK_QUEUE, [self.model._meta.label_lower])
-        if opened.filter(lease_until__gt=Now()).count() >= MAX_RUNNING:
+        if opened.filter(lease_until__gt=Now()).count() >= self.max_running:
             return None
         due = opened.filter(due_work.UNLEASED).order_by("created_at", "pk")
         ended = {"state": JobState.FAILED, "finished_at": clock.now(), "lease_until": None}
@@ -90,9 +90,9 @@ class JobQueue:
         """Raises Abandoned."""
         self._end(job, JobState.DONE, columns)
 
-    def fail(self, job: BackgroundJob) -> None:
+    def fail(self, job: BackgroundJob, **columns: Any) -> None:
         """Raises Abandoned."""
-        self._end(job, JobState.FAILED, {})
+        self._end(job, JobState.FAILED, columns)
 
     def _end(self, job: BackgroundJob, state: JobState, columns: dict[str, Any]) -> None:
         ended = {"state": state, "finished_at": clock.now(), "lease_until": None}

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_columns, admin_exports, staff_acts
+from core import admin_columns, admin_refusals, rows, staff_acts
 from core.admin import ReadOnlyAdmin
 from operations.models import DailyClose, Heartbeat, JobResult, JobRun
 
@@ -78,6 +78,10 @@ class JobRunAdmin(ReadOnlyAdmin):
         return gettext("The clock") if run.day else gettext("A command")
 
 
+# One print of a person at a time, in all processes: it takes seconds.
+LOCK_PRINT = "SELECT pg_try_advisory_xact_lock(hashtextextended('print:' || %s, 0))"
+
+
 @admin.register(DailyClose)
 class DailyCloseAdmin(ReadOnlyAdmin):
     """The closes of days, with the signed file of each."""
@@ -99,9 +103,7 @@ class DailyCloseAdmin(ReadOnlyAdmin):
         """The signed text and its signature. `daily_close --check` verifies this file."""
         close = self._close(request, object_id)
         given = {"body": close.body, "signature": close.signature, "public_key": close.public_key}
-        content = json.dumps(given).encode()
-        _record(close, "json")
-        return admin_exports.download(content, "application/json", f"daily-close-{close.day}.json")
+        return _download(close, "json", "application/json", json.dumps(given).encode())
 
     def print_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The close as PDF. It shows how the signed file is verified."""
@@ -110,14 +112,12 @@ class DailyCloseAdmin(ReadOnlyAdmin):
         from operations.daily_close import document
 
         close = self._close(request, object_id)
-        try:
-            with transaction.atomic():
-                admin_exports.only_one(request.user.get_username())
-                content = document.write(close)
-                _record(close, "pdf")
-        except admin_exports.AlreadyRunning:
-            return admin_exports.busy(request)
-        return admin_exports.download(content, pdf.CONTENT_TYPE, f"daily-close-{close.day}.pdf")
+        with transaction.atomic():
+            (is_free,) = rows.run(LOCK_PRINT, [request.user.get_username()]).fetchone()
+            if not is_free:
+                message = gettext("Your last document is still being made. Wait until it is done.")
+                return admin_refusals.page(request, gettext("Not now"), message, status=429)
+            return _download(close, "pdf", pdf.CONTENT_TYPE, document.write(close))
 
     def _close(self, request: HttpRequest, object_id: str) -> DailyClose:
         """Raises PermissionDenied and Http404."""
@@ -137,7 +137,9 @@ class DailyCloseAdmin(ReadOnlyAdmin):
         )
 
 
-def _record(close: DailyClose, file: str) -> None:
-    """Write the audit record of a download."""
+def _download(close: DailyClose, file: str, content_type: str, content: bytes) -> HttpResponse:
+    """The file as a download, with its audit record."""
     details = {"day": close.day, "file": file}
     staff_acts.recorder().exported(close._meta.label_lower, details, str(close.pk))
+    headers = {"Content-Disposition": f'attachment; filename="daily-close-{close.day}.{file}"'}
+    return HttpResponse(content, content_type=content_type, headers=headers)

@@ -1,4 +1,4 @@
-"""Write large lists and reports to files in the background: one at a time, for one person one at a time.
+"""Write lists and reports to files in the background: two at a time, for one person one at a time.
 
 A worker renews its lease with each page of rows (`core.background_jobs`). If it is killed, a worker begins
 again. Parts and the state `done` are one commit, so nobody is offered half a file.
@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import IO, Any
 
 from django.conf import settings
-from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth.models import User
 from django.db import DatabaseError, IntegrityError, transaction
 from django.http import HttpRequest, QueryDict
@@ -22,21 +22,19 @@ from django.utils import translation
 
 from console.exports import sources
 from console.exports.sources import NotPossible, Source
-from console.models import Export, ExportPart
-from core import (
-    admin_exports,
-    personal_data,
-    request_context,
-    security_log,
-    spreadsheets,
-    staff_acts,
-)
+from console.models import Export, ExportFailure, ExportPart
+from core import admin_exports, personal_data, request_context, security_log, staff_acts
 from core.background_jobs import Abandoned, JobQueue
 from core.security_log import SecurityEvent
-from core.spreadsheets import Cell, FileType
+from core.spreadsheets import FileType
+from core.wakeup import WakeupSender
 
 log = logging.getLogger("exports")
-QUEUE = JobQueue(Export)
+# Two, so that a small file does not wait for a large one.
+QUEUE = JobQueue(Export, max_running=2)
+# Task and queue.
+WORK = ("console.run_exports", "default")
+_workers = WakeupSender(*WORK, settings.BROKER)
 RENEW_ROWS = 2_000
 RENEW_SECONDS = 10.0
 PART_BYTES = 4 * 1024 * 1024
@@ -50,50 +48,47 @@ class AlreadyOpen(Exception):
 
 
 def ask(owner: User, *, list: str, query: str, file_type: str, now: datetime) -> Export:
-    """Ask for a file in the language of the present request. Raises AlreadyOpen."""
+    """Ask for a file in the language of the present request, and wake a worker. Raises AlreadyOpen."""
     language = translation.get_language() or settings.LANGUAGE_CODE
     asked = {"list": list, "query": query, "file_type": file_type, "language": language}
     try:
         with transaction.atomic():
+            transaction.on_commit(_workers.wake, robust=True)
             return Export.objects.create(owner=owner, created_at=now, **asked)
     except IntegrityError:
         raise AlreadyOpen from None
 
 
 def run_due() -> int:
-    """Write the next export. Returns how many it finished."""
-    export = QUEUE.claim(rows=0)
-    if export is None:
-        return 0
-    try:
-        _write(export)
-    except Abandoned:
-        return 0
-    except (NotPossible, IncorrectLookupParameters, DatabaseError) as error:
-        log.warning("an export failed: %s", type(error).__name__)
-        with suppress(Abandoned):
-            QUEUE.fail(export)
-    return 1
+    """Write the exports that wait, one after the other. Returns how many ended."""
+    count = 0
+    while (export := QUEUE.claim(rows=0)) is not None:
+        try:
+            _write(export)
+        except Abandoned:
+            continue
+        except (NotPossible, DatabaseError) as error:
+            failure = error.failure if isinstance(error, NotPossible) else ExportFailure.OTHER
+            log.warning("an export failed: %s (%s)", failure.value, type(error).__name__)
+            with suppress(Abandoned):
+                QUEUE.fail(export, failure=failure)
+        count += 1
+    return count
 
 
 def _write(export: Export) -> None:
-    """Raises Abandoned, NotPossible and IncorrectLookupParameters."""
-    source, request = sources.of(export.list), _request_of(export)
-    owner = export.owner
-    if source is None or not owner.is_active or not owner.has_perm(admin_exports.PERMISSION):
-        raise NotPossible
-    if not source.may_read(request):
-        raise NotPossible
+    """Raises Abandoned and NotPossible."""
+    source, request, owner = sources.of(export.list), _request_of(export), export.owner
+    may_export = owner.is_active and owner.has_perm(admin_exports.PERMISSION)
+    if source is None or not may_export or not source.may_read(request):
+        raise NotPossible(ExportFailure.NOT_ALLOWED)
     hides = not owner.has_perm(personal_data.PERMISSION)
     request_context.set_actor(f"staff:{owner.get_username()}", hides_personal_data=hides)
-    file_type = spreadsheets.FILE_TYPES[export.file_type]
+    file_type = sources.FILE_TYPES[export.file_type]
     with tempfile.TemporaryFile() as file:
-        with translation.override(export.language):
-            table = source.table(request)
-            QUEUE.renew(export, total=table.total)
-            lines = _progressing(export, table.rows, file, file_type.max_rows)
-            with _packed(file, file_type) as target:
-                count = spreadsheets.write(target, file_type, table.header, lines)
+        with translation.override(export.language), _packed(file, file_type) as target:
+            follow = partial(_renewing, export, file, file_type.max_rows)
+            count = source.write(request, target, file_type, follow)
         _finish(export, source, file, count)
 
 
@@ -113,27 +108,28 @@ def _request_of(export: Export) -> HttpRequest:
     return request
 
 
-def _progressing(
-    export: Export, rows: Iterator[list[Cell]], file: IO[bytes], max_rows: int | None
-) -> Iterator[list[Cell]]:
-    """The rows; renews the lease with each page of them, or each 10 s. Raises Abandoned and NotPossible."""
+def _renewing(
+    export: Export, file: IO[bytes], max_rows: int | None, lines: Iterator[Any], total: int | None
+) -> Iterator[Any]:
+    """The lines; renews the lease with each page of them, or each 10 s. Raises Abandoned and NotPossible."""
+    QUEUE.renew(export, total=total)
     renewed_at = time.monotonic()
-    for number, row in enumerate(rows, 1):
+    for number, line in enumerate(lines, 1):
         if number % RENEW_ROWS == 0 or time.monotonic() > renewed_at + RENEW_SECONDS:
             renewed_at = time.monotonic()
             QUEUE.renew(export, rows=number)
             if file.tell() > MAX_FILE_BYTES:
-                raise NotPossible
+                raise NotPossible(ExportFailure.TOO_LARGE)
         if max_rows is not None and number >= max_rows:
-            raise NotPossible
-        yield row
+            raise NotPossible(ExportFailure.TOO_LARGE)
+        yield line
 
 
 @transaction.atomic
 def _finish(export: Export, source: Source, file: IO[bytes], count: int) -> None:
     """Store the file and its audit record. Raises Abandoned and NotPossible."""
     if file.tell() > MAX_FILE_BYTES:
-        raise NotPossible
+        raise NotPossible(ExportFailure.TOO_LARGE)
     has_personal_data = source.shows_personal_data and not personal_data.is_hidden()
     QUEUE.finish(export, rows=count, has_personal_data=has_personal_data)
     file.seek(0)

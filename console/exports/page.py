@@ -4,19 +4,20 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.exports import jobs, sources
 from console.exports.sources import Source
-from console.models import Export
-from core import clock, personal_data, spreadsheets
+from console.models import Export, ExportFailure
+from core import clock, personal_data
 from core.admin_exports import PERMISSION
 from core.background_jobs import JobState
 
 MAX_SHOWN = 50
+ASKED = "asked_export"
 
 
 def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
@@ -25,11 +26,16 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     if request.method == "POST":
         return _ask(request)
-    exports = list(Export.objects.filter(owner_id=request.user.pk).order_by("-pk")[:MAX_SHOWN])
+    mine = Export.objects.filter(owner_id=request.user.pk).order_by("-pk")[:MAX_SHOWN]
+    exports = [_shown(request, export) for export in mine]
+    is_open = any(export.is_open for export, _name, _note in exports)
+    asked = None if is_open else request.session.pop(ASKED, None)
     context: dict[str, Any] = site.each_context(request) | {
         "title": _("Exports"),
-        "exports": [_shown(request, export) for export in exports],
-        "is_open": any(export.is_open for export in exports),
+        "exports": exports,
+        "is_open": is_open,
+        # Its download begins by itself, once.
+        "ready": next((export for export, _name, note in exports if export.pk == asked and not note), None),
     }
     return TemplateResponse(request, "admin/exports.html", context)
 
@@ -38,15 +44,17 @@ def _ask(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     label, file_type = request.POST.get("list", ""), request.POST.get("file_type", "")
     source = sources.of(label)
-    if source is None or file_type not in spreadsheets.FILE_TYPES:
+    if source is None or file_type not in {each.name for each in source.file_types}:
         raise Http404
     if not source.may_read(request):
         raise PermissionDenied
     query = request.POST.get("query", "").replace("\0", "")
     try:
-        jobs.ask(user, list=label, query=query, file_type=file_type, now=clock.now())
+        asked = jobs.ask(user, list=label, query=query, file_type=file_type, now=clock.now())
     except jobs.AlreadyOpen:
         messages.warning(request, _("Your last export still runs. Wait until it has ended."))
+    else:
+        request.session[ASKED] = asked.pk
     return HttpResponseRedirect(reverse("admin:exports"))
 
 
@@ -63,21 +71,31 @@ def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpRe
         raise PermissionDenied
     if export.has_personal_data:
         jobs.record_personal_data(source)
-    file_type = spreadsheets.FILE_TYPES[export.file_type]
+    file_type = sources.FILE_TYPES[export.file_type]
     parts = export.parts.order_by("number").values_list("content", flat=True)
     response = HttpResponse(b"".join(map(bytes, parts)), content_type=file_type.content_type)
     if file_type.is_text:  # it is stored compressed, and browsers unpack it
         response.headers["Content-Encoding"] = "gzip"
-    name = f"{source.file_name}-{export.created_at.astimezone(clock.BANGKOK).date()}.{file_type.name}"
+    asked_on = export.created_at.astimezone(clock.BANGKOK).date()
+    name = f"{source.file_name}-{source.period(QueryDict(export.query), asked_on)}.{file_type.name}"
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
 def _shown(request: HttpRequest, export: Export) -> tuple[Export, str, str]:
-    """The export, the name of its list, and why this person may not fetch its file, or an empty text."""
+    """The export, the name of its list, and why there is no file for this person now, or an empty text."""
     source = sources.of(export.list)
     if source is None:
         return export, export.list, _("This list is no longer there.")
+    if export.state == JobState.WAITING:
+        before = jobs.QUEUE.open_jobs().filter(pk__lt=export.pk).count()
+        waits = _("It waits for the files of others: %(count)s.") % {"count": before}
+        is_next = before < jobs.QUEUE.max_running
+        return export, source.name, _("A worker begins in a moment.") if is_next else waits
+    if export.state == JobState.RUNNING:
+        return export, source.name, _("A worker writes the file.")
+    if export.state == JobState.FAILED:
+        return export, source.name, str(ExportFailure(export.failure).label)
     return export, source.name, _refusal(request, export, source)
 
 

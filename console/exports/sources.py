@@ -1,103 +1,155 @@
 """What a worker can write to a file: a list of the console, or the monthly report."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from datetime import date
+from itertools import islice
+from typing import IO, Any
 
 from django.contrib import admin
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.views.main import ChangeList
 from django.db import DatabaseError, connection
-from django.http import HttpRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, QueryDict
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
+from console.models import ExportFailure
 from console.reports import monthly
-from console.reports.monthly import Month, MonthError
-from core import admin_exports, clock
+from console.reports.monthly import MonthError
+from core import admin_exports, clock, spreadsheets
+from core.admin import ReadOnlyAdmin
+from core.postgres import replica
 from core.postgres.sessions import limit_statements
-from core.spreadsheets import Cell
+from core.spreadsheets import CSV, XLSX, FileType
 from merchants.models import Merchant
 
 MONTHLY_REPORT = "monthly_report"
+PDF = FileType("pdf", "application/pdf", is_text=False)
+FILE_TYPES = {each.name: each for each in (CSV, XLSX, PDF)}
+# Each page is a statement of its own that continues after the last primary key, so none reads skipped rows.
+PAGE_ROWS = 2_000
 COUNT_SECONDS = 10
 # Shorter than the lease of a worker, which cannot renew it during a statement.
 STATEMENT_SECONDS = 60
+Follow = Callable[[Iterator[Any], int | None], Iterator[Any]]
+"""Passes things on while the worker shows its progress; the number is how many there are, if it is known."""
 
 
 class NotPossible(Exception):
-    """The export fails: its owner may not see it any more, it is invalid, or the file is too large."""
+    """The export fails."""
+
+    def __init__(self, failure: ExportFailure) -> None:
+        self.failure = failure
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A header, rows that are read one by one, and how many there will be if that is known."""
-
-    header: list[str]
-    rows: Iterator[list[Cell]]
-    total: int | None
-
-
-class Source(Protocol):
+class Source:
     """What becomes a file. The query of the request has the filters."""
 
     name: str
     file_name: str
+    file_types: tuple[FileType, ...] = (CSV, XLSX)
     object_type: str
     """Of the audit record."""
-    shows_personal_data: bool
+    shows_personal_data = False
     """To staff who may see names and messages of customers."""
 
     def may_read(self, request: HttpRequest) -> bool:
         """Whether the person may see it, beside the permission to export."""
+        return True
 
-    def table(self, request: HttpRequest) -> Table:
-        """Raises NotPossible and IncorrectLookupParameters."""
+    def period(self, query: QueryDict, asked_on: date) -> str:
+        """The day or the month in the name of the file."""
+        return str(asked_on)
+
+    def write(self, request: HttpRequest, file: IO[bytes], file_type: FileType, follow: Follow) -> int:
+        """Write the file and return its number of rows. Raises NotPossible."""
+        raise NotImplementedError
 
 
-class ListSource:
+class ListSource(Source):
     """A list of the console."""
 
-    def __init__(self, page: Any) -> None:
+    def __init__(self, page: ReadOnlyAdmin) -> None:
         self._page = page
         self.name = str(capfirst(page.opts.verbose_name_plural))
-        self.file_name, self.object_type = page.opts.model_name, page.opts.label_lower
-        self.shows_personal_data = bool(getattr(page, "shows_personal_data", False))
+        self.file_name, self.object_type = str(page.opts.model_name), page.opts.label_lower
+        self.shows_personal_data = page.shows_personal_data
 
     def may_read(self, request: HttpRequest) -> bool:
-        return bool(self._page.has_view_permission(request))
+        return self._page.has_view_permission(request)
 
-    def table(self, request: HttpRequest) -> Table:
-        found = self._page.export_rows(request)
+    def write(self, request: HttpRequest, file: IO[bytes], file_type: FileType, follow: Follow) -> int:
+        """All rows that the filters and the search find. The list may look at the newest ones only."""
+        try:
+            changes = self._page.get_changelist_instance(request)
+            changes.root_queryset = self._page.get_queryset(request)
+            found = ChangeList.get_queryset(changes, request).select_related(None)
+        except (IncorrectLookupParameters, DisallowedModelAdminLookup):
+            raise NotPossible(ExportFailure.INVALID) from None
         columns = admin_exports.columns_of(self._page)
         header = [name for column in columns for name in column.headers]
-        rows = admin_exports.cells(admin_exports.newest_first(found), columns)
-        return Table(header, rows, _count(found))
+        lines = admin_exports.cells(_newest_first(found), columns)
+        return spreadsheets.write(file, file_type, header, follow(lines, _count(found)))
 
 
-class ReportSource:
+class ReportSource(Source):
     """The report of a month. Each merchant is a statement of its own."""
 
-    file_name, object_type, shows_personal_data = "monthly-report", "ledger.entry", False
+    file_name, object_type = "monthly-report", "ledger.entry"
+    file_types = (CSV, XLSX, PDF)
 
     def __init__(self) -> None:
         self.name = _("Monthly report")
 
-    def may_read(self, request: HttpRequest) -> bool:
-        return True
+    def period(self, query: QueryDict, asked_on: date) -> str:
+        return str(monthly.parse(query.get("month", ""), asked_on))
 
-    def table(self, request: HttpRequest) -> Table:
-        today = clock.now().astimezone(clock.BANGKOK).date()
+    def write(self, request: HttpRequest, file: IO[bytes], file_type: FileType, follow: Follow) -> int:
+        now = clock.now()
         try:
-            month = monthly.parse(request.GET.get("month", ""), today)
+            month = monthly.parse(request.GET.get("month", ""), now.astimezone(clock.BANGKOK).date())
         except MonthError:
-            raise NotPossible from None
+            raise NotPossible(ExportFailure.INVALID) from None
         merchant_id = request.GET.get("merchant", "")
         if merchant_id and not Merchant.objects.filter(pk=merchant_id).exists():
-            raise NotPossible
-        header = [str(label) for label in monthly.HEADER]
-        return Table(header, monthly.table(month, _reports(month, merchant_id)), None)
+            raise NotPossible(ExportFailure.INVALID)
+        found = _reports(month, merchant_id)
+        if file_type is not PDF:
+            header = [str(label) for label in monthly.HEADER]
+            return spreadsheets.write(file, file_type, header, follow(monthly.table(month, found), None))
+        # Only here, because the library of documents is large.
+        from console.reports import monthly_document
+        from core import pdf
+
+        # Each has more than one row, so a document of so many is refused.
+        reports = list(islice(follow(found, None), pdf.MAX_ROWS))
+        try:
+            file.write(monthly_document.write(month, reports, now))
+        except pdf.TooManyRows:
+            raise NotPossible(ExportFailure.TOO_LONG_TO_PRINT) from None
+        return sum(1 for _line in monthly.table(month, reports))
 
 
-def _reports(month: Month, merchant_id: str) -> Iterator[monthly.MerchantMonth]:
+def _newest_first(found: QuerySet[Any]) -> Iterator[Any]:
+    """The rows in the order of their primary keys, without those that are added meanwhile."""
+    read: Callable[[QuerySet[Any]], list[Any]] = replica.reads(list)
+    page = read(found.order_by("-pk")[:PAGE_ROWS])
+    while page:
+        yield from page
+        page = read(found.filter(pk__lt=page[-1].pk).order_by("-pk")[:PAGE_ROWS])
+
+
+def _count(found: QuerySet[Any]) -> int | None:
+    try:
+        with limit_statements(connection, COUNT_SECONDS):
+            return found.order_by().count()
+    except DatabaseError:  # then the page shows only how many rows are written
+        return None
+
+
+def _reports(month: monthly.Month, merchant_id: str) -> Iterator[monthly.MerchantMonth]:
     """The reports of one merchant, or of all that had a balance or a movement, sorted by name."""
     wanted = (
         [merchant_id] if merchant_id else Merchant.objects.order_by("name", "pk").values_list("pk", flat=True)
@@ -114,12 +166,4 @@ def of(label: str) -> Source | None:
         return ReportSource()
     found = {model._meta.label_lower: page for model, page in admin.site._registry.items()}
     page = found.get(label)
-    return ListSource(page) if isinstance(page, admin_exports.ExportPages) else None
-
-
-def _count(found: Any) -> int | None:
-    try:
-        with limit_statements(connection, COUNT_SECONDS):
-            return int(found.order_by().count())
-    except DatabaseError:  # then the page shows only how many rows are written
-        return None
+    return ListSource(page) if isinstance(page, ReadOnlyAdmin) else None

@@ -251,6 +251,6 @@ def test_month_as_csv(staff: Staff, paid: dict[str, Any]) -> None:
     staff.page.get_by_label("Month").fill(f"{datetime.now(BANGKOK):%Y-%m}")
     staff.click("Show", "button")
     with staff.page.expect_download() as download:
-        staff.click("CSV")
+        staff.click("CSV", "button")
     assert download.value.suggested_filename.startswith("monthly-report-")
     staff.check("A month as CSV")

@@ -24,8 +24,8 @@ GUESSES = ("{}__startswith", "{}__icontains", "{}__regex", "{}__gte", "{}__in", 
 LISTS: list[Any] = list(admin.site._registry.values())
 
 
-def page_of(model: Any, name: str = "changelist", *args: str) -> str:
-    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}", args=args)
+def page_of(model: Any) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
 
 
 def texts_of(model: Any, depth: int = 1) -> Iterator[str]:
@@ -71,11 +71,10 @@ def test_no_list_searches_or_sorts_by_names_and_accounts(admin_user: User) -> No
 def test_name_is_not_guessed_letter_by_letter(shop: Shop, bank: SandboxBankClient, sees: bool) -> None:
     code = shop.qr_code(client_name=NAME, client_bank_account=ACCOUNT)
     bank.notify(code, payer_name=NAME, payer_account=ACCOUNT)
-    permissions = ["view_payment", "view_banktransaction", "export_lists"]
+    permissions = ["view_payment", "view_banktransaction"]
     client = staff_client("somsri", *permissions, *(["view_personal_data"] if sees else []))
     for lookup in ("client_name__startswith", "payer_name__startswith", "qr_code__payment__client_name"):
-        for page in (page_of(Payment), page_of(Payment, "export", "csv")):
-            assert client.get(page, {lookup: "M"}).status_code == 400, (page, lookup)
+        assert client.get(page_of(Payment), {lookup: "M"}).status_code == 400, lookup
     # A form that Django has for select boxes: it searches as the list does.
     complete = {"app_label": "payments", "model_name": "payment", "field_name": "payment", "term": "Malee"}
     assert client.get("/admin/autocomplete/", complete).status_code in (200, 403)

@@ -2,43 +2,33 @@
 
 import csv
 import io
-import zipfile
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
-from django.db import connections
 from django.test import Client
 from django.urls import reverse
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from console import roles
+from console.exports import jobs
 from console.roles import Role
 from core import spreadsheets
 from core.admin import ReadOnlyAdmin
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
+from tests.console.exported import ASKED, PAGE, rows_of, sheet_of, written
 from tests.reconciliation.builders import Seller, staff_client
 
 PAYMENTS = "/admin/payments/payment/"
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")']
 
 
-def exported(client: Client, path: str = PAYMENTS, query: str = "") -> list[dict[str, str]]:
-    answer = client.get(f"{path}export/csv/{query}")
-    assert answer.status_code == 200, answer.content
-    text = answer.content.decode()
-    assert text.startswith("\ufeff"), "Excel reads UTF-8 only after a byte order mark"
-    return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
-
-
-def sheet_of(client: Client, path: str = PAYMENTS) -> str:
-    """The XML of the only sheet of a workbook."""
-    with zipfile.ZipFile(io.BytesIO(client.get(f"{path}export/xlsx/").content)) as book:
-        return book.read("xl/worksheets/sheet1.xml").decode()
+def exported(client: Client, **asked: Any) -> list[dict[str, str]]:
+    return rows_of(written(client, **asked))
 
 
 def test_export_has_whole_ids_states_amounts_in_baht_and_both_times(
@@ -58,17 +48,19 @@ def test_export_has_whole_ids_states_amounts_in_baht_and_both_times(
 def test_export_has_exactly_the_rows_of_the_filtered_list(admin_client: Client, shop: Shop) -> None:
     for number in range(7):
         shop.qr_code(amount=100 + number, reference=f"table {number % 2}")
-    for query in ("", "?q=table+1", "?status=pending", "?status=succeeded", "?q=table+0&status=pending"):
-        shown = [row.pk for row in admin_client.get(PAYMENTS + query).context["cl"].result_list]
+    for query in ("", "q=table+1", "status=pending", "status=succeeded", "q=table+0&status=pending"):
+        shown = [row.pk for row in admin_client.get(f"{PAYMENTS}?{query}").context["cl"].result_list]
         assert [row["Id"] for row in exported(admin_client, query=query)] == shown
 
 
 @pytest.mark.slow
-def test_list_links_to_the_export_of_its_rows(admin_client: Client, shop: Shop) -> None:
+def test_list_offers_the_export_of_its_rows(admin_client: Client, shop: Shop) -> None:
     shop.qr_code(amount=100)
-    page = admin_client.get(f"{PAYMENTS}?status=pending&p=1").content.decode()
-    assert 'href="/admin/payments/payment/export/csv/?status=pending"' in page
-    assert 'href="/admin/payments/payment/export/xlsx/?status=pending"' in page
+    page = admin_client.get(f"{PAYMENTS}?status=pending&payer_differs__exact=0&p=1").content.decode()
+    assert 'name="list" value="payments.payment"' in page
+    assert 'name="query" value="status=pending&amp;payer_differs__exact=0"' in page
+    assert 'name="file_type" value="csv"' in page
+    assert 'name="file_type" value="xlsx"' in page
 
 
 @pytest.mark.slow
@@ -76,15 +68,14 @@ def test_every_list_can_be_exported(admin_client: Client, shop: Shop, bank: Sand
     Seller(shop, bank).mismatch()
     for model, page in admin.site._registry.items():
         if isinstance(page, ReadOnlyAdmin):
-            path = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-            exported(admin_client, path)
-            assert sheet_of(admin_client, path)
+            exported(admin_client, list=model._meta.label_lower)
+            assert sheet_of(written(admin_client, list=model._meta.label_lower, file_type="xlsx"))
 
 
 def test_export_continues_after_the_last_key(
     admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.admin_exports.PAGE_ROWS", 2)
+    monkeypatch.setattr("console.exports.sources.PAGE_ROWS", 2)
     for number in range(5):
         shop.qr_code(amount=100 + number)
     found = [row["Id"] for row in exported(admin_client)]
@@ -104,11 +95,10 @@ def test_no_cell_of_a_csv_file_is_a_formula(text: str) -> None:
 def test_no_cell_of_a_workbook_is_a_formula_or_a_link(text: str) -> None:
     file = io.BytesIO()
     spreadsheets.write(file, spreadsheets.XLSX, [text], [[text], ["http://x"]])
-    with zipfile.ZipFile(file) as book:
-        sheet = book.read("xl/worksheets/sheet1.xml").decode()
-        assert 't="inlineStr"' in sheet
-        assert "<f>" not in sheet
-        assert "<hyperlink" not in sheet
+    sheet = sheet_of(file.getvalue())
+    assert 't="inlineStr"' in sheet
+    assert "<f>" not in sheet
+    assert "<hyperlink" not in sheet
 
 
 def test_negative_amount_stays_a_number() -> None:
@@ -120,13 +110,13 @@ def test_negative_amount_stays_a_number() -> None:
 def test_reference_that_is_a_formula_is_exported_as_text(admin_client: Client, shop: Shop) -> None:
     shop.qr_code(amount=100, reference="=1+1")
     assert exported(admin_client)[0]["Reference"] == "'=1+1"
-    assert "<f>" not in sheet_of(admin_client)
+    assert "<f>" not in sheet_of(written(admin_client, file_type="xlsx"))
 
 
 def test_thai_text_stays_readable(admin_client: Client, shop: Shop) -> None:
     shop.qr_code(amount=100, reference="โต๊ะ 5")
     assert exported(admin_client)[0]["Reference"] == "โต๊ะ 5"
-    assert "โต๊ะ 5" in sheet_of(admin_client)
+    assert "โต๊ะ 5" in sheet_of(written(admin_client, file_type="xlsx"))
 
 
 @pytest.mark.slow
@@ -140,7 +130,7 @@ def test_personal_data_is_masked_without_the_permission(shop: Shop, bank: Sandbo
 
 def test_export_is_recorded_with_list_filter_and_rows(admin_client: Client, shop: Shop) -> None:
     shop.qr_code(amount=100)
-    exported(admin_client, query="?status=pending")
+    exported(admin_client, query="status=pending")
     record = AuditRecord.objects.get(act=Act.EXPORTED)
     assert record.actor == "staff:admin"
     assert record.object_type == "payments.payment"
@@ -157,44 +147,11 @@ def test_only_roles_with_the_permission_export(declared_roles: None, role: Role)
     client = Client()
     client.force_login(user)
     may_export = "audit_trail.export_lists" in roles.permissions_of(role)
-    for path in (PAYMENTS, "/admin/refunds/refund/", "/admin/operations/heartbeat/"):
-        may_see = client.get(path).status_code == 200
-        status = client.get(f"{path}export/csv/").status_code
-        assert status == (200 if may_see and may_export else 403), path
-        assert may_see is False or ("export/csv/" in client.get(path).content.decode()) == may_export
+    for label in ("payments.payment", "refunds.refund", "operations.heartbeat"):
+        page = client.get(reverse(f"admin:{label.replace('.', '_')}_changelist"))
+        may_see = page.status_code == 200
+        answer = client.post(PAGE, ASKED | {"list": label})
+        assert answer.status_code == (302 if may_see and may_export else 403), label
+        assert may_see is False or (f'action="{PAGE}"' in page.content.decode()) == may_export
+        jobs.run_due()
     assert (AuditRecord.objects.filter(act=Act.EXPORTED).count() > 0) == may_export
-
-
-@pytest.mark.slow
-def test_list_with_too_many_rows_is_refused_and_changes_nothing(
-    admin_client: Client, shop: Shop, settings: Any
-) -> None:
-    settings.EXPORT_MAX_ROWS = 2
-    for _ in range(3):
-        shop.qr_code(amount=100)
-    answer = admin_client.get(f"{PAYMENTS}export/csv/")
-    assert answer.status_code == 422
-    assert "more than 2 rows" in answer.content.decode()
-    assert not AuditRecord.objects.filter(act=Act.EXPORTED).exists()
-    settings.EXPORT_MAX_ROWS = 3
-    assert len(exported(admin_client)) == 3
-
-
-def test_unknown_file_type_and_bad_filter(admin_client: Client, db: None) -> None:
-    assert admin_client.get(f"{PAYMENTS}export/pdf/").status_code == 404
-    answer = admin_client.get(f"{PAYMENTS}export/csv/?payer_differs__exact=%00")
-    assert answer.status_code == 302
-    assert answer["Location"] == f"{PAYMENTS}?e=1"
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.slow
-def test_one_person_has_one_running_export(admin_client: Client) -> None:
-    other = connections["default"].copy("other")
-    try:
-        with other.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(hashtextextended('export:admin', 0))")
-        assert admin_client.get(f"{PAYMENTS}export/csv/").status_code == 429
-    finally:
-        other.close()
-    assert admin_client.get(f"{PAYMENTS}export/csv/").status_code == 200

@@ -1,6 +1,5 @@
 """The monthly report to print has the numbers of the file, in the language of the reader."""
 
-import csv
 import io
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -9,20 +8,21 @@ from typing import Any
 import pytest
 import time_machine
 from django.contrib.auth.models import User
-from django.db import connections
 from django.test import Client
 from pypdf import PdfReader
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
+from console.exports import jobs
 from core import clock, pdf
+from tests.console.exported import PAGE as EXPORTS
+from tests.console.exported import ask, rows_of, written
 from tests.factories import MerchantFactory
 from tests.ledger.builders import MerchantLedger
 from tests.reconciliation.builders import staff_client
 
 pytestmark = pytest.mark.slow
 
-PAGE = "/admin/reports/monthly/"
 NOVEMBER = datetime(2026, 11, 10, 12, tzinfo=clock.BANGKOK)
 DECEMBER = datetime(2026, 12, 2, 12, tzinfo=clock.BANGKOK)
 
@@ -45,23 +45,16 @@ def books(db: None) -> MerchantLedger:
     return books
 
 
-def accountant() -> Client:
-    client = Client()
-    client.force_login(User.objects.get(username="accountant"))
-    return client
-
-
-def printed(query: str = "", at: datetime = DECEMBER, language: str = "en") -> bytes:
-    with time_machine.travel(at, tick=False):
-        answer = accountant().get(f"{PAGE}?month=2026-11&file=pdf{query}", HTTP_ACCEPT_LANGUAGE=language)
-    assert answer.status_code == 200, answer.content
-    assert answer.headers["Content-Type"] == "application/pdf"
-    return answer.content
-
-
 @pytest.fixture
 def staff(db: None) -> Client:
     return staff_client("accountant", "export_lists")
+
+
+def printed(staff: Client, query: str = "", at: datetime = DECEMBER, language: str = "en") -> bytes:
+    with time_machine.travel(at, tick=False):
+        staff.force_login(User.objects.get(username="accountant"))
+        asked = {"list": "monthly_report", "query": f"month=2026-11{query}", "file_type": "pdf"}
+        return written(staff, language=language, **asked)
 
 
 def text_of(content: bytes) -> str:
@@ -71,9 +64,8 @@ def text_of(content: bytes) -> str:
 def test_print_has_the_numbers_of_the_file(staff: Client, books: MerchantLedger) -> None:
     other = MerchantLedger()
     at(NOVEMBER, lambda: other.credit(500))
-    table = staff.get(f"{PAGE}?month=2026-11&file=csv").content.decode("utf-8-sig")
-    text = text_of(printed())
-    for row in csv.DictReader(io.StringIO(table, newline="")):
+    text = text_of(printed(staff))
+    for row in rows_of(written(staff, list="monthly_report", query="month=2026-11")):
         amount = f"{float(row['Amount (THB)']):,.2f}"
         line = " ".join(filter(None, [row["Line"], row["Bank"], row["Count"], amount]))
         assert line in text or row["Line"] == "Agrees with the ledger"
@@ -83,7 +75,7 @@ def test_print_has_the_numbers_of_the_file(staff: Client, books: MerchantLedger)
 
 
 def test_print_is_in_the_language_of_the_reader(staff: Client, books: MerchantLedger) -> None:
-    text = text_of(printed(language="th"))
+    text = text_of(printed(staff, language="th"))
     assert "ยอดยกมา" in text
     assert "Opening" not in text
     assert "1,234,267.89" in text
@@ -91,38 +83,27 @@ def test_print_is_in_the_language_of_the_reader(staff: Client, books: MerchantLe
 
 def test_print_of_a_month_that_has_ended_is_always_the_same(staff: Client, books: MerchantLedger) -> None:
     later = DECEMBER + timedelta(days=9, seconds=7)
-    assert printed() == printed(at=later)
+    assert printed(staff) == printed(staff, at=later)
 
 
 def test_print_of_a_month_that_goes_on_says_when_it_was_made(staff: Client, books: MerchantLedger) -> None:
-    text = text_of(printed(at=NOVEMBER + timedelta(seconds=5)))
+    text = text_of(printed(staff, at=NOVEMBER + timedelta(seconds=5)))
     assert "The month has not ended. The figures are of 2026-11-10 12:00:05." in text
 
 
 def test_print_is_recorded(staff: Client, books: MerchantLedger) -> None:
-    printed(f"&merchant={books.merchant_id}")
+    printed(staff, f"&merchant={books.merchant_id}")
     record = AuditRecord.objects.get(act=Act.EXPORTED)
-    assert (record.after["file"], record.after["merchant"]) == ("pdf", books.merchant_id)
+    assert (record.after["file"], record.after["rows"]) == ("pdf", 5)
+    assert record.after["filter"] == f"month=2026-11&merchant={books.merchant_id}"
 
 
-def test_report_that_is_too_long_to_print_is_a_clear_page(
+def test_report_that_is_too_long_to_print_is_said_on_the_page(
     staff: Client, books: MerchantLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pdf, "MAX_ROWS", 2)
-    answer = staff.get(f"{PAGE}?month=2026-11&file=pdf")
-    assert answer.status_code == 422
-    assert "too long to print" in answer.text
+    export = ask(staff, list="monthly_report", query="month=2026-11", file_type="pdf")
+    jobs.run_due()
+    assert "too long to print" in staff.get(EXPORTS).content.decode()
+    assert staff.get(f"{EXPORTS}{export.pk}/").status_code == 404
     assert not AuditRecord.objects.filter(act=Act.EXPORTED).exists()
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("name", ["pdf", "csv"])
-def test_person_has_one_export_at_a_time(staff: Client, books: MerchantLedger, name: str) -> None:
-    other = connections["default"].copy("other")
-    try:
-        with other.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(hashtextextended('export:accountant', 0))")
-        assert staff.get(f"{PAGE}?month=2026-11&file={name}").status_code == 429
-    finally:
-        other.close()
-    assert staff.get(f"{PAGE}?month=2026-11&file={name}").status_code == 200

@@ -14,7 +14,7 @@ import pytest
 import time_machine
 import zxingcpp
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection, connections, transaction
 from django.test import Client
 from pypdf import PdfReader
 from pytest_django import Settings
@@ -331,6 +331,21 @@ def test_download_leaves_an_audit_record(shop: Shop, day: date, noon: datetime, 
     assert (record.actor, record.object_id) == ("staff:somsri", str(made.pk))
     assert record.object_type == "operations.dailyclose"
     assert record.after == {"day": day.isoformat(), "file": file}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_person_prints_one_close_at_a_time(shop: Shop, day: date, noon: datetime) -> None:
+    made = closing.close(day, now=noon + timedelta(days=1))
+    auditor = staff_client("somsri", "view_dailyclose")
+    other = connections["default"].copy("other")
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(hashtextextended('print:somsri', 0))")
+        assert auditor.get(f"{LIST}{made.pk}/print/").status_code == 429
+        assert not AuditRecord.objects.filter(act=Act.EXPORTED).exists()
+    finally:
+        other.close()
+    assert auditor.get(f"{LIST}{made.pk}/print/").status_code == 200
 
 
 def test_refused_download_leaves_no_audit_record(shop: Shop, day: date, noon: datetime) -> None:

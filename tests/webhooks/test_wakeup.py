@@ -13,10 +13,14 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from redis import Redis
 
-from core import measurements
+from config.celery import app
+from console.exports import jobs
+from console.exports.jobs import AlreadyOpen
+from core import clock, measurements
 from core.redis import RedisBreaker
 from core.redis_urls import Broker
 from core.wakeup import MIN_INTERVAL_SECONDS, WakeupSender
@@ -42,8 +46,8 @@ def nothing_measured() -> None:
 class SilenceableWakeupSender(WakeupSender):
     """A sender that a test can silence, so that its last wakeup does not reach the next test."""
 
-    def __init__(self, broker_url: str) -> None:
-        super().__init__(TASK, QUEUE, Broker.of(broker_url))
+    def __init__(self, broker_url: str, task: str = TASK, queue: str = QUEUE) -> None:
+        super().__init__(task, queue, Broker.of(broker_url))
         self._sending, self._is_silent = threading.Lock(), False
 
     def silence(self) -> None:
@@ -81,9 +85,9 @@ def sender(broker_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WakeupS
     sender.silence()
 
 
-def next_wakeup(broker: Redis) -> dict[str, Any]:
+def next_wakeup(broker: Redis, queue: str = QUEUE) -> dict[str, Any]:
     """Take the next message from the broker."""
-    found: Any = broker.blpop([QUEUE], timeout=PATIENCE_SECONDS)
+    found: Any = broker.blpop([queue], timeout=PATIENCE_SECONDS)
     assert found is not None, "no wakeup was received"
     message: dict[str, Any] = json.loads(found[1])
     return message
@@ -149,6 +153,22 @@ def test_commit_wakes_workers_and_rollback_does_not(shop: Shop, broker: Redis) -
         publish(shop)
         assert broker.llen(QUEUE) == 0
     assert is_wakeup_received(broker)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_stored_export_wakes_a_worker(
+    broker: Redis, broker_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender = SilenceableWakeupSender(broker_url, *jobs.WORK)
+    monkeypatch.setattr(jobs, "_workers", sender)
+    owner = User.objects.create_superuser("owner")
+    jobs.ask(owner, list="payments.payment", query="", file_type="csv", now=clock.now())
+    task = next_wakeup(broker, "default")["headers"]["task"]
+    assert task in {entry["task"] for entry in app.conf.beat_schedule.values()}
+    with pytest.raises(AlreadyOpen):
+        jobs.ask(owner, list="payments.payment", query="", file_type="csv", now=clock.now())
+    assert broker.llen("default") == 0
+    sender.silence()
 
 
 @pytest.mark.usefixtures("sender")

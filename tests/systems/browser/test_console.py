@@ -194,11 +194,11 @@ def test_month_is_exported_for_the_accountant(
     assert page.evaluate(WIDE) == 0
     assert serious_faults(page) == []
     with page.expect_download() as download:
-        page.get_by_role("link", name="CSV").click()
+        page.get_by_role("button", name="CSV", exact=True).click()
     table = csv.DictReader(download.value.path().read_text("utf-8-sig").splitlines())
     assert "Payments" in {row["Line"] for row in table}
     page.goto(f"/admin/payments/payment/?q={paid['payment_id']}")
     with page.expect_download() as download:
-        page.get_by_role("link", name="CSV").click()
+        page.get_by_role("button", name="CSV", exact=True).click()
     [row] = csv.DictReader(download.value.path().read_text("utf-8-sig").splitlines())
     assert (row["Id"], row["Amount (THB)"]) == (paid["payment_id"], "999.00")
