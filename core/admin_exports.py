@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
@@ -48,25 +47,24 @@ def columns_of(page: Any) -> list[ExportColumn]:
 def _fields_of_list(page: Any) -> list[str]:
     """The primary key, and the columns of the list that are fields. `baht` stands for `amount`."""
     named = ["amount" if name == "baht" else name for name in page.list_display]
-    names = [page.opts.pk.name, *(name for name in named if _has_field(page.model, name))]
+    names = [page.opts.pk.name, *(name for name in named if _field(page, name))]
     return list(dict.fromkeys(names))
 
 
-def _has_field(model: type[Model], name: str) -> bool:
+def _field(page: Any, name: str) -> Any:
+    """The field of the model with this name, or None."""
     try:
-        model._meta.get_field(name)
+        return page.opts.get_field(name)
     except FieldDoesNotExist:
-        return False
-    return True
+        return None
 
 
 def _column(page: Any, name: str) -> ExportColumn:
-    is_field = _has_field(page.model, name)
-    field: Any = page.model._meta.get_field(name) if is_field else None
-    label = str(capfirst(field.verbose_name if is_field else name.replace("_", " ")))
+    field = _field(page, name)
+    label = str(capfirst(field.verbose_name if field else name.replace("_", " ")))
     show = getattr(page, f"export_{name}", None)
     value: Callable[[Any], Any] = show or (lambda row: getattr(row, field.attname))
-    kind = field.get_internal_type() if is_field else ""
+    kind = field.get_internal_type() if field else ""
     if admin_columns.AMOUNT_NAME.search(name) and kind in ("", "BigIntegerField"):
         return ExportColumn((f"{label} ({money.CURRENCY})",), lambda row: (_baht(value(row)),))
     if kind == "DateTimeField":

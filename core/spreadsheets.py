@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import IO, Any
 
 import xlsxwriter
@@ -14,8 +15,7 @@ from core import csv_cells
 from core.csv_cells import escape_cell
 
 Cell = str | int | Decimal | date | datetime | None
-"""A Decimal is an amount in baht; a datetime has no time zone, its column names the zone."""
-TIME_FORM = "%Y-%m-%d %H:%M:%S"
+"""A Decimal is an amount in baht; a datetime has whole seconds and no zone, which its column names."""
 # The limit of the format.
 XLSX_ROWS = 1_048_576
 _XLSX_TEXT = 32_767
@@ -38,7 +38,6 @@ XLSX = FileType(
     is_text=False,
     max_rows=XLSX_ROWS,
 )
-FILE_TYPES = {each.name: each for each in (CSV, XLSX)}
 
 
 def write(file: IO[bytes], file_type: FileType, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
@@ -49,21 +48,14 @@ def write(file: IO[bytes], file_type: FileType, header: Sequence[str], rows: Ite
 def _write_csv(file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
     # Excel reads UTF-8 only after a byte order mark; Thai would be unreadable.
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="", write_through=True)
-    lines, count = csv_cells.writer(text), 0
+    lines, count = csv_cells.writer(text), -1  # the header does not count
     try:
-        lines.writerow([escape_cell(name) for name in header])
-        for row in rows:
-            lines.writerow([_csv_cell(value) for value in row])
+        for row in chain([header], rows):
+            lines.writerow([escape_cell(cell) if isinstance(cell, str) else cell for cell in row])
             count += 1
     finally:
         text.detach()  # the caller closes the file
     return count
-
-
-def _csv_cell(value: Cell) -> Any:
-    if isinstance(value, str):
-        return escape_cell(value)
-    return value.strftime(TIME_FORM) if isinstance(value, datetime) else value
 
 
 def _write_xlsx(file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
