@@ -174,11 +174,12 @@ def table(month: Month, reports: Iterable[MerchantMonth]) -> Iterator[list[Cell]
     for report in reports:
         merchant = report.merchant
         start: list[Cell] = [str(month), merchant.pk, merchant.name, merchant.mode]
-        for label, counterpart, count, amount in _rows(report):
+        for label, counterpart, count, amount in lines_of(report):
             yield [*start, str(label), counterpart, count, money.decimal(amount), money.CURRENCY]
 
 
-def _rows(report: MerchantMonth) -> Iterator[tuple[object, str, int | None, int]]:
+def lines_of(report: MerchantMonth) -> Iterator[tuple[str | Promise, str, int | None, int]]:
+    """Label, counterpart, count and satang of each line. The last one is the difference of the ledger."""
     yield _("Opening balance"), "", None, report.opening
     for line in report.lines:
         yield line.label, line.counterpart, line.count, line.amount

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from console.reports import monthly
 from console.reports.monthly import MerchantMonth, Month
 from core import clock, money
 from core.pdf import ROW, Column, Document
@@ -42,17 +43,16 @@ def _facts(month: Month, reports: Sequence[MerchantMonth]) -> list[tuple[str, st
 
 def _add(document: Document, report: MerchantMonth) -> None:
     merchant = report.merchant
-    rows = [
-        (_("Opening balance"), "", "", _baht(report.opening)),
-        *((line.label, line.counterpart, f"{line.count:,}", _baht(line.amount)) for line in report.lines),
-        (_("Closing balance"), "", "", _baht(report.closing)),
-    ]
+    *lines, (verdict, *_difference) = monthly.lines_of(report)
     # A short table stays on one page with its merchant.
-    document.heading(merchant.name, room=min(len(rows) + 4, 20) * ROW)
+    document.heading(merchant.name, room=min(len(lines) + 4, 20) * ROW)
     document.line(f"{merchant.pk} ({merchant.get_mode_display()})", small=True)
+    rows = [
+        (str(label), counterpart, "" if count is None else f"{count:,}", f"{money.decimal(amount):,}")
+        for label, counterpart, count, amount in lines
+    ]
     document.table(_columns(), rows, has_sum=True)
-    agrees = _("Agrees with the ledger") if report.agrees else _("DOES NOT AGREE with the ledger")
-    document.line(agrees, small=report.agrees, bold=not report.agrees)
+    document.line(str(verdict), small=report.agrees, bold=not report.agrees)
 
 
 def _columns() -> list[Column]:
@@ -62,7 +62,3 @@ def _columns() -> list[Column]:
         Column(_("Count"), 0.13, is_number=True),
         Column(_("Amount (THB)"), 0.2, is_number=True),
     ]
-
-
-def _baht(satang: int) -> str:
-    return f"{money.decimal(satang):,}"
