@@ -19,9 +19,9 @@ from django.core.exceptions import (
     TooManyFieldsSent,
 )
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
-from rest_framework import exceptions, serializers, viewsets
+from rest_framework import exceptions, viewsets
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
@@ -30,6 +30,7 @@ from rest_framework.request import Request
 from core import errors, fields, http, received, strict_json
 from core.logs import LogRateLimit, redact
 from core.middleware import request_id_of
+from core.openapi import Operation
 from core.postgres.availability import is_unavailable
 
 log = logging.getLogger("api")
@@ -70,7 +71,7 @@ class JsonNegotiation(BaseContentNegotiation):
 
 
 class ApiViewSet(viewsets.ViewSet):
-    """The base of all resources. Handlers return an `ApiResponse` or a Django response."""
+    """The base of all resources. Handlers return an object of the API, an `ApiResponse` or Django's."""
 
     parser_classes = [StrictJsonParser]
     renderer_classes = [JSONRenderer]
@@ -83,6 +84,8 @@ class ApiViewSet(viewsets.ViewSet):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """DRF's, for responses that are complete."""
+        if not isinstance(response, HttpResponseBase | http.ApiResponse):
+            response = http.ApiResponse.of(response)
         if isinstance(response, http.ApiResponse):
             response = http.to_django(response)
         for name, value in self.headers.items():
@@ -142,12 +145,9 @@ def _translate(error: Exception, request: HttpRequest | Request) -> errors.ApiEr
     return next(types, errors.InternalError)()
 
 
-def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
-    """The validated fields of the body. The first field at fault is refused as `invalid_<field>`.
-
-    `serializer` is shared between requests and threads: validation keeps no state on it, and building one
-    for each request would cost more than the validation.
-    """
+def read_body(operation: Operation, request: Request) -> dict[str, Any]:
+    """The validated fields of the body. The first field at fault is refused as `invalid_<field>`."""
+    serializer = operation.body_reader
     data = fields.without_nulls(serializer, request.data)
     try:
         return dict(serializer.run_validation(data))
@@ -159,9 +159,9 @@ def read_body(serializer: serializers.Serializer[Any], request: Request) -> dict
         raise error_type(param=fault.name, detail=detail, received=fault.received) from None
 
 
-def read_query(serializer: serializers.Serializer[Any], request: Request) -> dict[str, Any]:
+def read_query(operation: Operation, request: Request) -> dict[str, Any]:
     """The validated query parameters, or 400 `invalid_parameters`; unknown parameters are ignored."""
-    query = request.query_params
+    serializer, query = operation.query_reader, request.query_params
     given = {name: query[name] for name in query}
     try:
         for name in query:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, get_type_hints
 
 from rest_framework import serializers
 
 from core.errors import ApiError
 from core.fields import QueryMetadata
 from core.objects import ObjectType
-from core.paging import Page
+from core.paging import CursorPage, Page
 from core.scopes import Scope
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -68,9 +68,24 @@ class Answer:
     example: Mapping[str, Any]
 
 
-def page_example(rows_name: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the example of a list with one row."""
-    return {rows_name: [row], "total": 1, "limit": 20, "offset": 0}
+def page_of(
+    rows: str,
+    row: ObjectType,
+    example: Mapping[str, Any],
+    *,
+    words: str = "",
+    base: ObjectType = CursorPage,
+    **more: Any,
+) -> Answer:
+    """A page of a list: its rows under the name `rows`, the fields of `base`, and `more` fields.
+
+    words: what the rows are, if their name does not say it.
+    """
+    make: Any = TypedDict
+    hints = get_type_hints(base, include_extras=True) | {rows: list[row]} | more  # type: ignore[valid-type]
+    shape = make(f"{row.__name__.removesuffix('Object')}List", hints)
+    shape.__doc__ = f"A page of {words or rows}."
+    return Answer(shape, {rows: [example], "total": 1, "limit": 20, "offset": 0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +130,36 @@ class Operation:
     headers: tuple[str, ...] = ()
 
     @cached_property
+    def body_reader(self) -> serializers.Serializer[Any]:
+        """Shared between requests and threads: validation keeps no state on it."""
+        return self.body.serializer() if self.body else serializers.Serializer()
+
+    @cached_property
+    def query_reader(self) -> serializers.Serializer[Any]:
+        """Shared in the same way."""
+        return self.query() if self.query else serializers.Serializer()
+
+    @cached_property
     def body_fields(self) -> frozenset[str]:
-        return frozenset(_fields(self.body.serializer if self.body else None))
+        return frozenset(self.body_reader.fields)
 
     @cached_property
     def query_fields(self) -> frozenset[str]:
-        return frozenset(_fields(self.query))
+        return frozenset(self.query_reader.fields)
 
     @cached_property
     def nested_fields(self) -> dict[str, frozenset[str]]:
         """Of fields of the body that are objects with fields of their own."""
-        given = _fields(self.body.serializer if self.body else None).items()
+        fields = self.body_reader.fields.items()
         return {
-            name: frozenset(each.fields) for name, each in given if isinstance(each, serializers.Serializer)
+            name: frozenset(each.fields) for name, each in fields if isinstance(each, serializers.Serializer)
         }
 
     @cached_property
     def keyed_parameters(self) -> frozenset[str]:
         """Query parameters with a key, such as `metadata[table]`."""
-        return frozenset(
-            name for name, each in _fields(self.query).items() if isinstance(each, QueryMetadata)
-        )
+        fields = self.query_reader.fields.items()
+        return frozenset(name for name, each in fields if isinstance(each, QueryMetadata))
 
     @property
     def is_list(self) -> bool:
@@ -152,7 +176,3 @@ class Operation:
 def operation_of(handler: object) -> Operation | None:
     found: Operation | None = getattr(handler, "operation", None)
     return found
-
-
-def _fields(serializer: SerializerType | None) -> Mapping[str, Any]:
-    return serializer().fields if serializer else {}

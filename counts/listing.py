@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from django.db.models import Model
@@ -10,7 +11,7 @@ from core import paging, rows
 from core.http import ApiResponse
 from core.paging import Cursor
 from counts import counting
-from counts.lists import ListFilter
+from counts.lists import BEGINNING, CountedList, ListFilter, period_of
 
 # Up to this offset, skipping entries of an index costs less than a search for the first row.
 MAX_PLAIN_OFFSET = 1_000
@@ -42,6 +43,29 @@ def read(criteria: ListFilter[M], query: dict[str, Any]) -> ListPage[M]:
     """The rows that a query of the API asks for, with the total. Raises InvalidParameters for the cursor."""
     cursor = cursor_of(criteria, query)
     return page(criteria, limit=query["limit"], offset=query["offset"], cursor=cursor)
+
+
+def of_owner(
+    counted: CountedList[M],
+    owner_id: str,
+    query: dict[str, Any],
+    show: Callable[[M], Mapping[str, Any]],
+    *,
+    selective: str = "",
+    now: datetime = BEGINNING,
+    load: Callable[[Sequence[M]], None] | None = None,
+) -> ApiResponse:
+    """The page of an owner's list that a query of the API asks for, by status and period.
+
+    selective: a filter that few rows match, so they are read and not counted.
+    """
+    if selective in query:
+        mine = counted.model._default_manager.filter(**{counted.owner_column: owner_id})
+        where = {name: query[name] for name in ("status", selective) if name in query}
+        found = paging.created_between(mine.filter(**where), query)
+        return paging.page(found, query, counted.name, show, unfiltered=mine)
+    wanted = counted.matching(owner_id, query.get("status"), now=now, **period_of(query))
+    return response(wanted, query, counted.name, show, load=load)
 
 
 def response(

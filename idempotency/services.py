@@ -7,7 +7,7 @@ duplicates wait for the second commit.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -77,8 +77,9 @@ class TwoPhaseJob(Generic[S]):
     resume: Callable[[str], ApiResponse]
 
 
-# The work of a request: insert rows, run in one transaction, or run before and after an external call.
-Job = InsertJob | TwoPhaseJob[Any] | Callable[[], ApiResponse]
+# The work of a request: insert rows, make an object of the API in one transaction, or run before and after an
+# external call.
+Job = InsertJob | TwoPhaseJob[Any] | Callable[[], Mapping[str, object]]
 
 
 def find_answer(keyed_request: KeyedRequest) -> ApiResponse | None:
@@ -97,7 +98,7 @@ def run_without_key(job: Job) -> ApiResponse:
             _in_one_commit(job.prepare)
             result = job.perform()
             return _in_one_commit(lambda: job.finish(result))
-    return _in_one_commit(job)
+    return _in_one_commit(lambda: ApiResponse.of(job()))
 
 
 def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
@@ -110,7 +111,7 @@ def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
         return _run_two_phases(keyed_request, job)
     if isinstance(job, InsertJob):
         return _insert_once(keyed_request, job)
-    return _work_with_key(keyed_request, job)
+    return _work_with_key(keyed_request, lambda: ApiResponse.of(job()))
 
 
 def refuse(keyed_request: KeyedRequest, refusal: ApiError) -> ApiResponse:

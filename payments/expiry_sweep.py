@@ -1,4 +1,4 @@
-"""Store the expiry of payments that nobody paid in time. See `payments.expiry` for the rule."""
+"""Store the expiry of payments that nobody paid in time. See `Payment.status_at` for the rule."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

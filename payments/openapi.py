@@ -4,8 +4,7 @@ from functools import partial
 from typing import Annotated, Any, NotRequired
 
 from core.objects import PaymentId
-from core.openapi import Answer, Body, Operation, Tag, page_example
-from core.paging import CursorPage
+from core.openapi import Answer, Body, Operation, Tag, page_of
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
@@ -23,21 +22,11 @@ from payments.errors import (
 from payments.serializers import PaymentQuery, PaymentRequest
 from payments.shapes import PaymentObject
 
-
-class PaymentList(CursorPage):
-    """A page of payments."""
-
-    payments: list[PaymentObject]
-    searched_to: NotRequired[
-        Annotated[
-            PaymentId,
-            "Only if a search by `amount` or `metadata` ended before all payments of the period were read: "
-            "continue with this id as `after` (or as `before`). `total` counts what was found from the "
-            "cursor until here.",
-        ]
-    ]
-
-
+_SearchedTo = Annotated[
+    PaymentId,
+    "Only if a search by `amount` or `metadata` ended before all payments of the period were read: continue "
+    "with this id as `after` (or as `before`). `total` counts what was found from the cursor until here.",
+]
 _read = partial(Operation, tag=Tag.PAYMENTS, scope=Scope.PAYMENTS_READ)
 PAYMENT: dict[str, Any] = {
     "payment_id": "pay_0oDFPZjiZAWmp6O2BO6aMzhgtUt",
@@ -122,7 +111,7 @@ list_ = _read(
     summary="List payments",
     description="Newest first. A pending payment after its expiry is shown and filtered as `expired`.",
     query=PaymentQuery,
-    response=Answer(PaymentList, page_example("payments", PAYMENT)),
+    response=page_of("payments", PaymentObject, PAYMENT, searched_to=NotRequired[_SearchedTo]),
 )
 retrieve = _read(
     name="get_payment",

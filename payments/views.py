@@ -3,18 +3,13 @@ from rest_framework.request import Request
 from core import api, clock, paging
 from core.http import ApiResponse
 from counts import listing
-from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from payments import card_responses, cards, search
 from payments import openapi as docs
-from payments.filters import PAYMENTS
-from payments.models import Payment
-from payments.serializers import PaymentQuery, PaymentRequest
+from payments.models import PAYMENTS, Payment
 from payments.shapes import PaymentObject, load_exceptions, payment_object
-
-QUERY, REQUEST = PaymentQuery(), PaymentRequest()
 
 
 class PaymentViewSet(MerchantViewSet):
@@ -22,7 +17,7 @@ class PaymentViewSet(MerchantViewSet):
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
-        query, now, merchant = api.read_query(QUERY, request), clock.now(), merchant_of(request)
+        query, now, merchant = api.read_query(docs.list_, request), clock.now(), merchant_of(request)
 
         def show(payment: Payment) -> PaymentObject:
             payment.merchant = merchant
@@ -39,13 +34,12 @@ class PaymentViewSet(MerchantViewSet):
                 more=found.more,
                 load=load_exceptions,
             )
-        wanted = PAYMENTS.matching(merchant.id, query.get("status"), now=now, **period_of(query))
-        return listing.response(wanted, query, "payments", show, load=load_exceptions)
+        return listing.of_owner(PAYMENTS, merchant.id, query, show, now=now, load=load_exceptions)
 
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        fields = api.read_body(REQUEST, request)
+        fields = api.read_body(docs.create, request)
         fields.pop("currency")
         purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **fields)
         return card_responses.job(purchase, clock.now)

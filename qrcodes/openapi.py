@@ -4,8 +4,7 @@ from functools import partial
 from typing import Annotated, Any, NotRequired
 
 from core.objects import PaymentId
-from core.openapi import Answer, Body, Link, Operation, Tag, page_example
-from core.paging import CursorPage
+from core.openapi import Answer, Body, Link, Operation, Tag, page_of
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from payments import usual_amounts
@@ -13,20 +12,11 @@ from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCode
 from qrcodes.serializers import CardQuery, ImageQuery, QrCodeQuery, QrCodeRequest
 from qrcodes.shapes import QrCodeObject
 
-
-class QrCodeList(CursorPage):
-    """A page of QR codes."""
-
-    qr_codes: list[QrCodeObject]
-    searched_to: NotRequired[
-        Annotated[
-            PaymentId,
-            "Only if older payments of the period, by card too, were not read: continue with "
-            "this id as `after` (or as `before`). `total` counts from the cursor until here.",
-        ]
-    ]
-
-
+_SearchedTo = Annotated[
+    PaymentId,
+    "Only if older payments of the period, by card too, were not read: continue with "
+    "this id as `after` (or as `before`). `total` counts from the cursor until here.",
+]
 _write = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_WRITE)
 _read = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_READ)
 _GIVEN = {"amount": 150_000, "currency": "THB", "reference": "INV-2026-0042", "metadata": {"table": 4}}
@@ -66,7 +56,9 @@ list_ = _read(
     summary="List QR codes",
     description="Newest first. Each has the status of its payment.",
     query=QrCodeQuery,
-    response=Answer(QrCodeList, page_example("qr_codes", QR_CODE)),
+    response=page_of(
+        "qr_codes", QrCodeObject, QR_CODE, words="QR codes", searched_to=NotRequired[_SearchedTo]
+    ),
 )
 retrieve = _read(
     name="get_qr_code",

@@ -78,6 +78,3 @@ class CardQuery(serializers.Serializer[Any]):
         help_text="Width in pixels. A PDF has 300 of them an inch: 1240 is A6.",
     )
     lang = fields.Choice(qr_cards.LANGUAGES, default="th", help_text="The language of its texts.")
-
-
-QR_CODE_REQUEST = QrCodeRequest()

@@ -21,12 +21,11 @@ from qrcodes import openapi as docs
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
 from qrcodes.models import word_of
 from qrcodes.qr_cards import CardRequest
-from qrcodes.serializers import IMAGE_FORMATS, QR_CODE_REQUEST, CardQuery, QrCodeQuery
+from qrcodes.serializers import IMAGE_FORMATS
 from qrcodes.shapes import QrCodeObject, qr_code_object
 from webhooks import events
 from webhooks.delivery import wakeup
 
-QUERY, CARD_QUERY = QrCodeQuery(), CardQuery()
 PNG, SVG = "png", "svg"
 MEDIA_TYPES = {PNG: "image/png", SVG: "image/svg+xml"}
 DRAW: dict[str, Callable[[str], bytes]] = {PNG: images.png, SVG: images.svg}
@@ -38,7 +37,7 @@ class QrCodeViewSet(MerchantViewSet):
     @docs.create
     @idempotent_insert
     def create(self, request: Request) -> Job:
-        fields = api.read_body(QR_CODE_REQUEST, request)
+        fields = api.read_body(docs.create, request)
         fields.pop("currency")
         now = clock.now()
         subscriptions = self.read[0] or []
@@ -50,7 +49,7 @@ class QrCodeViewSet(MerchantViewSet):
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
-        query, now = api.read_query(QUERY, request), clock.now()
+        query, now = api.read_query(docs.list_, request), clock.now()
         found = search.find(merchant_of(request), query | {"has_qr_code": True}, now, shown_id="qr_code_id")
 
         def show(payment: Payment) -> QrCodeObject:
@@ -60,13 +59,12 @@ class QrCodeViewSet(MerchantViewSet):
         return paging.page(payments, query, "qr_codes", show, cursor=found.cursor, more=found.more)
 
     @docs.retrieve
-    def retrieve(self, request: Request, qr_code_id: str) -> ApiResponse:
-        qr_code = services.find(qr_code_id, merchant=merchant_of(request))
-        return ApiResponse.of(qr_code_object(qr_code, clock.now()))
+    def retrieve(self, request: Request, qr_code_id: str) -> QrCodeObject:
+        return qr_code_object(services.find(qr_code_id, merchant=merchant_of(request)), clock.now())
 
     @docs.card
     def card(self, request: Request, qr_code_id: str) -> HttpResponse:
-        wanted, merchant = CardRequest(**api.read_query(CARD_QUERY, request)), merchant_of(request)
+        wanted, merchant = CardRequest(**api.read_query(docs.card, request)), merchant_of(request)
         payment = services.find(qr_code_id, merchant=merchant).payment
         payment_page.check_payable(payment, clock.now())
         return qr_cards.respond(request._request, payment, wanted)
@@ -75,12 +73,7 @@ class QrCodeViewSet(MerchantViewSet):
     @idempotent
     def expire(self, request: Request, qr_code_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-
-        def work() -> ApiResponse:
-            qr_code = services.expire(merchant=merchant, qr_code_id=qr_code_id, now=now)
-            return ApiResponse.of(qr_code_object(qr_code, now))
-
-        return work
+        return lambda: qr_code_object(services.expire(merchant=merchant, qr_code_id=qr_code_id, now=now), now)
 
 
 @docs.image

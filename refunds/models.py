@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from core import digests, triggers, vault
 from core.columns import CausedRow, PublicIdKey, RawJson
 from core.state_machines import StateMachine
+from counts.lists import CountedList
 from merchants.models import Merchant
 from payments.models import Payment
 from transactions.models import Transaction
@@ -226,6 +227,9 @@ class Refund(StateMachine, CausedRow):
         return RefundPendingReason.PROCESSING if self.route else RefundPendingReason.AWAITING_DESTINATION
 
 
+REFUNDS = CountedList(
+    "refunds", Refund, kind_columns=("status",), kinds=tuple(RefundStatus.values), amount_sql="amount"
+)
 MAX_CLAIM_TRIES = 5
 # How long a payer who named an account can see what became of it.
 CLAIM_SHOWN_FOR = timedelta(days=30)

@@ -3,8 +3,7 @@
 from functools import partial
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Answer, Body, Link, Operation, Tag, page_example
-from core.paging import CursorPage
+from core.openapi import Answer, Body, Link, Operation, Tag, page_of
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
@@ -20,13 +19,6 @@ from refunds.errors import (
 )
 from refunds.serializers import ClaimLinkRequest, DestinationRequest, RefundQuery, RefundRequest
 from refunds.shapes import ClaimLinkObject, ClaimLinkSecret, RefundObject
-
-
-class RefundList(CursorPage):
-    """A page of refunds."""
-
-    refunds: list[RefundObject]
-
 
 _write = partial(Operation, tag=Tag.REFUNDS, scope=Scope.REFUNDS_WRITE)
 _read = partial(Operation, tag=Tag.REFUNDS, scope=Scope.PAYMENTS_READ)
@@ -83,7 +75,7 @@ list_ = _read(
     summary="List refunds",
     description="Newest first.",
     query=RefundQuery,
-    response=Answer(RefundList, page_example("refunds", COMPLETED)),
+    response=page_of("refunds", RefundObject, COMPLETED),
 )
 retrieve = _read(
     name="get_refund",

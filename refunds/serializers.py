@@ -57,7 +57,3 @@ class ClaimLinkRequest(serializers.Serializer[Any]):
         default=DEFAULT_CLAIM_HOURS,
         help_text="Hours until the link expires.",
     )
-
-
-REFUND_REQUEST, DESTINATION_REQUEST = RefundRequest(), DestinationRequest()
-CLAIM_LINK_REQUEST = ClaimLinkRequest()

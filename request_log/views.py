@@ -8,10 +8,8 @@ from counts.lists import period_of
 from merchants.api import MerchantViewSet, merchant_of
 from request_log import openapi as docs
 from request_log import redaction, services
-from request_log.serializers import RequestQuery
-from request_log.shapes import full_request_object, request_object, stored_route
+from request_log.shapes import FullRequestObject, full_request_object, request_object, stored_route
 
-REQUEST_QUERY = RequestQuery()
 # Filters by a column with the same values.
 COLUMNS = {
     "method": "method",
@@ -23,7 +21,7 @@ COLUMNS = {
 class RequestViewSet(MerchantViewSet):
     @docs.list_requests
     def list(self, request: Request) -> ApiResponse:
-        query = api.read_query(REQUEST_QUERY, request)
+        query = api.read_query(docs.list_requests, request)
         merchant = merchant_of(request)
         found = services.page(
             merchant,
@@ -36,9 +34,8 @@ class RequestViewSet(MerchantViewSet):
         return ApiResponse.of({"requests": shown, "limit": query["limit"], "next_after": found.next_after})
 
     @docs.get_request
-    def retrieve(self, request: Request, request_id: str) -> ApiResponse:
-        record = services.find(merchant=merchant_of(request), request_id=request_id)
-        return ApiResponse.of(full_request_object(record))
+    def retrieve(self, request: Request, request_id: str) -> FullRequestObject:
+        return full_request_object(services.find(merchant=merchant_of(request), request_id=request_id))
 
 
 def _filters(query: dict[str, Any]) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from sandbox import callbacks, orders, statements
 from sandbox import openapi as docs
 from sandbox.errors import InvalidDate, InvalidOrderSignature
 from sandbox.models import SandboxEntry, SandboxEntryQuerySet
-from sandbox.serializers import DateField, EntriesQuery, SlipQuery, StatementFormatQuery, StatementQuery
+from sandbox.serializers import DateField
 from sandbox.services import entry_object
 from sandbox.views import check_enabled, check_test_key
 
 SIGNATURE_HEADER = "Sandbox-Bank-Signature"
 SIGNATURE_TOLERANCE = datetime.timedelta(minutes=5)
+Json = dict[str, Any]
 _SIGNATURE = re.compile("t=([0-9]{1,11}),v1=[0-9a-f]{64}")
 
 
@@ -53,8 +54,6 @@ def _verify_signature(request: Request, now: datetime.datetime) -> None:
         raise InvalidOrderSignature()
 
 
-ENTRIES_QUERY, SLIP_QUERY = EntriesQuery(), SlipQuery()
-STATEMENT_QUERY, FORMAT_QUERY = StatementQuery(), StatementFormatQuery()
 DATE_FIELD = DateField()
 
 
@@ -62,8 +61,8 @@ class EntriesViewSet(SignedViewSet):
     """The entries of a code."""
 
     @docs.transactions
-    def list(self, request: Request) -> ApiResponse:
-        query = api.read_query(ENTRIES_QUERY, request)
+    def list(self, request: Request) -> Json:
+        query = api.read_query(docs.transactions, request)
         return _transactions(SandboxEntry.objects.of_code(**query, now=clock.now()))
 
 
@@ -71,13 +70,13 @@ class SlipViewSet(SignedViewSet):
     """The entries of the transfer on a slip."""
 
     @docs.slip
-    def list(self, request: Request) -> ApiResponse:
-        query = api.read_query(SLIP_QUERY, request)
+    def list(self, request: Request) -> Json:
+        query = api.read_query(docs.slip, request)
         return _transactions(SandboxEntry.objects.of_slip(**query, now=clock.now()))
 
 
-def _transactions(entries: SandboxEntryQuerySet) -> ApiResponse:
-    return ApiResponse.of({"transactions": [entry_object(entry) for entry in entries]})
+def _transactions(entries: SandboxEntryQuerySet) -> Json:
+    return {"transactions": [entry_object(entry) for entry in entries]}
 
 
 class StatementViewSet(SignedViewSet):
@@ -85,7 +84,7 @@ class StatementViewSet(SignedViewSet):
 
     @docs.statement
     def retrieve(self, request: Request) -> HttpResponse:
-        query = api.read_query(STATEMENT_QUERY, request)
+        query = api.read_query(docs.statement, request)
         return _file(query["biller_id"], query["date"], query["format"])
 
 
@@ -99,7 +98,7 @@ class OwnStatementViewSet(MerchantViewSet):
     @docs.own_statement
     def retrieve(self, request: Request, date: str) -> HttpResponse:
         check_test_key(request)
-        query = api.read_query(FORMAT_QUERY, request)
+        query = api.read_query(docs.own_statement, request)
         try:
             day: datetime.date = DATE_FIELD.run_validation(date)
         except ValidationError as error:
@@ -130,5 +129,5 @@ class OrderViewSet(SignedViewSet):
         return response
 
     @docs.inquire
-    def retrieve(self, request: Request, reference: str) -> ApiResponse:
-        return ApiResponse.of(orders.order_object(orders.find(reference), clock.now()))
+    def retrieve(self, request: Request, reference: str) -> Json:
+        return orders.order_object(orders.find(reference), clock.now())

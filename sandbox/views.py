@@ -10,10 +10,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views import View
 from rest_framework.request import Request
 
-from core import client_addresses, clock, ids, money, qr_symbols, rate_limits
-from core.api import read_body
+from core import api, client_addresses, clock, ids, money, qr_symbols, rate_limits
 from core.errors import Invalid
-from core.http import ApiResponse
 from core.rate_limits import RateLimit
 from core.slips import Slip, slip_payload
 from idempotency.services import Job
@@ -26,10 +24,8 @@ from sandbox import openapi as docs
 from sandbox.errors import InvalidMinutes, ScenarioNeedsKey, TestModeOnly, TooManyPayments
 from sandbox.models import CallbackState, SandboxCharge, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SCENARIOS
-from sandbox.serializers import SandboxPaymentRequest
 from sandbox.shapes import SandboxPaymentObject
 
-REQUEST = SandboxPaymentRequest()
 MINUTES = re.compile("-?[0-9]{1,6}")
 # The rate limit of one network on the page, which needs no API key.
 PAGE_RATE = RateLimit(per_second=0.2, burst=20)
@@ -53,16 +49,11 @@ class SandboxPaymentViewSet(MerchantViewSet):
     def create(self, request: Request) -> Job:
         check_test_key(request)
         now = clock.now()
-        order = services.plan(**read_body(REQUEST, request), now=now)
+        order = services.plan(**api.read_body(docs.create, request), now=now)
 
-        def pay() -> ApiResponse:
+        def pay() -> SandboxPaymentObject:
             payment = services.execute(order, now=now)
-            shown: SandboxPaymentObject = {
-                "bank_transaction_id": payment.id,
-                "scenario": payment.scenario,
-                "accepted": True,
-            }
-            return ApiResponse.of(shown)
+            return {"bank_transaction_id": payment.id, "scenario": payment.scenario, "accepted": True}
 
         return pay
 

@@ -18,6 +18,7 @@ from payments.models import CardCharge, Payment, PaymentStatus
 from qrcodes.models import QrCode
 from reconciliation.models import Inquiry
 from sandbox import bank_clock
+from testclock.shapes import MovedRows
 from transfers.models import IS_OPEN, Transfer
 from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointHealth
 
@@ -54,7 +55,7 @@ def count_rows(step: Advance, limit: int) -> int:
     return counted + bank_clock.count_reports(step.merchant.biller_id, now=step.now, limit=limit)
 
 
-def move(step: Advance) -> dict[str, int]:
+def move(step: Advance) -> MovedRows:
     """Move all rows, in the caller's transaction. Returns how many of each kind."""
     codes = list(_codes(step).order_by("pk").select_for_update(no_key=True))
     expiries = {code.pk: code.expires_at for code in codes}

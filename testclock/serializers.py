@@ -11,6 +11,3 @@ class AdvanceRequest(serializers.Serializer[Any]):
 
     advance_seconds = fields.Integer(unit="seconds", min_value=1, max_value=MAX_SECONDS, required=False)
     advance_minutes = fields.Integer(unit="minutes", min_value=1, max_value=MAX_SECONDS // 60, required=False)
-
-
-ADVANCE_REQUEST = AdvanceRequest()

@@ -13,6 +13,7 @@ from testclock import moves
 from testclock.errors import ClockLimitReached, ClockNotAdvanceable
 from testclock.models import MAX_SECONDS, MerchantClock
 from testclock.moves import Advance
+from testclock.shapes import MovedRows
 from webhooks.delivery import wakeup
 
 MAX_ROWS = 5_000
@@ -20,7 +21,7 @@ MAX_ROWS = 5_000
 
 
 @transaction.atomic
-def advance(*, merchant: Merchant, seconds: int, now: datetime) -> tuple[MerchantClock, dict[str, int]]:
+def advance(*, merchant: Merchant, seconds: int, now: datetime) -> tuple[MerchantClock, MovedRows]:
     """Bring forward by `seconds` what is due later than `now`. Returns the clock, and how many rows moved.
 
     Raises ClockLimitReached, ClockNotAdvanceable.

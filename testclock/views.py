@@ -6,7 +6,6 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from core import api, clock, rate_limits
-from core.http import ApiResponse
 from core.rate_limits import RateLimit
 from idempotency.services import Job
 from idempotency.views import idempotent
@@ -16,8 +15,7 @@ from sandbox.views import check_enabled, check_test_key
 from testclock import openapi as docs
 from testclock import services
 from testclock.errors import AdvancedTooOften, NotOneAdvance
-from testclock.serializers import ADVANCE_REQUEST
-from testclock.shapes import clock_object
+from testclock.shapes import AdvancedClockObject, ClockObject, clock_object
 
 # Of one merchant: an advance can lock thousands of its rows.
 RATE = RateLimit(per_second=1, burst=10)
@@ -33,19 +31,19 @@ class ClockViewSet(MerchantViewSet):
     @docs.advance
     @idempotent
     def advance(self, request: Request) -> Job:
-        seconds = _seconds(api.read_body(ADVANCE_REQUEST, request))
+        seconds = _seconds(api.read_body(docs.advance, request))
         merchant, now = merchant_of(request), clock.now()
         _check_rate(merchant)
 
-        def work() -> ApiResponse:
+        def work() -> AdvancedClockObject:
             row, moved = services.advance(merchant=merchant, seconds=seconds, now=now)
-            return ApiResponse.of({**clock_object(row), "moved": moved})
+            return {**clock_object(row), "moved": moved}
 
         return work
 
     @docs.retrieve
-    def retrieve(self, request: Request) -> ApiResponse:
-        return ApiResponse.of(clock_object(services.find(merchant_of(request))))
+    def retrieve(self, request: Request) -> ClockObject:
+        return clock_object(services.find(merchant_of(request)))
 
     @docs.reset
     def reset(self, request: Request) -> HttpResponse:

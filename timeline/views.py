@@ -2,7 +2,6 @@ from rest_framework.request import Request
 
 from core import api, clock, ids
 from core.http import ApiResponse
-from core.paging import PageQuery
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
 from payments.errors import PaymentNotFound
@@ -12,13 +11,11 @@ from timeline import pages
 from timeline.entries import PaymentContext
 from timeline.shapes import public_entry
 
-QUERY = PageQuery()
-
 
 class TimelineViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request, payment_id: str) -> ApiResponse:
-        query = api.read_query(QUERY, request)
+        query = api.read_query(docs.list_, request)
         payment = _find(merchant_of(request), payment_id)
         entries, total = pages.page(PaymentContext.of(payment, clock.now()), **query)
         shown = {

@@ -2,25 +2,11 @@
 
 from functools import partial
 
-from core.openapi import Answer, Operation, Tag, page_example
-from core.paging import CursorPage
+from core.openapi import Answer, Operation, Tag, page_of
 from core.scopes import Scope
 from transactions.errors import TransactionNotFound
 from transactions.serializers import BalanceQuery, BalanceTransactionQuery, TransactionQuery
 from transactions.shapes import BalanceObject, BalanceTransactionObject, TransactionObject
-
-
-class TransactionList(CursorPage):
-    """A page of transactions."""
-
-    transactions: list[TransactionObject]
-
-
-class BalanceTransactionList(CursorPage):
-    """A page of what changed the balance."""
-
-    balance_transactions: list[BalanceTransactionObject]
-
 
 _read = partial(Operation, tag=Tag.TRANSACTIONS, scope=Scope.PAYMENTS_READ)
 TRANSACTION = {
@@ -54,7 +40,7 @@ list_ = _read(
     description="Payments, failed attempts and refunds (negative amounts), newest first. Pending and expired "
     "payments have no transaction.",
     query=TransactionQuery,
-    response=Answer(TransactionList, page_example("transactions", TRANSACTION)),
+    response=page_of("transactions", TransactionObject, TRANSACTION),
 )
 
 retrieve = _read(
@@ -81,5 +67,10 @@ list_balance_transactions = _read(
     "`amount`, `reserved_amount` and `unconfirmed_amount` are the balance. A change that commits late "
     "appears at its `created_at`, and the balances after it then contain it.",
     query=BalanceTransactionQuery,
-    response=Answer(BalanceTransactionList, page_example("balance_transactions", BALANCE_TRANSACTION)),
+    response=page_of(
+        "balance_transactions",
+        BalanceTransactionObject,
+        BALANCE_TRANSACTION,
+        words="what changed the balance",
+    ),
 )

@@ -10,11 +10,13 @@ from merchants.api import MerchantViewSet, merchant_of
 from transactions import openapi as docs
 from transactions import services
 from transactions.filters import matching
-from transactions.serializers import BalanceQuery, BalanceTransactionQuery, TransactionQuery
-from transactions.shapes import balance_object, balance_transaction_object, transaction_object
-
-QUERY = TransactionQuery()
-BALANCE_QUERY, BALANCE_TRANSACTION_QUERY = BalanceQuery(), BalanceTransactionQuery()
+from transactions.shapes import (
+    BalanceObject,
+    TransactionObject,
+    balance_object,
+    balance_transaction_object,
+    transaction_object,
+)
 
 
 class TransactionViewSet(MerchantViewSet):
@@ -22,19 +24,15 @@ class TransactionViewSet(MerchantViewSet):
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
-        query = api.read_query(QUERY, request)
-        wanted = matching(
-            merchant_of(request).id,
-            type=query.get("type"),
-            status=query.get("status"),
-            **period_of(query),
-        )
+        query, merchant_id = api.read_query(docs.list_, request), merchant_of(request).id
+        kind, status = query.get("type"), query.get("status")
+        wanted = matching(merchant_id, type=kind, status=status, **period_of(query))
         return listing.response(wanted, query, "transactions", transaction_object)
 
     @docs.retrieve
-    def retrieve(self, request: Request, transaction_id: str) -> ApiResponse:
+    def retrieve(self, request: Request, transaction_id: str) -> TransactionObject:
         found = services.find(merchant_id=merchant_of(request).id, transaction_id=transaction_id)
-        return ApiResponse.of(transaction_object(found))
+        return transaction_object(found)
 
 
 class BalanceTransactionViewSet(MerchantViewSet):
@@ -42,10 +40,9 @@ class BalanceTransactionViewSet(MerchantViewSet):
 
     @docs.list_balance_transactions
     def list(self, request: Request) -> ApiResponse:
-        query, merchant_id = api.read_query(BALANCE_TRANSACTION_QUERY, request), merchant_of(request).id
+        query, merchant_id = api.read_query(docs.list_balance_transactions, request), merchant_of(request).id
         wanted = BALANCE_TRANSACTIONS.matching(merchant_id, query.get("type"), **period_of(query))
-        cursor = listing.cursor_of(wanted, query)
-        found = listing.page(wanted, limit=query["limit"], offset=query["offset"], cursor=cursor)
+        found = listing.read(wanted, query)
         balances = balances_after(merchant_id, found.rows)
         shown = [balance_transaction_object(row, balances[row.id]) for row in found.rows]
         return paging.page_response(shown, found.total, query, "balance_transactions")
@@ -55,6 +52,6 @@ class BalanceViewSet(MerchantViewSet):
     """The balance."""
 
     @docs.balance
-    def retrieve(self, request: Request) -> ApiResponse:
-        query = api.read_query(BALANCE_QUERY, request)
-        return ApiResponse.of(balance_object(ledger.balance(merchant_of(request).id, before=query.get("at"))))
+    def retrieve(self, request: Request) -> BalanceObject:
+        query = api.read_query(docs.balance, request)
+        return balance_object(ledger.balance(merchant_of(request).id, before=query.get("at")))

@@ -4,8 +4,8 @@ from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from core.errors import FieldNotChangeable
-from core.openapi import Answer, Body, Link, Operation, Tag, page_example
-from core.paging import CursorPage, Limit, Offset, Page, PageQuery, Total
+from core.openapi import Answer, Body, Link, Operation, Tag, page_of
+from core.paging import Limit, Offset, Page, PageQuery, Total
 from core.scopes import Scope
 from webhooks.errors import (
     DeliveryNotFound,
@@ -34,25 +34,10 @@ from webhooks.shapes import (
 )
 
 
-class WebhookList(Page):
-    """A page of webhooks."""
-
-    webhooks: list[WebhookObject]
-
-
-class EventList(TypedDict):
-    """A page of events."""
-
+class _EventPage(TypedDict):
     total: Annotated[Total, "The number of all results; with `after_sequence`, of those that follow it."]
     limit: Limit
     offset: NotRequired[Annotated[Offset, "Absent with `after`, `before` or `after_sequence`."]]
-    events: list[EventObject]
-
-
-class DeliveryList(CursorPage):
-    """A page of deliveries."""
-
-    deliveries: list[DeliveryObject]
 
 
 _write = partial(Operation, tag=Tag.WEBHOOKS, scope=Scope.WEBHOOKS_WRITE)
@@ -102,7 +87,7 @@ list_ = _read(
     summary="List webhooks",
     description="Newest first.",
     query=PageQuery,
-    response=Answer(WebhookList, page_example("webhooks", WEBHOOK | {"health": _PAUSED})),
+    response=page_of("webhooks", WebhookObject, WEBHOOK | {"health": _PAUSED}, base=Page),
 )
 retrieve = _read(
     name="get_webhook",
@@ -192,7 +177,7 @@ list_events = _read(
     "feed: the events in the order of `sequence`, without gaps. A reader that asks again with the last "
     "`sequence` of each page gets every event once.",
     query=EventQuery,
-    response=Answer(EventList, page_example("events", EVENT)),
+    response=page_of("events", EventObject, EVENT, base=_EventPage),
 )
 get_event = _read(
     name="get_event",
@@ -206,7 +191,7 @@ list_deliveries = _read(
     summary="List the deliveries of a webhook",
     description="Newest first, each with its attempts, the oldest first.",
     query=DeliveryQuery,
-    response=Answer(DeliveryList, page_example("deliveries", DELIVERY)),
+    response=page_of("deliveries", DeliveryObject, DELIVERY),
     errors=(WebhookNotFound,),
 )
 test = _write(

@@ -79,9 +79,6 @@ class SecretRequest(serializers.Serializer[Any]):
 
 
 UNCHANGEABLE = {*WebhookObject.__annotations__, "secret"} - {*WebhookChangeRequest().fields}
-WEBHOOK_REQUEST = WebhookRequest()
-WEBHOOK_CHANGE = WebhookChangeRequest()
-SECRET_REQUEST = SecretRequest()
 
 
 class EventQuery(PeriodPageQuery):
@@ -116,6 +113,3 @@ class ReplayRequest(serializers.Serializer[Any]):
     """The time from which events are replayed."""
 
     since = fields.QueryInstant(help_text="Events from this date (UTC) or instant on.")
-
-
-REPLAY_REQUEST = ReplayRequest()

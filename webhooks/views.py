@@ -14,51 +14,46 @@ from webhooks import endpoints, events, feed, redelivery
 from webhooks import openapi as docs
 from webhooks.filters import EVENTS, matching_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
-from webhooks.serializers import (
-    REPLAY_REQUEST,
-    SECRET_REQUEST,
-    WEBHOOK_CHANGE,
-    WEBHOOK_REQUEST,
-    DeliveryQuery,
-    EventQuery,
+from webhooks.shapes import (
+    EventObject,
+    ReplayResultObject,
+    WebhookObject,
+    WebhookSecret,
+    delivery_object,
+    event_object,
+    webhook_object,
 )
-from webhooks.shapes import ReplayResultObject, WebhookSecret, delivery_object, event_object, webhook_object
-
-PAGE_QUERY = paging.PageQuery()
 
 
 class WebhookViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        values = api.read_body(WEBHOOK_REQUEST, request)
+        values = api.read_body(docs.create, request)
         endpoint = endpoints.prepare(merchant=merchant_of(request), now=clock.now(), **values)
 
-        def work() -> ApiResponse:
+        def work() -> WebhookObject:
             endpoints.store(endpoint)
-            return ApiResponse.of(webhook_object(endpoint))
+            return webhook_object(endpoint)
 
         return work
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
-        query = api.read_query(PAGE_QUERY, request)
+        query = api.read_query(docs.list_, request)
         rows = Endpoint.objects.of(merchant_of(request)).select_related("health")
         return paging.page(rows, query, "webhooks", webhook_object)
 
     @docs.retrieve
-    def retrieve(self, request: Request, webhook_id: str) -> ApiResponse:
-        return ApiResponse.of(
-            webhook_object(endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id))
-        )
+    def retrieve(self, request: Request, webhook_id: str) -> WebhookObject:
+        return webhook_object(endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id))
 
     @docs.change
-    def partial_update(self, request: Request, webhook_id: str) -> ApiResponse:
-        values = api.read_body(WEBHOOK_CHANGE, request)
-        endpoint = endpoints.update(
-            merchant=merchant_of(request), webhook_id=webhook_id, now=clock.now(), **values
+    def partial_update(self, request: Request, webhook_id: str) -> WebhookObject:
+        values, merchant = api.read_body(docs.change, request), merchant_of(request)
+        return webhook_object(
+            endpoints.update(merchant=merchant, webhook_id=webhook_id, now=clock.now(), **values)
         )
-        return ApiResponse.of(webhook_object(endpoint))
 
     @docs.destroy
     def destroy(self, request: Request, webhook_id: str) -> ApiResponse:
@@ -66,25 +61,20 @@ class WebhookViewSet(MerchantViewSet):
         return ApiResponse(204, b"")
 
     @docs.secret
-    def secret(self, request: Request, webhook_id: str) -> ApiResponse:
+    def secret(self, request: Request, webhook_id: str) -> WebhookSecret:
         secret = endpoints.reveal_secret(merchant=merchant_of(request), webhook_id=webhook_id)
-        shown: WebhookSecret = {"webhook_id": webhook_id, "secret": secret}
-        return ApiResponse.of(shown)
+        return {"webhook_id": webhook_id, "secret": secret}
 
     @docs.rotate_secret
     @idempotent
     def rotate_secret(self, request: Request, webhook_id: str) -> Job:
-        values, merchant, now = api.read_body(SECRET_REQUEST, request), merchant_of(request), clock.now()
-
-        def work() -> ApiResponse:
-            # Without the secret, because the response is stored for repeated requests.
-            endpoint = endpoints.rotate_secret(merchant=merchant, webhook_id=webhook_id, now=now, **values)
-            return ApiResponse.of(webhook_object(endpoint))
-
-        return work
+        values, merchant, now = api.read_body(docs.rotate_secret, request), merchant_of(request), clock.now()
+        # Without the secret, because the response is stored for repeated requests.
+        return lambda: webhook_object(
+            endpoints.rotate_secret(merchant=merchant, webhook_id=webhook_id, now=now, **values)
+        )
 
 
-EVENT_QUERY, DELIVERY_QUERY = EventQuery(), DeliveryQuery()
 ATTEMPTS = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("id"))
 
 
@@ -98,7 +88,7 @@ class EventViewSet(MerchantViewSet):
 
     @docs.list_events
     def list(self, request: Request) -> ApiResponse:
-        query, merchant_id = api.read_query(EVENT_QUERY, request), merchant_of(request).id
+        query, merchant_id = api.read_query(docs.list_events, request), merchant_of(request).id
         if "after_sequence" in query:
             return _feed_page(merchant_id, query["after_sequence"], query["limit"])
         wanted = EVENTS.matching(merchant_id, query.get("event"), **period_of(query))
@@ -108,11 +98,11 @@ class EventViewSet(MerchantViewSet):
         return paging.page_response(shown, found.total, query, "events")
 
     @docs.get_event
-    def retrieve(self, request: Request, event_id: str) -> ApiResponse:
+    def retrieve(self, request: Request, event_id: str) -> EventObject:
         merchant = merchant_of(request)
         event = events.find(merchant=merchant, event_id=event_id)
         sequences = feed.sequences(merchant.id, [event.id])
-        return ApiResponse.of(event_object(bytes(event.body), sequences.get(event.id)))
+        return event_object(bytes(event.body), sequences.get(event.id))
 
 
 def _feed_page(merchant_id: str, after_sequence: int, limit: int) -> ApiResponse:
@@ -124,7 +114,7 @@ def _feed_page(merchant_id: str, after_sequence: int, limit: int) -> ApiResponse
 class DeliveryViewSet(MerchantViewSet):
     @docs.list_deliveries
     def list(self, request: Request, webhook_id: str) -> ApiResponse:
-        query = api.read_query(DELIVERY_QUERY, request)
+        query = api.read_query(docs.list_deliveries, request)
         endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
         wanted = matching_deliveries(
             endpoint.id, event=query.get("event"), state=query.get("state"), **period_of(query)
@@ -135,35 +125,23 @@ class DeliveryViewSet(MerchantViewSet):
     @idempotent
     def test(self, request: Request, webhook_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-
-        def work() -> ApiResponse:
-            return ApiResponse.of(
-                delivery_object(redelivery.test(merchant=merchant, webhook_id=webhook_id, now=now))
-            )
-
-        return work
+        return lambda: delivery_object(redelivery.test(merchant=merchant, webhook_id=webhook_id, now=now))
 
     @docs.redeliver
     @idempotent
     def redeliver(self, request: Request, webhook_id: str, delivery_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-
-        def work() -> ApiResponse:
-            delivery = redelivery.redeliver(
-                merchant=merchant, webhook_id=webhook_id, delivery_id=delivery_id, now=now
-            )
-            return ApiResponse.of(delivery_object(delivery))
-
-        return work
+        return lambda: delivery_object(
+            redelivery.redeliver(merchant=merchant, webhook_id=webhook_id, delivery_id=delivery_id, now=now)
+        )
 
     @docs.replay
     @idempotent
     def replay(self, request: Request, webhook_id: str) -> Job:
-        values, merchant, now = api.read_body(REPLAY_REQUEST, request), merchant_of(request), clock.now()
+        values, merchant, now = api.read_body(docs.replay, request), merchant_of(request), clock.now()
 
-        def work() -> ApiResponse:
+        def work() -> ReplayResultObject:
             done = redelivery.replay(merchant=merchant, webhook_id=webhook_id, now=now, **values)
-            shown: ReplayResultObject = {"replayed": done.replayed, "has_more": done.has_more}
-            return ApiResponse.of(shown)
+            return {"replayed": done.replayed, "has_more": done.has_more}
 
         return work

@@ -10,6 +10,7 @@ from core.columns import PublicIdKey, RawJson
 from core.digests import DigestedColumn, DigestedRow
 from core.failures import RETURNED_BY_BANK
 from core.state_machines import StateMachine
+from counts.lists import CountedList
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound
 
@@ -167,3 +168,12 @@ class Withdrawal(DigestedRow, StateMachine):
     @property
     def account(self) -> str:
         return vault.open_sealed(self.account_sealed, context=self.id)
+
+
+WITHDRAWALS = CountedList(
+    "withdrawals",
+    Withdrawal,
+    kind_columns=("status",),
+    kinds=tuple(WithdrawalStatus.values),
+    amount_sql="amount",
+)

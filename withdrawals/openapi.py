@@ -4,21 +4,13 @@ from functools import partial
 from typing import Any
 
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core.openapi import Answer, Body, Link, Operation, Tag, page_example
-from core.paging import CursorPage
+from core.openapi import Answer, Body, Link, Operation, Tag, page_of
 from core.scopes import Scope
 from ledger.errors import InsufficientFunds
 from merchants.errors import BankNotConfigured
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
 from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
 from withdrawals.shapes import WithdrawalObject
-
-
-class WithdrawalList(CursorPage):
-    """A page of withdrawals."""
-
-    withdrawals: list[WithdrawalObject]
-
 
 _write = partial(Operation, tag=Tag.WITHDRAWALS, scope=Scope.WITHDRAWALS_WRITE)
 _read = partial(Operation, tag=Tag.WITHDRAWALS, scope=Scope.PAYMENTS_READ)
@@ -69,7 +61,7 @@ list_ = _read(
     summary="List withdrawals",
     description="Newest first.",
     query=WithdrawalQuery,
-    response=Answer(WithdrawalList, page_example("withdrawals", SUCCEEDED)),
+    response=page_of("withdrawals", WithdrawalObject, SUCCEEDED),
 )
 retrieve = _read(
     name="get_withdrawal",

@@ -3,61 +3,45 @@ from functools import cache, partial
 
 from rest_framework.request import Request
 
-from core import api, clock, paging
+from core import api, clock
 from core.http import ApiResponse
 from counts import listing
-from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
 from withdrawals import openapi as docs
 from withdrawals import services
-from withdrawals.filters import WITHDRAWALS
-from withdrawals.models import Withdrawal, WithdrawalStatus
-from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
+from withdrawals.models import WITHDRAWALS, Withdrawal, WithdrawalStatus
 from withdrawals.shapes import WithdrawalObject, withdrawal_object
-
-REQUEST = WithdrawalRequest()
-QUERY = WithdrawalQuery()
 
 
 class WithdrawalViewSet(MerchantViewSet):
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        fields, merchant, now = api.read_body(REQUEST, request), merchant_of(request), clock.now()
+        fields, merchant, now = api.read_body(docs.create, request), merchant_of(request), clock.now()
         fields.pop("currency")
-        return lambda: ApiResponse.of(
-            withdrawal_object(services.create(merchant=merchant, now=now, **fields))
-        )
+        return lambda: withdrawal_object(services.create(merchant=merchant, now=now, **fields))
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
-        query, merchant = api.read_query(QUERY, request), merchant_of(request)
-        if "reference" in query:
-            # Few withdrawals match, so they are read and not counted.
-            mine = Withdrawal.objects.of(merchant)
-            where = {name: query[name] for name in ("status", "reference") if name in query}
-            found = paging.created_between(mine.filter(**where), query)
-            return paging.page(found, query, "withdrawals", _shape_of(merchant), unfiltered=mine)
-        wanted = WITHDRAWALS.matching(merchant.id, query.get("status"), **period_of(query))
-        return listing.response(wanted, query, "withdrawals", _shape_of(merchant))
+        query, merchant = api.read_query(docs.list_, request), merchant_of(request)
+        return listing.of_owner(WITHDRAWALS, merchant.id, query, _shape_of(merchant), selective="reference")
 
     @docs.retrieve
-    def retrieve(self, request: Request, withdrawal_id: str) -> ApiResponse:
+    def retrieve(self, request: Request, withdrawal_id: str) -> WithdrawalObject:
         merchant = merchant_of(request)
-        found = services.find(merchant=merchant, withdrawal_id=withdrawal_id)
-        return ApiResponse.of(_shape_of(merchant)(found))
+        return _shape_of(merchant)(services.find(merchant=merchant, withdrawal_id=withdrawal_id))
 
     @docs.cancel
     @idempotent
     def cancel(self, request: Request, withdrawal_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
 
-        def work() -> ApiResponse:
+        def work() -> WithdrawalObject:
             found = services.find(merchant=merchant, withdrawal_id=withdrawal_id)
-            return ApiResponse.of(withdrawal_object(services.cancel(withdrawal_id=found.id, now=now)))
+            return withdrawal_object(services.cancel(withdrawal_id=found.id, now=now))
 
         return work
 

@@ -5,12 +5,11 @@ from typing import Any
 from counts.lists import CountedList
 from ledger.balance_transactions import BALANCE_TRANSACTIONS
 from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
-from payments.filters import PAYMENTS
-from payments.models import CLOCK_SKEW
-from refunds.filters import REFUNDS
+from payments.models import CLOCK_SKEW, PAYMENTS
+from refunds.models import REFUNDS
 from transactions.filters import TRANSACTIONS
 from webhooks.filters import DELIVERIES, EVENTS
-from withdrawals.filters import WITHDRAWALS
+from withdrawals.models import WITHDRAWALS
 
 COUNTED_LISTS: list[CountedList[Any]] = [
     TRANSACTIONS,

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from core.openapi import Answer, Body, Operation, Tag, page_example
+from core.openapi import Answer, Body, Operation, Tag, page_of
 from core.paging import Page, PageQuery
 from core.scopes import Scope
 from payments.errors import PaymentNotFound
@@ -17,13 +17,6 @@ from reconciliation.exceptions.serializers import (
     DecisionRequest,
     ReturnRequest,
 )
-
-
-class PaymentExceptionList(Page):
-    """A page of the exceptions of a payment."""
-
-    exceptions: list[PaymentExceptionObject]
-
 
 _decide = partial(Operation, tag=Tag.PAYMENTS, scope=Scope.EXCEPTIONS_WRITE)
 EXCEPTION: dict[str, Any] = {
@@ -45,7 +38,9 @@ list_ = Operation(
     "or twice. Newest first. Open ones wait until you or the operator decide. Money with an unknown "
     "reference is not here: `unmatched_money` of the payment names it, and the operator decides about it.",
     query=PageQuery,
-    response=Answer(PaymentExceptionList, page_example("exceptions", EXCEPTION)),
+    response=page_of(
+        "exceptions", PaymentExceptionObject, EXCEPTION, words="the exceptions of a payment", base=Page
+    ),
     errors=(PaymentNotFound,),
 )
 accept = _decide(

@@ -27,6 +27,3 @@ class ReturnRequest(DecisionRequest):
         help_text="`all`: the payment gets nothing. `excess`: an over-payment pays its payment with the "
         "payment's amount, and the rest goes back.",
     )
-
-
-DECISION_REQUEST, RETURN_REQUEST = DecisionRequest(), ReturnRequest()

@@ -2,7 +2,7 @@ from rest_framework.request import Request
 
 from core import api, clock, ids, rows
 from core.http import ApiResponse
-from core.paging import PageQuery, page_response
+from core.paging import page_response
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
@@ -10,12 +10,15 @@ from merchants.authentication import ReadWithKey
 from payments import openapi as payment_docs
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from payments.shapes import exception_object, payment_object, unmatched_money_object
+from payments.shapes import (
+    PaymentExceptionObject,
+    PaymentObject,
+    exception_object,
+    payment_object,
+    unmatched_money_object,
+)
 from reconciliation.exceptions import merchant_decisions, unmatched_money
 from reconciliation.exceptions import openapi as docs
-from reconciliation.exceptions.serializers import DECISION_REQUEST, RETURN_REQUEST
-
-QUERY = PageQuery()
 
 
 class PaymentDetailViewSet(MerchantViewSet):
@@ -30,15 +33,18 @@ class PaymentDetailViewSet(MerchantViewSet):
     }
 
     @payment_docs.retrieve
-    def retrieve(self, request: Request, payment_id: str) -> ApiResponse:
+    def retrieve(self, request: Request, payment_id: str) -> PaymentObject:
         *values, is_possible = self.read
         if values[0] is None:
             raise PaymentNotFound(id=payment_id)
         payment = rows.instance(Payment, values)
         payment.merchant = merchant_of(request)
         found = unmatched_money.find(payment) if is_possible else []
-        shown = unmatched_money_object(found[0].id, found[0].received_at) if found else None
-        return ApiResponse.of(payment_object(payment, clock.now()) | {"unmatched_money": shown})
+        shown = payment_object(payment, clock.now())
+        shown["unmatched_money"] = (
+            unmatched_money_object(found[0].id, found[0].received_at) if found else None
+        )
+        return shown
 
 
 class PaymentExceptionViewSet(MerchantViewSet):
@@ -46,7 +52,7 @@ class PaymentExceptionViewSet(MerchantViewSet):
 
     @docs.list_
     def list(self, request: Request, payment_id: str) -> ApiResponse:
-        query = api.read_query(QUERY, request)
+        query = api.read_query(docs.list_, request)
         payment = merchant_decisions.find_payment(merchant=merchant_of(request), payment_id=payment_id)
         found, start = payment.exceptions.order_by("-reported_at", "-id"), query["offset"]
         shown = [exception_object(each) for each in found[start : start + query["limit"]]]
@@ -55,25 +61,25 @@ class PaymentExceptionViewSet(MerchantViewSet):
     @docs.accept
     @idempotent
     def accept(self, request: Request, payment_id: str, exception_id: str) -> Job:
-        fields, merchant, now = api.read_body(DECISION_REQUEST, request), merchant_of(request), clock.now()
+        fields, merchant, now = api.read_body(docs.accept, request), merchant_of(request), clock.now()
 
-        def work() -> ApiResponse:
+        def work() -> PaymentExceptionObject:
             found = merchant_decisions.find(
                 merchant=merchant, payment_id=payment_id, exception_id=exception_id
             )
-            return ApiResponse.of(exception_object(merchant_decisions.accept(found, now=now, **fields)))
+            return exception_object(merchant_decisions.accept(found, now=now, **fields))
 
         return work
 
     @docs.send_back
     @idempotent
     def send_back(self, request: Request, payment_id: str, exception_id: str) -> Job:
-        fields, merchant, now = api.read_body(RETURN_REQUEST, request), merchant_of(request), clock.now()
+        fields, merchant, now = api.read_body(docs.send_back, request), merchant_of(request), clock.now()
 
-        def work() -> ApiResponse:
+        def work() -> PaymentExceptionObject:
             found = merchant_decisions.find(
                 merchant=merchant, payment_id=payment_id, exception_id=exception_id
             )
-            return ApiResponse.of(exception_object(merchant_decisions.send_back(found, now=now, **fields)))
+            return exception_object(merchant_decisions.send_back(found, now=now, **fields))
 
         return work

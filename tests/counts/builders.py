@@ -18,10 +18,8 @@ from ledger.balance_transactions import BALANCE_TRANSACTIONS
 from ledger.journal_types import BalanceTransactionType
 from ledger.models import BalanceTransaction
 from merchants.models import Merchant
-from payments.filters import PAYMENTS
-from payments.models import Payment, PaymentStatus
-from refunds.filters import REFUNDS
-from refunds.models import Refund, RefundStatus
+from payments.models import PAYMENTS, Payment, PaymentStatus
+from refunds.models import REFUNDS, Refund, RefundStatus
 from tests.conftest import Shop
 from tests.factories import PaymentFactory, TransactionFactory, reverse_all
 from transactions import services
@@ -31,8 +29,7 @@ from transactions.models import Transaction, TransactionStatus, TransactionType
 from webhooks.events import NewEvent, build
 from webhooks.filters import DELIVERIES, EVENT_TYPES, EVENTS, SHOWN_STATES, matching_deliveries
 from webhooks.models import UNFINISHED_STATES, Delivery, DeliveryState, Endpoint, Event
-from withdrawals.filters import WITHDRAWALS
-from withdrawals.models import Withdrawal, WithdrawalStatus
+from withdrawals.models import WITHDRAWALS, Withdrawal, WithdrawalStatus
 
 # Where buckets begin, and around it; the two years in between hold many months.
 MOMENTS = [

@@ -12,8 +12,7 @@ from counts.listing import ListPage
 from counts.lists import ListFilter
 from counts.models import CountDelta, ListCount
 from merchants.models import Merchant
-from payments.filters import PAYMENTS
-from payments.models import Payment
+from payments.models import PAYMENTS, Payment
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded
 from tests.counts import builders

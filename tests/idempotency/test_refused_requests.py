@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import time_machine
@@ -12,7 +12,6 @@ from pytest_django import Settings
 
 from core import clock, ids
 from core.errors import CATALOGUE, TooManyParameters
-from core.http import ApiResponse
 from idempotency import services
 from idempotency.fingerprint import Fingerprint
 from idempotency.keys import KeyedRequest
@@ -167,7 +166,7 @@ def keyed_request(shop: Shop) -> KeyedRequest:
     ("refusal", "is_kept"), [(QrCodeNotExpirable(status="paid"), True), (TooManyParameters(), False)]
 )
 def test_nothing_stays_of_work_that_is_refused_late(shop: Shop, refusal: Exception, is_kept: bool) -> None:
-    def work() -> ApiResponse:
+    def work() -> NoReturn:
         Merchant.objects.filter(pk=shop.merchant.id).update(name="Changed")
         raise refusal
 
