@@ -1,16 +1,11 @@
-"""Parts that many operations share: parameters, headers, keys, and the schemas of our own fields.
-
-drf-spectacular registers the field extensions when this module is imported.
-"""
+"""Parts that many operations share: parameters, headers and keys."""
 
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
+from drf_spectacular.extensions import OpenApiSerializerExtension
 
 from apidocs import error_responses
 from banks.sandbox import SIGNATURE_HEADER
-from core import thaibanks
-from core.fields import METADATA_KEYS, METADATA_QUERY_KEYS
 from core.objects import id_schema
 from core.openapi import Signature
 from idempotency.views import MAX_KEY_LENGTH
@@ -88,32 +83,6 @@ PATH_PARAMETERS: Json = {
     "reference": {"type": "string", "examples": ["wd_0oDFPXrTS4spMBBZozkykNHKN2t"]},
     "date": {"type": "string", "format": "date"},
 }
-PLAIN_TEXT = "^[^\\u0000\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$"
-DAY_OR_INSTANT = [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]
-
-
-class TextField(OpenApiSerializerFieldExtension):
-    target_class = "core.fields.Text"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"type": "string", "minLength": 1, "pattern": PLAIN_TEXT}
-
-
-class TokenIdField(OpenApiSerializerFieldExtension):
-    target_class = "payments.serializers.TokenId"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"}
-
-
-class BankCodeField(OpenApiSerializerFieldExtension):
-    """What `GET /banks` lists. Responses have no such enum, so that a new bank breaks no client."""
-
-    target_class = "transfers.serializers.BankCode"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        codes = [bank.code for bank in thaibanks.BANKS]
-        return {"type": "string", "enum": [*codes, *(bank.alias.upper() for bank in thaibanks.BANKS)]}
 
 
 class AdvanceRequestBody(OpenApiSerializerExtension):
@@ -130,45 +99,3 @@ class AdvanceRequestBody(OpenApiSerializerExtension):
                 for name, schema in fields.items()
             ],
         }
-
-
-class MetadataField(OpenApiSerializerFieldExtension):
-    target_class = "core.fields.Metadata"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"type": "object", "maxProperties": METADATA_KEYS, "additionalProperties": True}
-
-
-class QueryInstantField(OpenApiSerializerFieldExtension):
-    target_class = "core.fields.QueryInstant"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"anyOf": DAY_OR_INSTANT}
-
-
-class QueryTimezoneField(OpenApiSerializerFieldExtension):
-    target_class = "core.fields.QueryTimezone"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"type": "string", "pattern": "^[A-Za-z][0-9A-Za-z_+/-]{1,40}$", "examples": ["Asia/Bangkok"]}
-
-
-class QueryMetadataField(OpenApiSerializerFieldExtension):
-    target_class = "core.fields.QueryMetadata"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        text = {"type": "string", "pattern": PLAIN_TEXT}
-        return {
-            "type": "object",
-            "minProperties": 1,
-            "maxProperties": METADATA_QUERY_KEYS,
-            "propertyNames": text,
-            "additionalProperties": text,
-        }
-
-
-class SandboxInstantField(OpenApiSerializerFieldExtension):
-    target_class = "sandbox.serializers.InstantField"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        return {"type": "string", "format": "date-time"}

@@ -11,6 +11,7 @@ from core.objects import INSTANT, ObjectType, id_schema
 from core.openapi import Tag
 from payments.openapi import PAYMENT
 from payments.shapes import PaymentEventData, PaymentExceptionEventData
+from reconciliation.exceptions.openapi import EXCEPTION
 from refunds.openapi import COMPLETED
 from refunds.shapes import RefundObject
 from webhooks.models import PING, EventType
@@ -19,59 +20,59 @@ from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
 from withdrawals.shapes import WithdrawalObject
 
 Json = dict[str, Any]
-_EXCEPTION: Json = {
-    "exception_id": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
-    "reason": "amount_mismatch",
-    "amount": 100_000,
-    "amount_display": "1,000.00 THB",
-    "status": "open",
-    "at": "2026-11-21T03:05:42.304Z",
-}
 PAYMENT_DATA: Json = {
     name: PAYMENT[name]
     for name in PaymentEventData.__annotations__
     if name in PaymentEventData.__required_keys__
 }
-PAYMENT_EVENTS: list[tuple[EventType, str, Json]] = [
-    (EventType.PAYMENT_PENDING, "A code was generated and is not paid yet", {"status": "pending"}),
-    (EventType.PAYMENT_SUCCEEDED, "A payment is completed", {}),
-    (
-        EventType.PAYMENT_FAILED,
+EXCEPTION_DATA: Json = PAYMENT_DATA | {"amount_received": 100_000, "exception": EXCEPTION}
+# The summary of each message, the declaration of its data, and an example of them.
+MESSAGES: dict[str, tuple[str, ObjectType, Json]] = {
+    PING: ("Checks that an endpoint answers", PingData, {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}),
+    EventType.PAYMENT_PENDING: (
+        "A code was generated and is not paid yet",
+        PaymentEventData,
+        PAYMENT_DATA | {"status": "pending"},
+    ),
+    EventType.PAYMENT_SUCCEEDED: ("A payment is completed", PaymentEventData, PAYMENT_DATA),
+    EventType.PAYMENT_FAILED: (
         "A payment was declined (status failed) or not paid in time (status expired)",
-        {"status": "failed", "failure_code": DECLINED_BY_BANK},
+        PaymentEventData,
+        PAYMENT_DATA | {"status": "failed", "failure_code": DECLINED_BY_BANK},
     ),
-]
-EXCEPTION_EVENTS: list[tuple[EventType, str, Json]] = [
-    (
-        EventType.PAYMENT_EXCEPTION,
+    EventType.PAYMENT_EXCEPTION: (
         "Money that does not fit arrived for a payment, and waits for a decision",
-        {"status": "expired", "amount_received": 100_000, "exception": _EXCEPTION},
+        PaymentExceptionEventData,
+        EXCEPTION_DATA | {"status": "expired"},
     ),
-    (
-        EventType.PAYMENT_EXCEPTION_RESOLVED,
+    EventType.PAYMENT_EXCEPTION_RESOLVED: (
         "Such money was accepted or attached, or it went back",
-        {"amount_received": 100_000, "exception": _EXCEPTION | {"status": "accepted"}},
+        PaymentExceptionEventData,
+        EXCEPTION_DATA | {"exception": EXCEPTION | {"status": "accepted"}},
     ),
-]
-WITHDRAWAL_EVENTS: list[tuple[EventType, str, Json]] = [
-    (EventType.WITHDRAWAL_PENDING, "A withdrawal was made and its amount is reserved", WITHDRAWAL),
-    (EventType.WITHDRAWAL_PROCESSED, "The bank has the order", WITHDRAWAL | {"status": "processing"}),
-    (EventType.WITHDRAWAL_SUCCEEDED, "The money arrived", SUCCEEDED),
-    (
-        EventType.WITHDRAWAL_FAILED,
+    EventType.WITHDRAWAL_PENDING: (
+        "A withdrawal was made and its amount is reserved",
+        WithdrawalObject,
+        WITHDRAWAL,
+    ),
+    EventType.WITHDRAWAL_PROCESSED: (
+        "The bank has the order",
+        WithdrawalObject,
+        WITHDRAWAL | {"status": "processing"},
+    ),
+    EventType.WITHDRAWAL_SUCCEEDED: ("The money arrived", WithdrawalObject, SUCCEEDED),
+    EventType.WITHDRAWAL_FAILED: (
         "The money did not arrive, or came back; it is in the balance again",
+        WithdrawalObject,
         SUCCEEDED | {"status": "failed", "failure_code": RETURNED_BY_BANK},
     ),
-]
-REFUND_EVENTS: list[tuple[EventType, str, Json]] = [
-    (EventType.REFUND_COMPLETED, "The money went back", COMPLETED),
-    (
-        EventType.REFUND_FAILED,
+    EventType.REFUND_COMPLETED: ("The money went back", RefundObject, COMPLETED),
+    EventType.REFUND_FAILED: (
         "The money could not be sent back; it is in the balance again",
+        RefundObject,
         COMPLETED | {"status": "failed", "failure_code": REJECTED_BY_BANK, "completed_at": None},
     ),
-]
-PING_DATA = {"webhook_id": "wh_0oDFPev2meeI9Zar81ilSZQbdAw"}
+}
 RESPONSES = {
     "2XX": {"description": "Received. Answer within 15 seconds; the body is ignored."},
     "410": {"description": "Stop: the webhook is disabled."},
@@ -92,27 +93,7 @@ SIGNATURE_HEADERS = (
 
 def describe(registry: ComponentRegistry) -> Json:
     """Path items by type of event."""
-    return {
-        PING: _message(registry, PING, "Checks that an endpoint answers", PingData, PING_DATA),
-        **{
-            str(error_type): _message(registry, error_type, summary, PaymentEventData, PAYMENT_DATA | changes)
-            for error_type, summary, changes in PAYMENT_EVENTS
-        },
-        **{
-            str(error_type): _message(
-                registry, error_type, summary, PaymentExceptionEventData, PAYMENT_DATA | changes
-            )
-            for error_type, summary, changes in EXCEPTION_EVENTS
-        },
-        **{
-            str(error_type): _message(registry, error_type, summary, WithdrawalObject, data)
-            for error_type, summary, data in WITHDRAWAL_EVENTS
-        },
-        **{
-            str(error_type): _message(registry, error_type, summary, RefundObject, data)
-            for error_type, summary, data in REFUND_EVENTS
-        },
-    }
+    return {str(name): _message(registry, name, *parts) for name, parts in MESSAGES.items()}
 
 
 def _message(

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import orjson
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.fields import empty
 
@@ -31,6 +32,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
+# Of texts without such characters and without U+0000, in the OpenAPI document.
+PLAIN_TEXT = {"type": "string", "pattern": "^[^\\u0000\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$"}
 REQUIRED = {"required": _("is required")}
 OBJECT: dict[str, Any] = {"invalid": "must be a JSON object", "null": "must be a JSON object"}
 """Messages of a serializer that is a field."""
@@ -119,6 +122,7 @@ class Amount(Integer):
         return super().to_internal_value(data)
 
 
+@extend_schema_field({"type": "string", "minLength": 1, **PLAIN_TEXT})
 class Text(serializers.CharField):
     """A JSON string, unchanged or as `plain` returns it. Characters that reorder the text are refused."""
 
@@ -190,6 +194,7 @@ class Choices(serializers.ListField):
         super().__init__(child=Choice(choices), **kwargs)
 
 
+@extend_schema_field({"type": "object", "maxProperties": METADATA_KEYS, "additionalProperties": True})
 class Metadata(serializers.DictField):
     """A free-form JSON object: at most 50 keys and 8 kB."""
 
@@ -254,6 +259,15 @@ class QueryInteger(serializers.IntegerField):
         return int(data)
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": METADATA_QUERY_KEYS,
+        "propertyNames": PLAIN_TEXT,
+        "additionalProperties": PLAIN_TEXT,
+    }
+)
 class QueryMetadata(serializers.Field[Any, Any, Any, Any]):
     """Values by key, from parameters such as `metadata[table]=4`."""
 
@@ -284,6 +298,9 @@ class QueryMetadata(serializers.Field[Any, Any, Any, Any]):
 _timezones = cache(available_timezones)
 
 
+@extend_schema_field(
+    {"type": "string", "pattern": "^[A-Za-z][0-9A-Za-z_+/-]{1,40}$", "examples": ["Asia/Bangkok"]}
+)
 class QueryTimezone(serializers.Field[Any, Any, Any, Any]):
     """The IANA name of a time zone, such as `Asia/Bangkok`."""
 
@@ -296,6 +313,9 @@ class QueryTimezone(serializers.Field[Any, Any, Any, Any]):
         return ZoneInfo(str(data))
 
 
+@extend_schema_field(
+    {"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]}
+)
 class QueryInstant(serializers.Field[Any, Any, Any, Any]):
     """An ISO 8601 date (a UTC day, in a `ZonedQuery` a day of its `timezone`) or an instant.
 

@@ -1,6 +1,7 @@
 import re
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core import fields, money, plain_text
@@ -43,6 +44,7 @@ class PaymentQuery(PeriodPageQuery):
     )
 
 
+@extend_schema_field({"type": "string", "pattern": "^[0-9A-Za-z_-]{1,128}$"})
 class TokenId(fields.Text):
     """A card token. A text that looks like a card number is refused and never repeated."""
 

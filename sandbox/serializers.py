@@ -2,6 +2,7 @@ import re
 from typing import Any
 
 from drf_spectacular.drainage import set_override
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core import clock, dates, fields
@@ -11,6 +12,7 @@ from sandbox.statements import FORMATS
 BILLER_ID = "[0-9]{13}|[0-9]{15}"
 
 
+@extend_schema_field({"type": "string", "format": "date-time"})
 class InstantField(fields.QueryInstant):
     """An ISO 8601 time, as a JSON string."""
 

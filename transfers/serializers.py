@@ -4,6 +4,7 @@ import unicodedata
 from typing import Any
 
 from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core import fields, plain_text, thaibanks
@@ -15,8 +16,17 @@ InvalidBankAccount = invalid_field("bank_account", "the digits of an account num
 InvalidAccountName = invalid_field("account_name", "a string of 1 to 140 characters in one line")
 
 
+@extend_schema_field(
+    {
+        "type": "string",
+        "enum": [*(each.code for each in thaibanks.BANKS), *(each.alias.upper() for each in thaibanks.BANKS)],
+    }
+)
 class BankCode(fields.Text):
-    """A bank by its 3-digit code, or by its short name in any case."""
+    """A bank by its 3-digit code, or by its short name in any case.
+
+    Responses have no such enum, so that a new bank breaks no client.
+    """
 
 
 class Payee(serializers.Serializer[Any]):
