@@ -181,12 +181,7 @@ def _shared_response(
         if len(errors) < 3
         else f"{_pascal(name)}{status}"
     )
-    component = ResolvedComponent(
-        name=title, type=ResolvedComponent.RESPONSE, schema=response(status, errors, registry), object=title
-    )
-    registry.register_on_missing(component)
-    reference: Json = component.ref
-    return reference
+    return _component(title, ResolvedComponent.RESPONSE, response(status, errors, registry), registry)
 
 
 def response(status: int, errors: Sequence[ErrorType], registry: ComponentRegistry) -> Json:
@@ -196,16 +191,16 @@ def response(status: int, errors: Sequence[ErrorType], registry: ComponentRegist
         "headers": headers([*names, *(["WWW-Authenticate"] if status == 401 else [])]),
         "content": {
             JSON: {
-                "schema": error_schema(registry),
+                "schema": _component("Error", ResolvedComponent.SCHEMA, ERROR, registry),
                 "examples": {error_type.code: _example(error_type) for error_type in errors},
             }
         },
     }
 
 
-def error_schema(registry: ComponentRegistry) -> Json:
-    """A reference to the schema that all errors share."""
-    component = ResolvedComponent(name="Error", type=ResolvedComponent.SCHEMA, schema=ERROR, object="Error")
+def _component(name: str, kind: str, schema: Json, registry: ComponentRegistry) -> Json:
+    """A reference to a part of the document that several operations share."""
+    component = ResolvedComponent(name=name, type=kind, schema=schema, object=name)
     registry.register_on_missing(component)
     reference: Json = component.ref
     return reference

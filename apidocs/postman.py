@@ -26,8 +26,11 @@ def collection(document: Json) -> Json:
     info = document["info"]
     return {
         "info": {"name": info["title"], "description": info["description"], "schema": SCHEMA},
-        "auth": _bearer("secret_key"),
-        "event": [_script("test", KEEP_IDS)],
+        "auth": {
+            "type": "bearer",
+            "bearer": [{"key": "token", "value": "{{secret_key}}", "type": "string"}],
+        },
+        "event": [{"listen": "test", "script": {"type": "text/javascript", "exec": KEEP_IDS.splitlines()}}],
         "variable": [{"key": name, "value": value} for name, value in VARIABLES.items()],
         "item": [
             {"name": tag["name"], "description": tag["description"], "item": _requests(document, tag["name"])}
@@ -47,7 +50,11 @@ def _requests(document: Json, tag: str) -> list[Json]:
 
 
 def _request(document: Json, path: str, method: str, operation: Json) -> Json:
-    parameters = [_resolved(document, each) for each in operation["parameters"]]
+    shared = document["components"]["parameters"]
+    parameters = [
+        shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each
+        for each in operation["parameters"]
+    ]
     request: Json = {
         "method": method.upper(),
         "description": operation["description"],
@@ -58,11 +65,13 @@ def _request(document: Json, path: str, method: str, operation: Json) -> Json:
         request["auth"] = {"type": "noauth"}
     if any(each["name"] == "Idempotency-Key" for each in parameters):
         request["header"] = [{"key": "Idempotency-Key", "value": "{{$guid}}"}]
-    example = _example(operation)
+    contents = operation.get("requestBody", {}).get("content", {})
+    example = contents.get("application/json", {}).get("example")
     if example is not None:
+        named = {name: f"{{{{{name}}}}}" if _is_kept(name) else value for name, value in example.items()}
         request["body"] = {
             "mode": "raw",
-            "raw": json.dumps(_with_variables(example), indent=2, ensure_ascii=False),
+            "raw": json.dumps(named, indent=2, ensure_ascii=False),
             "options": {"raw": {"language": "json"}},
         }
     return request
@@ -86,29 +95,6 @@ def _url(path: str, query: list[Json]) -> Json:
     }
 
 
-def _example(operation: Json) -> Any:
-    contents = operation.get("requestBody", {}).get("content", {})
-    return contents.get("application/json", {}).get("example")
-
-
-def _with_variables(example: Json) -> Json:
-    return {name: f"{{{{{name}}}}}" if _is_kept(name) else value for name, value in example.items()}
-
-
 def _is_kept(name: str) -> bool:
     """Whether `KEEP_IDS` finds this field in answers."""
     return name == "qr_data" or (name.endswith("_id") and name != "token_id")
-
-
-def _resolved(document: Json, parameter: Json) -> Json:
-    name = parameter.get("$ref", "").rpartition("/")[2]
-    found: Json = document["components"]["parameters"][name] if name else parameter
-    return found
-
-
-def _bearer(variable: str) -> Json:
-    return {"type": "bearer", "bearer": [{"key": "token", "value": f"{{{{{variable}}}}}", "type": "string"}]}
-
-
-def _script(moment: str, text: str) -> Json:
-    return {"listen": moment, "script": {"type": "text/javascript", "exec": text.splitlines()}}

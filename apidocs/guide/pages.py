@@ -105,13 +105,6 @@ PROGRAMS = {f"examples/receiver.{language}" for language in ("go", "mjs", "php",
 }
 
 
-def neighbours(page: Page) -> tuple[Page | None, Page | None]:
-    """The pages before and after this one in the menu."""
-    order = list(PAGES.values())
-    at = order.index(page)
-    return (order[at - 1] if at else None), (order[at + 1] if at + 1 < len(order) else None)
-
-
 def for_merchants() -> Iterator[Page]:
     """All pages but the first and those about running the service."""
     for section in SECTIONS[1:-1]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from html import escape
 from unicodedata import category
 
+import orjson
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from pygments import highlight
@@ -39,14 +40,6 @@ class Document:
     headings: list[Heading]
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A heading with the text below it, for the search."""
-
-    heading: Heading
-    text: str
-
-
 def document(page: Page) -> Document:
     """The page as HTML. It is rendered again when its file changes."""
     return _document(page, page.file.stat().st_mtime_ns)
@@ -60,14 +53,24 @@ def _document(page: Page, _changed_at: int) -> Document:
     return Document(title=headings[0].text, html=html, headings=headings)
 
 
-def passages(page: Page) -> Iterator[Passage]:
-    """The page in parts, one for each heading."""
+@lru_cache
+def search_index() -> bytes:
+    """What the search of the guide reads, as JSON: each heading of each page, with the text below it."""
+    return orjson.dumps([passage for page in PAGES.values() for passage in _passages(page)])
+
+
+def _passages(page: Page) -> Iterator[dict[str, str]]:
     tokens = _parse(page)
     starts = list(_headings(tokens))
     ends = [at for at, _ in starts[1:]] + [len(tokens)]
     for (start, heading), end in zip(starts, ends, strict=True):
         texts = (_text(token) for token in tokens[start + 2 : end] if token.type in {"inline", "fence"})
-        yield Passage(heading, " ".join(" ".join(texts).split()))
+        yield {
+            "page": page.label,
+            "heading": heading.text,
+            "url": page.url if heading.level == 1 else f"{page.url}#{heading.anchor}",
+            "text": " ".join(" ".join(texts).split()),
+        }
 
 
 def _parse(page: Page) -> list[Token]:

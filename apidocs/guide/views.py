@@ -3,9 +3,8 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from apidocs.guide.pages import FOLDER, HOME, PAGES, PROGRAMS, SECTIONS, Page, neighbours
-from apidocs.guide.rendering import document
-from apidocs.guide.search_index import search_index
+from apidocs.guide.pages import FOLDER, HOME, PAGES, PROGRAMS, SECTIONS
+from apidocs.guide.rendering import document, search_index
 from core.api import get_or_head_only
 from core.http import JSON
 
@@ -34,21 +33,18 @@ def guide(request: HttpRequest, name: str = HOME) -> HttpResponse:
         raise Http404
     if name.endswith(".md"):
         return HttpResponse(page.read(), content_type=MARKDOWN, headers=CACHED)
-    return _page(request, page)
-
-
-def _page(request: HttpRequest, page: Page) -> HttpResponse:
-    before, after = neighbours(page)
+    menu = [None, *PAGES.values(), None]
+    at = menu.index(page)
     context = {
         "page": page,
         "document": document(page),
         "sections": SECTIONS,
-        "before": before,
-        "after": after,
+        "before": menu[at - 1],
+        "after": menu[at + 1],
     }
     response = render(request, "guide.html", context)
-    for name, value in PAGE_HEADERS.items():
-        response.headers[name] = value
+    for header, value in PAGE_HEADERS.items():
+        response.headers[header] = value
     return response
 
 
