@@ -35,5 +35,4 @@ from reconciliation.statements.models import (
     StatementLine,
     StatementPart,
     StatementUpload,
-    StatementUploadPart,
 )

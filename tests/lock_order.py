@@ -90,7 +90,6 @@ UNORDERED_MODELS = {
     "reconciliation.StatementLine",
     "reconciliation.StatementPart",
     "reconciliation.StatementUpload",
-    "reconciliation.StatementUploadPart",
     "request_log.RequestRecord",
     "webhooks.Delivery",
     "webhooks.DeliveryAttempt",

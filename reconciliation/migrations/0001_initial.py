@@ -170,11 +170,11 @@ class Migration(migrations.Migration):
             name='StatementPart',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('statement_id', core.columns.PublicId(db_collation='C', help_text='The upload, and the statement once the import begins.', max_length=31)),
                 ('number', models.IntegerField()),
                 ('content_sealed', models.TextField(editable=False)),
             ],
             options={
-                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -191,18 +191,6 @@ class Migration(migrations.Migration):
                 ('line_count', models.IntegerField()),
             ],
             options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
-            name='StatementUploadPart',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.IntegerField()),
-                ('content_sealed', models.TextField(editable=False)),
-            ],
-            options={
-                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -412,11 +400,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='statementupload',
             index=models.Index(fields=['created_at'], name='statementupload_by_age'),
-        ),
-        migrations.AddField(
-            model_name='statementuploadpart',
-            name='upload',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='reconciliation.statementupload'),
         ),
         migrations.AddConstraint(
             model_name='backoff',
@@ -762,11 +745,6 @@ class Migration(migrations.Migration):
             model_name='slipcheck',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';", hash='73451efd80a184bd8054a393b66505e9ef8e568e', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_9b492', table='reconciliation_slipcheck', when='BEFORE')),
         ),
-        migrations.AddField(
-            model_name='statementpart',
-            name='background_import',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='parts', to='reconciliation.statementimport'),
-        ),
         migrations.AddIndex(
             model_name='statementimport',
             index=models.Index(condition=models.Q(('state__in', ('waiting', 'running'))), fields=['created_at'], name='statementimport_open'),
@@ -812,12 +790,8 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='044e21edbc54a1e64602b18c13a6b159c57da487', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
         ),
         migrations.AddConstraint(
-            model_name='statementuploadpart',
-            constraint=models.UniqueConstraint(fields=('upload', 'number'), name='statementuploadpart_once'),
-        ),
-        migrations.AddConstraint(
             model_name='statementpart',
-            constraint=models.UniqueConstraint(fields=('background_import', 'number'), name='statementpart_once'),
+            constraint=models.UniqueConstraint(fields=('statement_id', 'number'), name='statementpart_once'),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

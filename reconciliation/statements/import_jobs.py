@@ -11,7 +11,7 @@ import tempfile
 import zlib
 from datetime import datetime, timedelta
 from functools import partial
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
@@ -26,7 +26,6 @@ from reconciliation.models import (
     StatementImport,
     StatementPart,
     StatementUpload,
-    StatementUploadPart,
 )
 from reconciliation.statements import contents, importing, statement_file
 from reconciliation.statements.contents import FileContents
@@ -38,10 +37,6 @@ QUEUE = JobQueue(StatementImport, max_attempts=5)
 PART_BYTES = 256 * 1024
 MAX_OPEN = 20
 KEPT = timedelta(hours=1)
-MOVE_PARTS = """
-INSERT INTO reconciliation_statementpart (background_import_id, number, content_sealed)
-    SELECT upload_id, number, content_sealed FROM reconciliation_statementuploadpart WHERE upload_id = %s
-"""
 LOCK_FILE = "SELECT pg_advisory_xact_lock(hashtextextended('statement ' || %s, 0))"
 
 
@@ -81,7 +76,13 @@ def upload(
             line_count=found.line_count,
             **request_context.columns(),
         )
-        _store(kept, stream)
+        stream.seek(0)
+        for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
+            part = StatementPart(statement_id=kept.pk, number=number)
+            # As latin-1 text, which can hold any bytes.
+            text = zlib.compress(content, level=1).decode("latin-1")
+            part.content_sealed = vault.seal(text, context=part.context)
+            part.save(force_insert=True)
     return kept, file, found
 
 
@@ -108,7 +109,6 @@ def begin(upload_id: str, *, now: datetime) -> Statement:
                 **known, created_at=now, **request_context.columns()
             )
         StatementImport.objects.create(statement=statement, created_at=now)
-        rows.run(MOVE_PARTS, [kept.pk])
         kept.delete()
     return statement
 
@@ -144,13 +144,15 @@ def run_due() -> int:
 
 
 def _run(job: StatementImport) -> None:
-    """Raises Abandoned, InvalidStatementFile and ReaderBusy."""
+    """Raises Abandoned, CannotOpen, zlib.error, InvalidStatementFile and ReaderBusy."""
     statement = job.statement
     # Rows that the import causes name the upload.
     request_context.begin(actor=statement.actor, request_id=statement.request_id)
     if statement.completed_at is None:
         with tempfile.TemporaryFile() as copy:
-            _load(job, copy)
+            for part in StatementPart.objects.filter(statement_id=job.pk).order_by("number").iterator(10):
+                text = vault.open_sealed(part.content_sealed, context=part.context)
+                copy.write(zlib.decompress(text.encode("latin-1")))
             file = statement_file.open_file(copy, statement.file_name)
             occurrences = contents.read(file).occurrences
             importing.run(file, statement, occurrences, clock=clock.now, hold=partial(QUEUE.renew, job))
@@ -162,30 +164,15 @@ def _check_room() -> None:
         raise TooManyOpen
 
 
-def _store(kept: StatementUpload, stream: BinaryIO) -> None:
-    stream.seek(0)
-    for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
-        part = StatementUploadPart(upload=kept, number=number)
-        # As latin-1 text, which can hold any bytes.
-        text = zlib.compress(content, level=1).decode("latin-1")
-        part.content_sealed = vault.seal(text, context=part.context)
-        part.save(force_insert=True)
-
-
-def _load(job: StatementImport, target: IO[bytes]) -> None:
-    """Raises CannotOpen and zlib.error."""
-    for part in job.parts.order_by("number").iterator(chunk_size=10):
-        text = vault.open_sealed(part.content_sealed, context=part.context)
-        target.write(zlib.decompress(text.encode("latin-1")))
-
-
 def _delete(uploads: QuerySet[StatementUpload]) -> None:
     """Locked first, so that none of them begins meanwhile without its parts."""
     with transaction.atomic():
-        for kept in uploads.select_for_update().order_by("pk"):
-            kept.delete()
+        found = list(uploads.select_for_update().order_by("pk").values_list("pk", flat=True))
+        StatementUpload.objects.filter(pk__in=found).delete()
+        StatementPart.objects.filter(statement_id__in=found).delete()
 
 
 def _delete_parts() -> None:
     """The parts of imports that have ended. Their lines are stored, or the person imports the file again."""
-    StatementPart.objects.exclude(background_import__state__in=OPEN_STATES).delete()
+    ended = StatementImport.objects.exclude(state__in=OPEN_STATES)
+    StatementPart.objects.filter(statement_id__in=ended.values("pk")).delete()

@@ -26,7 +26,6 @@ from reconciliation.statements import contents
 from reconciliation.statements.contents import FileContents
 from reconciliation.statements.line_storage import (
     ALREADY_STORED,
-    CountedLine,
     StoredLine,
     store_lines,
     transaction_by_index,
@@ -110,9 +109,8 @@ def run(
     end; it may raise to stop the import.
     """
     summary = ImportSummary(statement)
-    lines = file.read_lines(summary.problems)
-    counted_lines = (CountedLine(file_line, occurrences.count(file_line.sha256)) for file_line in lines)
-    remaining = islice(counted_lines, statement.stored_count, None)
+    lines = occurrences.number(file.read_lines(summary.problems))
+    remaining = islice(lines, statement.stored_count, None)
     while batch := list(islice(remaining, BATCH_SIZE)):
         stored = store_lines(statement, batch, now=clock(), hold=hold)
         movements = [line.movement for line in stored if line.movement]

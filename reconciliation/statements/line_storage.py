@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 
 from django.db import transaction
 
@@ -21,7 +21,7 @@ from reconciliation.models import (
 )
 from reconciliation.notifications import intake
 from reconciliation.statements.line_matching import LineMatcher
-from reconciliation.statements.lines import FileLine
+from reconciliation.statements.lines import FileLine, LineKey
 
 
 @contextmanager
@@ -47,20 +47,6 @@ FIND_STORED = """
 SELECT bank, movement_id, biller_id, bank_date, line_sha256, occurrence FROM reconciliation_statementline
     WHERE line_sha256 = ANY(%s)
 """
-LineKey = tuple[str, date | None, str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class CountedLine:
-    """A line of a file, and its occurrence: 1 for the first equal line, 2 for the second."""
-
-    file_line: FileLine
-    occurrence: int
-
-    @property
-    def key(self) -> LineKey:
-        """What identifies a line at its bank."""
-        return self.file_line.biller_id, self.file_line.bank_date, self.file_line.sha256, self.occurrence
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +61,7 @@ class StoredLine:
 @transaction_by_index()
 def store_lines(
     statement: Statement,
-    counted_lines: Sequence[CountedLine],
+    file_lines: Sequence[FileLine],
     *,
     now: datetime,
     hold: Callable[[], None] = lambda: None,
@@ -85,32 +71,31 @@ def store_lines(
     hold: called first, in the same transaction; it may raise to stop the import.
     """
     hold()
-    deduplication.lock_names([_lock_name(statement.bank, counted) for counted in counted_lines])
-    stored = _already_stored(statement.bank, counted_lines)
-    new_lines = [counted for counted in counted_lines if counted.key not in stored]
+    deduplication.lock_names([_lock_name(statement.bank, line) for line in file_lines])
+    stored = _already_stored(statement.bank, file_lines)
+    new_lines = [line for line in file_lines if line.key not in stored]
     matched = _match_lines(statement.bank, new_lines, now)
-    lines = [_new_line(statement, counted, *matched[counted.key]) for counted in new_lines]
+    lines = [_new_line(statement, line, *matched[line.key]) for line in new_lines]
     rows.copy_in(lines)
     _store_unreadable(statement.bank, [line for line in lines if line.result == LineResult.UNREADABLE], now)
-    statement.stored_count += len(counted_lines)
+    statement.stored_count += len(file_lines)
     statement.duplicate_count += len(stored)
     statement.save(update_fields=["stored_count", "duplicate_count"])
-    return [_stored_line(counted, stored, matched) for counted in counted_lines]
+    return [_stored_line(line, stored, matched) for line in file_lines]
 
 
 def error_without_content(line: FileLine) -> str:
     return _QUOTED_CONTENT.sub("'…'", line.error)[:MAX_ERROR_LENGTH]
 
 
-def _lock_name(bank: str, counted: CountedLine) -> str:
-    parsed = counted.file_line.parsed
-    return deduplication.lock_name(bank, parsed) if parsed else f"line {bank} {counted.file_line.sha256}"
+def _lock_name(bank: str, line: FileLine) -> str:
+    return deduplication.lock_name(bank, line.parsed) if line.parsed else f"line {bank} {line.sha256}"
 
 
-def _already_stored(bank: str, counted_lines: Sequence[CountedLine]) -> dict[LineKey, BankTransaction | None]:
+def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankTransaction | None]:
     """The lines that are stored already, with their bank transactions."""
-    wanted = {counted.key for counted in counted_lines}
-    stored = rows.run(FIND_STORED, [[counted.file_line.sha256 for counted in counted_lines]]).fetchall()
+    wanted = {line.key for line in lines}
+    stored = rows.run(FIND_STORED, [[line.sha256 for line in lines]]).fetchall()
     found = {tuple(key): movement_id for of, movement_id, *key in stored if of == bank}
     movement_ids = [movement_id for movement_id in found.values() if movement_id]
     movements = rows.find(BankTransaction, "WHERE t.id = ANY(%s)", movement_ids) if movement_ids else []
@@ -119,31 +104,27 @@ def _already_stored(bank: str, counted_lines: Sequence[CountedLine]) -> dict[Lin
 
 
 def _match_lines(
-    bank: str, counted_lines: Sequence[CountedLine], now: datetime
+    bank: str, lines: Sequence[FileLine], now: datetime
 ) -> dict[LineKey, tuple[LineResult, BankTransaction | None]]:
     """The result of each new line, and the bank transaction that it joins or creates."""
-    matcher = LineMatcher(
-        bank, [counted.file_line.parsed for counted in counted_lines if counted.file_line.parsed]
-    )
+    matcher = LineMatcher(bank, [line.parsed for line in lines if line.parsed])
     matched: dict[LineKey, tuple[LineResult, BankTransaction | None]] = {}
-    for counted in counted_lines:
-        parsed = counted.file_line.parsed
-        if parsed is None:
-            matched[counted.key] = LineResult.UNREADABLE, None
-        elif movement := matcher.take(parsed):
-            matched[counted.key] = LineResult.ATTACHED, movement
+    for line in lines:
+        if line.parsed is None:
+            matched[line.key] = LineResult.UNREADABLE, None
+        elif movement := matcher.take(line.parsed):
+            matched[line.key] = LineResult.ATTACHED, movement
         else:
-            created = matcher.create(parsed, counted.file_line.sha256, counted.occurrence, now=now)
-            matched[counted.key] = LineResult.NEW, created
+            created = matcher.create(line.parsed, line.sha256, line.occurrence, now=now)
+            matched[line.key] = LineResult.NEW, created
     matcher.save()
     confirmation_inquiries.create_for_statement(bank, matcher.created, now=now)
     return matched
 
 
 def _new_line(
-    statement: Statement, counted: CountedLine, result: LineResult, movement: BankTransaction | None
+    statement: Statement, file_line: FileLine, result: LineResult, movement: BankTransaction | None
 ) -> StatementLine:
-    file_line = counted.file_line
     line = StatementLine(
         statement_id=statement.id,
         line_number=file_line.number,
@@ -151,7 +132,7 @@ def _new_line(
         biller_id=file_line.biller_id,
         bank_date=file_line.bank_date,
         line_sha256=file_line.sha256,
-        occurrence=counted.occurrence,
+        occurrence=file_line.occurrence,
         result=result,
         error=error_without_content(file_line),
         kind=file_line.parsed.kind if file_line.parsed else "",
@@ -177,11 +158,10 @@ def _store_unreadable(bank: str, lines: Sequence[StatementLine], now: datetime) 
 
 
 def _stored_line(
-    counted: CountedLine,
+    line: FileLine,
     stored: Mapping[LineKey, BankTransaction | None],
     matched: Mapping[LineKey, tuple[LineResult, BankTransaction | None]],
 ) -> StoredLine:
-    if counted.key in matched:
-        return StoredLine(counted.file_line, *matched[counted.key])
-    result = ALREADY_STORED if counted.file_line.parsed else LineResult.UNREADABLE
-    return StoredLine(counted.file_line, result, stored[counted.key])
+    if line.key in matched:
+        return StoredLine(line, *matched[line.key])
+    return StoredLine(line, ALREADY_STORED if line.parsed else LineResult.UNREADABLE, stored[line.key])

@@ -16,6 +16,7 @@ from core.clock import BANGKOK
 
 MAX_LINE_BYTES = 4_096  # no format has longer lines; the rest of a longer line is dropped
 MAX_PROBLEMS = 20
+LineKey = tuple[str, date | None, str, int]
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -69,11 +70,12 @@ class ParsedLine:
         return sha256_hex("\x1f".join(fields).encode())
 
 
-@dataclass(frozen=True)
+@dataclass
 class FileLine:
     """A line of a file, byte for byte, and its parsed form.
 
     If `parsed` is None, `error` has the reason, and `content` is the part that is equal in every export.
+    occurrence: 1 for the first equal line of its file, 2 for the second.
     """
 
     number: int
@@ -81,10 +83,16 @@ class FileLine:
     parsed: ParsedLine | None
     content: bytes = b""
     error: str = ""
+    occurrence: int = 1
 
     @cached_property
     def sha256(self) -> str:
         return self.parsed.sha256 if self.parsed else sha256_hex(self.content)
+
+    @property
+    def key(self) -> LineKey:
+        """What identifies a line at its bank."""
+        return self.biller_id, self.bank_date, self.sha256, self.occurrence
 
     @property
     def biller_id(self) -> str:

@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from core import triggers, vault
 from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
-from core.columns import CausedRow, PublicIdKey
+from core.columns import CausedRow, PublicId, PublicIdKey
 from reconciliation.matching.models import BankTransaction, BankTransactionKind
 
 
@@ -91,55 +91,24 @@ class StatementUpload(CausedRow):
         return str(self.file_name)
 
 
-class FilePart(models.Model):
-    """A part of an uploaded file, compressed and sealed."""
+class StatementPart(models.Model):
+    """A part of an uploaded file, compressed and sealed, until its import ends."""
 
+    statement_id = PublicId(help_text="The upload, and the statement once the import begins.")
     number = models.IntegerField()
     content_sealed = models.TextField(editable=False)
 
     class Meta:
-        abstract = True
         default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["statement_id", "number"], name="statementpart_once")]
 
     def __str__(self) -> str:
         return self.context
 
     @property
     def context(self) -> str:
-        """The context of the encryption. It stays the same when the import begins."""
+        """The context of the encryption."""
         return f"{self.statement_id}:part:{self.number}"
-
-    @property
-    def statement_id(self) -> str:
-        raise NotImplementedError
-
-
-class StatementUploadPart(FilePart):
-    """Before the import begins."""
-
-    upload = models.ForeignKey(StatementUpload, on_delete=models.CASCADE, related_name="parts")
-
-    class Meta(FilePart.Meta):
-        constraints = [models.UniqueConstraint(fields=["upload", "number"], name="statementuploadpart_once")]
-
-    @property
-    def statement_id(self) -> str:
-        return str(self.upload_id)
-
-
-class StatementPart(FilePart):
-    """Until the import ends."""
-
-    background_import = models.ForeignKey(StatementImport, on_delete=models.PROTECT, related_name="parts")
-
-    class Meta(FilePart.Meta):
-        constraints = [
-            models.UniqueConstraint(fields=["background_import", "number"], name="statementpart_once")
-        ]
-
-    @property
-    def statement_id(self) -> str:
-        return str(self.background_import_id)
 
 
 class LineResult(models.TextChoices):

@@ -77,6 +77,12 @@ class OccurrenceCounter:
             self._may_repeat.add(_filter_bit(sha256))
         self._seen[place] |= 1 << mask
 
+    def number(self, lines: Iterable[FileLine]) -> Iterator[FileLine]:
+        """The lines of the file with their occurrences."""
+        for line in lines:
+            line.occurrence = self.count(line.sha256)
+            yield line
+
     def count(self, sha256: str) -> int:
         """1 for the first occurrence. `scan` has seen every line of the file before."""
         if _filter_bit(sha256) not in self._may_repeat:

@@ -19,7 +19,7 @@ from merchants import bank_connections
 from merchants.models import BankConnection
 from operations import resealing
 from payments.models import Payment
-from reconciliation.models import BankNotification, BankTransaction, StatementLine, StatementPart
+from reconciliation.models import BankNotification, BankTransaction, StatementImport, StatementLine
 from reconciliation.statements import import_jobs
 from refunds.models import ClaimLink
 from sandbox import orders
@@ -86,7 +86,7 @@ def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
     with acting_as("staff:somsri"):
         for body in (bot_file(credit_line(code, clock.now())), bot_file()):
             kept, *_ = import_jobs.upload(io.BytesIO(body), "day.txt", bank="sandbox", now=clock.now())
-            if not StatementPart.objects.exists():
+            if not StatementImport.objects.exists():
                 import_jobs.begin(kept.id, now=clock.now())
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
     ordered = orders.OrderRequest(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")

@@ -21,7 +21,7 @@ from qrcodes import services as qrcodes
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction
 from reconciliation.statements import importing, statement_file
-from reconciliation.statements.line_storage import CountedLine, store_lines
+from reconciliation.statements.line_storage import store_lines
 from reconciliation.statements.lines import FileProblems
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
@@ -160,10 +160,8 @@ def store_unmatched_lines(body: bytes) -> None:
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
     with acting_as("staff:malee"):
         statement, occurrences = importing.begin(file, bank="sandbox", now=clock.now())
-    counted_lines = [
-        CountedLine(row, occurrences.count(row.sha256)) for row in file.read_lines(FileProblems())
-    ]
-    store_lines(statement, counted_lines, now=clock.now())
+    lines = list(occurrences.number(file.read_lines(FileProblems())))
+    store_lines(statement, lines, now=clock.now())
 
 
 def stored_result_of(payment_id: str) -> Any:
