@@ -1,15 +1,32 @@
-"""Options and output of the merchant commands: lines for people, or one JSON object for programs."""
+"""Options, refusals and output of the merchant commands: lines for people, or a JSON object for programs."""
 
 import json
 from argparse import Action, ArgumentError, ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
 
+from core.errors import ApiError
 from core.scopes import Scope
 from merchants.models import ApiKey
 
 Values = dict[str, str | list[str] | None]
+
+
+class MerchantCommand(BaseCommand):
+    """A command that a service may refuse."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except ApiError as refusal:
+            raise CommandError(refusal.text) from None
+        except ValidationError as refusal:
+            # The first wrong field, named as its argument.
+            field, messages = next(iter(refusal.message_dict.items()))
+            name = "merchant_id" if field == "merchant" else f"--{field.replace('_', '-')}"
+            raise CommandError(f"{name}: {' '.join(messages)}") from None
 
 
 def add_json_option(parser: ArgumentParser) -> None:
@@ -49,13 +66,6 @@ def add_key_options(parser: ArgumentParser) -> None:
 def key_fields(key: ApiKey) -> Values:
     """The printed fields of a key, without its secret."""
     return {"scopes": key.scopes, "networks": key.networks}
-
-
-def validation_message(error: ValidationError) -> str:
-    """The first wrong field, named as its argument."""
-    field, messages = next(iter(error.message_dict.items()))
-    name = "merchant_id" if field == "merchant" else f"--{field.replace('_', '-')}"
-    return f"{name}: {' '.join(messages)}"
 
 
 def format_output(values: Values, *, as_json: bool) -> str:

@@ -10,11 +10,11 @@ from core import clock, plain_text, thaibanks
 from core.clock import iso
 from core.commands import SealingCommand
 from merchants import services
-from merchants.errors import MerchantNotFound
+from merchants.command_output import MerchantCommand
 from merchants.models import Merchant
 
 
-class Command(SealingCommand):
+class Command(MerchantCommand, SealingCommand):
     help = "The accounts that a merchant's money may go to. A list has no effect until it is switched on."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -40,10 +40,7 @@ class Command(SealingCommand):
                 return f"Removed: {accounts.remove(options['account_id'], now=now)}"
             except PayoutAccountNotFound:
                 raise CommandError("No such account is on a list.") from None
-        try:
-            merchant = services.find_merchant(options["merchant_id"])
-        except MerchantNotFound as error:
-            raise CommandError(error.text) from None
+        merchant = services.find_merchant(options["merchant_id"])
         if action in ("on", "off"):
             accounts.restrict(merchant, action == "on", now=now)
             return f"The list of {merchant.id} is {action}."

@@ -3,7 +3,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
 import banks
@@ -11,11 +10,10 @@ from core import clock
 from core.commands import SealingCommand
 from merchants import bank_connections, command_output
 from merchants.bank_connections import ConnectionConfig
-from merchants.errors import MerchantNotFound
-from merchants.models import BankConnection
+from merchants.command_output import MerchantCommand
 
 
-class Command(SealingCommand):
+class Command(MerchantCommand, SealingCommand):
     help = (
         "Connect a live merchant to its bank, or renew its credentials. Prints the notification URL once, "
         "because it contains a secret. See docs/banks.md."
@@ -50,29 +48,20 @@ class Command(SealingCommand):
             credentials=_credentials(options["credentials"]),
             callers=options["callers"],
         )
-        try:
-            connection, secret = bank_connections.connect(
-                merchant_id=options["merchant_id"],
-                config=config,
-                now=clock.now(),
-                renew_address=options["renew_address"],
-            )
-        except MerchantNotFound as error:
-            raise CommandError(error.text) from None
-        except ValidationError as error:
-            raise CommandError(command_output.validation_message(error)) from None
-        return command_output.format_output(_output(connection, secret), as_json=options["json"])
-
-
-def _output(connection: BankConnection, secret: str | None) -> command_output.Values:
-    values: command_output.Values = {
-        "merchant_id": connection.merchant_id,
-        "bank": connection.bank,
-        "biller_id": connection.merchant.biller_id,
-        "callers": ", ".join(connection.callers) or "any",
-    }
-    url = bank_connections.notification_url(connection, secret) if secret else None
-    return {**values, "callback_url": url}
+        connection, secret = bank_connections.connect(
+            merchant_id=options["merchant_id"],
+            config=config,
+            now=clock.now(),
+            renew_address=options["renew_address"],
+        )
+        values: command_output.Values = {
+            "merchant_id": connection.merchant_id,
+            "bank": connection.bank,
+            "biller_id": connection.merchant.biller_id,
+            "callers": ", ".join(connection.callers) or "any",
+            "callback_url": bank_connections.notification_url(connection, secret) if secret else None,
+        }
+        return command_output.format_output(values, as_json=options["json"])
 
 
 def _credentials(source: str) -> dict[str, object]:
@@ -82,14 +71,10 @@ def _credentials(source: str) -> dict[str, object]:
         reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
         raise CommandError(f"--credentials: {source} cannot be read: {reason}.") from None
     if not isinstance(credentials, dict):
-        raise CommandError("--credentials: a JSON object is needed, such as " + _example_credentials())
+        needed = [need.name for need in banks.LIVE_BANKS["scb"].credential_fields if need.default is None]
+        example = json.dumps(dict.fromkeys(needed, "..."))
+        raise CommandError(f"--credentials: a JSON object is needed, such as {example}")
     return credentials
-
-
-def _example_credentials() -> str:
-    return json.dumps(
-        {need.name: "..." for need in banks.LIVE_BANKS["scb"].credential_fields if need.default is None}
-    )
 
 
 def _credential_help() -> str:

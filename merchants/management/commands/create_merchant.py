@@ -1,14 +1,14 @@
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from core import clock
 from merchants import command_output, services
+from merchants.command_output import MerchantCommand
 from merchants.models import LateMoneyPolicy, Mode
 
 
-class Command(BaseCommand):
+class Command(MerchantCommand):
     help = "Create a merchant and its first secret key, which is shown once."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -24,17 +24,8 @@ class Command(BaseCommand):
         command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
-        try:
-            merchant, secret = services.create_merchant(
-                name=options["name"],
-                mode=options["mode"],
-                late_money=options["late_money"],
-                now=clock.now(),
-                scopes=options["scopes"],
-                networks=options["networks"],
-            )
-        except ValidationError as error:
-            raise CommandError(command_output.validation_message(error)) from None
+        given = {name: options[name] for name in ("name", "mode", "late_money", "scopes", "networks")}
+        merchant, secret = services.create_merchant(now=clock.now(), **given)
         key = merchant.keys.get()
         values: command_output.Values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
         return command_output.format_output(values | command_output.key_fields(key), as_json=options["json"])

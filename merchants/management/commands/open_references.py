@@ -1,12 +1,12 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from merchants import services
-from merchants.errors import MerchantNotFound
+from merchants.command_output import MerchantCommand
 
 
-class Command(BaseCommand):
+class Command(MerchantCommand):
     help = "Whether a reference of a merchant can have one open QR code, or several."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -14,9 +14,6 @@ class Command(BaseCommand):
         parser.add_argument("merchant_id")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        try:
-            merchant = services.find_merchant(options["merchant_id"])
-        except MerchantNotFound as error:
-            raise CommandError(error.text) from None
+        merchant = services.find_merchant(options["merchant_id"])
         services.refuse_open_references(merchant.id, options["open_codes"] == "one")
         return f"Open QR codes of one reference of {merchant.id}: {options['open_codes']}."

@@ -1,13 +1,13 @@
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from core import clock
 from merchants import command_output, services
-from merchants.errors import KeyNotFound, KeyNotRollable
+from merchants.command_output import MerchantCommand
 
 
-class Command(BaseCommand):
+class Command(MerchantCommand):
     help = "Issue a new key in the place of an old one, which works on for the overlap."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,7 +25,7 @@ class Command(BaseCommand):
             key, secret = services.roll_key(
                 key_id=options["key_id"], overlap_hours=options["overlap_hours"], now=clock.now()
             )
-        except (KeyNotFound, KeyNotRollable, ValueError) as error:
+        except ValueError as error:
             raise CommandError(str(error)) from None
         values: command_output.Values = {
             "key_id": key.id,
