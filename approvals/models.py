@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F, Q, Sum
 
 from core import digests, triggers, vault
-from core.columns import PublicId, PublicIdKey
+from core.columns import PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from merchants.models import Merchant
@@ -138,13 +138,9 @@ class Approval(StateMachine):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(kind__in=ApprovalKind.values), name="approval_kind_known"),
-            models.CheckConstraint(
-                condition=Q(status__in=ApprovalStatus.values), name="approval_status_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(reason__in=ApprovalReason.values), name="approval_reason_known"
-            ),
+            known("kind", ApprovalKind, name="approval_kind_known"),
+            known("status", ApprovalStatus, name="approval_status_known"),
+            known("reason", ApprovalReason, name="approval_reason_known"),
             models.CheckConstraint(condition=Q(amount__gte=1), name="approval_amount_positive"),
             models.CheckConstraint(
                 condition=Q(status="within_limits", reason="") | ~Q(status="within_limits") & ~Q(reason=""),

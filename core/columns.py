@@ -27,6 +27,11 @@ class PublicIdKey(PublicId):
         super().__init__(**kwargs)
 
 
+def known(field: str, choices: type[models.TextChoices], *, name: str) -> models.CheckConstraint:
+    """A CHECK that a column has one of these values."""
+    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": choices.values}), name=name)
+
+
 class CausedRow(models.Model):
     """A row that records who caused it. `request_context.columns()` has the values."""
 

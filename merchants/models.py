@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from core import triggers
-from core.columns import PublicIdKey
+from core.columns import PublicIdKey, known
 from core.scopes import Scope
 
 MAX_SEEN_NETWORKS = 20
@@ -82,15 +82,13 @@ class Merchant(models.Model):
             ("set_page_origins", "Can name the sites of a shop for its payment page"),
         ]
         constraints = [
-            models.CheckConstraint(condition=models.Q(mode__in=Mode.values), name="merchant_mode_known"),
+            known("mode", Mode, name="merchant_mode_known"),
             models.CheckConstraint(
                 condition=models.Q(mode="test", bank="sandbox")
                 | models.Q(mode="live") & ~models.Q(bank="sandbox"),
                 name="merchant_sandbox_iff_test",
             ),
-            models.CheckConstraint(
-                condition=models.Q(late_money__in=LateMoneyPolicy.values), name="merchant_late_money_known"
-            ),
+            known("late_money", LateMoneyPolicy, name="merchant_late_money_known"),
             models.CheckConstraint(
                 condition=models.Q(page_origins__len__lte=MAX_ORIGINS), name="merchant_few_page_origins"
             ),

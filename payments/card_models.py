@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers
-from core.columns import CausedRow
+from core.columns import CausedRow, known
 from core.state_machines import StateMachine
 
 
@@ -83,7 +83,7 @@ class CardCharge(StateMachine, CausedRow):
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="cardcharge_by_charge_id"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=ChargeState.values), name="cardcharge_state_known"),
+            known("state", ChargeState, name="cardcharge_state_known"),
             models.CheckConstraint(
                 condition=Q(state__in=OPEN_STATES, completed_at__isnull=True)
                 | ~Q(state__in=OPEN_STATES) & Q(completed_at__isnull=False),
@@ -113,11 +113,7 @@ class ChargeAnswer(models.Model):
     class Meta:
         triggers = [triggers.append_only("an answer of an acquirer is never changed")]
         indexes = [models.Index(fields=["charge", "created_at"], name="chargeanswer_of_charge")]
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(outcome__in=ChargeOutcome.values), name="chargeanswer_outcome_known"
-            )
-        ]
+        constraints = [known("outcome", ChargeOutcome, name="chargeanswer_outcome_known")]
 
     def __str__(self) -> str:
         return f"{self.charge_id} {self.outcome}"

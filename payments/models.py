@@ -8,7 +8,7 @@ from django.db.models.functions import Coalesce
 from django.utils.functional import cached_property
 
 from core import digests, ids, thaibanks, triggers, vault
-from core.columns import PublicId, PublicIdKey, RawJson
+from core.columns import PublicId, PublicIdKey, RawJson, known
 from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from counts.lists import ClockRule, CountedList
@@ -217,7 +217,7 @@ class Payment(DigestedRow, StateMachine):
                 condition=Q(holds_reference=True, status="pending"),
                 name=OPEN_REFERENCE,
             ),
-            models.CheckConstraint(condition=Q(status__in=PaymentStatus.values), name="payment_status_known"),
+            known("status", PaymentStatus, name="payment_status_known"),
             models.CheckConstraint(
                 condition=Q(amount__gte=1, amount__lte=200_000_000), name="payment_amount_in_range"
             ),

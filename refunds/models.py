@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from core import digests, triggers, vault
-from core.columns import CausedRow, PublicIdKey, RawJson
+from core.columns import CausedRow, PublicIdKey, RawJson, known
 from core.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
@@ -186,7 +186,7 @@ class Refund(StateMachine, CausedRow):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=RefundStatus.values), name="refund_status_known"),
+            known("status", RefundStatus, name="refund_status_known"),
             models.CheckConstraint(
                 condition=Q(reason__isnull=True) | Q(reason__in=RefundReason.values),
                 name="refund_reason_known",

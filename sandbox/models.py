@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from core import money, vault
 from core.clock import BANGKOK
-from core.columns import PublicIdKey
+from core.columns import PublicIdKey, known
 
 # How long a payer can authorise a charge.
 AUTHORIZATION_LIFETIME = timedelta(minutes=10)
@@ -52,10 +52,7 @@ class SandboxCharge(models.Model):
             models.CheckConstraint(
                 condition=Q(refunded__gte=0, refunded__lte=models.F("amount")), name="sandboxcharge_refunds"
             ),
-            models.CheckConstraint(
-                condition=Q(authorization__in=ChargeAuthorization.values),
-                name="sandboxcharge_authorization_known",
-            ),
+            known("authorization", ChargeAuthorization, name="sandboxcharge_authorization_known"),
         ]
 
     def __str__(self) -> str:
@@ -175,9 +172,7 @@ class SandboxEntry(models.Model):
         default_permissions = ()
         indexes = [models.Index(fields=["occurred_at", "id"], name="sandboxentry_by_time")]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(type__in=SandboxEntryType.values), name="sandboxentry_type_known"
-            ),
+            known("type", SandboxEntryType, name="sandboxentry_type_known"),
             models.UniqueConstraint(fields=["payment", "type"], name="sandboxentry_once"),
         ]
 
@@ -264,9 +259,7 @@ class SandboxCallback(models.Model):
             )
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(state__in=CallbackState.values), name="sandboxcallback_state_known"
-            ),
+            known("state", CallbackState, name="sandboxcallback_state_known"),
             models.CheckConstraint(
                 condition=Q(payment__isnull=True, order__isnull=False)
                 | Q(payment__isnull=False, order__isnull=True),

@@ -1,11 +1,14 @@
 """The history merchants see: a row for each payment that succeeded or failed, and for each refund."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
 from core import triggers
-from core.columns import PublicId, PublicIdKey
+from core.columns import PublicId, PublicIdKey, known
 from core.state_machines import StateMachine
+from counts.lists import CountedList, ListFilter
 from merchants.models import Merchant
 
 
@@ -59,12 +62,8 @@ class Transaction(StateMachine):
                 condition=Q(type__in=["payment", "failed"]),
                 name="transaction_once_per_payment",
             ),
-            models.CheckConstraint(
-                condition=Q(type__in=TransactionType.values), name="transaction_type_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(status__in=TransactionStatus.values), name="transaction_status_known"
-            ),
+            known("type", TransactionType, name="transaction_type_known"),
+            known("status", TransactionStatus, name="transaction_status_known"),
             models.CheckConstraint(
                 condition=Q(type="refund", amount__lt=0, refund_id__isnull=False)
                 | Q(type__in=["payment", "failed"], amount__gt=0, refund_id__isnull=True),
@@ -81,3 +80,37 @@ class Transaction(StateMachine):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+TRANSACTIONS = CountedList(
+    "transactions",
+    Transaction,
+    kind_columns=("type", "status"),
+    amount_sql="amount",
+    kinds=tuple(
+        f"{type}/{status}"
+        for type, statuses in {
+            TransactionType.PAYMENT: (TransactionStatus.SUCCEEDED, TransactionStatus.REFUNDED),
+            TransactionType.FAILED: (TransactionStatus.FAILED,),
+            TransactionType.REFUND: (
+                TransactionStatus.PENDING,
+                TransactionStatus.SUCCEEDED,
+                TransactionStatus.FAILED,
+            ),
+        }.items()
+        for status in statuses
+    ),
+)
+
+
+def matching(
+    merchant_id: str, *, type: str | None = None, status: str | None = None, **period: Any
+) -> ListFilter[Transaction]:
+    """The transactions of a merchant, of one type or status if given, within `start` and `end`."""
+    kinds = [
+        kind
+        for kind in TRANSACTIONS.kinds
+        if type in (None, kind.split("/")[0]) and status in (None, kind.split("/")[1])
+    ]
+    everything = type is None and status is None
+    return ListFilter(TRANSACTIONS, merchant_id, None if everything else kinds, **period)

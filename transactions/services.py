@@ -29,13 +29,10 @@ def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: 
     )
 
 
-def record_failure(
-    *, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime
-) -> Transaction:
+def record_failure(*, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime) -> None:
     """Record an attempt that failed."""
-    return _record(
-        _row(TransactionType.FAILED, TransactionStatus.FAILED, payment_id, merchant_id, amount, currency, now)
-    )
+    failed = TransactionType.FAILED, TransactionStatus.FAILED
+    rows.insert_many([_row(*failed, payment_id, merchant_id, amount, currency, now)])
 
 
 def record_refund(
@@ -55,7 +52,8 @@ def record_refund(
         now,
         refund_id=refund_id,
     )
-    return _record(row)
+    row.save(force_insert=True)
+    return row
 
 
 def complete_refunds(*refund_ids: str, status: TransactionStatus) -> None:
@@ -73,11 +71,6 @@ def mark_refunded(*, payment_id: str) -> None:
     payment = Transaction.objects.filter(payment_id=payment_id, type=TransactionType.PAYMENT)
     if transition_where(payment, TransactionStatus.SUCCEEDED, TransactionStatus.REFUNDED) != 1:
         raise IllegalTransition(f"{payment_id}: no row becomes '{TransactionStatus.REFUNDED}'")
-
-
-def _record(row: Transaction) -> Transaction:
-    row.save(force_insert=True)
-    return row
 
 
 def _row(

@@ -9,7 +9,7 @@ from ledger.balance_transactions import BALANCE_TRANSACTIONS, balances_after
 from merchants.api import MerchantViewSet, merchant_of
 from transactions import openapi as docs
 from transactions import services
-from transactions.filters import matching
+from transactions.models import matching
 from transactions.shapes import (
     BalanceObject,
     TransactionObject,

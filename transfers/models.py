@@ -7,7 +7,7 @@ from django.db.models import OuterRef, Q, Subquery
 
 from banks import TransferOrder, TransferPurpose
 from core import digests, triggers, vault
-from core.columns import CausedRow, PublicId, PublicIdKey
+from core.columns import CausedRow, PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from transfers.safe_mode_models import DatabaseIdentity, DatabaseMark, SafeMode, SafeModeCause
@@ -183,7 +183,7 @@ class Transfer(DigestedRow, StateMachine):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=TransferState.values), name="transfer_state_known"),
+            known("state", TransferState, name="transfer_state_known"),
             models.CheckConstraint(
                 condition=Q(purpose__in=["refund", "withdrawal", "return"]), name="transfer_purpose_known"
             ),
@@ -298,9 +298,7 @@ class TransferEvent(CausedRow):
         triggers = [triggers.append_only("the history of a transfer is never changed")]
         indexes = [models.Index(fields=["transfer", "type", "created_at"], name="transferevent_of_transfer")]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(type__in=TransferEventType.values), name="transferevent_type_known"
-            ),
+            known("type", TransferEventType, name="transferevent_type_known"),
             models.CheckConstraint(
                 condition=Q(type="inquiry") & ~Q(answer="") | ~Q(type="inquiry") & Q(answer=""),
                 name="transferevent_answer_iff_inquiry",

@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core import triggers
-from core.columns import CausedRow
+from core.columns import CausedRow, known
 
 
 class SafeModeCause(models.TextChoices):
@@ -44,7 +44,7 @@ class SafeMode(CausedRow):
             triggers.set_once("ended_at", "a period of safe mode ends once"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(cause__in=SafeModeCause.values), name="safemode_cause_known"),
+            known("cause", SafeModeCause, name="safemode_cause_known"),
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True, ended_by="") | Q(ended_at__isnull=False),
                 name="safemode_ended_by_iff_ended",

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import digests, triggers, vault
-from core.columns import PublicIdKey, RawJson
+from core.columns import PublicIdKey, RawJson, known
 from core.digests import DigestedColumn, DigestedRow
 from core.failures import RETURNED_BY_BANK
 from core.state_machines import StateMachine
@@ -130,9 +130,7 @@ class Withdrawal(DigestedRow, StateMachine):
             models.Index(fields=["merchant"], condition=Q(status="pending"), name="withdrawal_pending"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(status__in=WithdrawalStatus.values), name="withdrawal_status_known"
-            ),
+            known("status", WithdrawalStatus, name="withdrawal_status_known"),
             models.CheckConstraint(
                 condition=Q(amount__gte=100, amount__lte=200_000_000), name="withdrawal_amount_in_range"
             ),

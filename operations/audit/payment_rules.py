@@ -7,7 +7,7 @@ from ledger.balance_transactions import BALANCE_TRANSACTIONS
 from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
 from payments.models import CLOCK_SKEW, PAYMENTS
 from refunds.models import REFUNDS
-from transactions.filters import TRANSACTIONS
+from transactions.models import TRANSACTIONS
 from webhooks.filters import DELIVERIES, EVENTS
 from withdrawals.models import WITHDRAWALS
 

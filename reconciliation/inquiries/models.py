@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import triggers
-from core.columns import PublicId
+from core.columns import PublicId, known
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.matching.models import BankTransaction
@@ -138,11 +138,7 @@ class InquiryAnswer(models.Model):
         ]
         # Without the time, so that an update writes no new entry of the index.
         indexes = [models.Index(fields=["payment"], name="inquiryanswer_of_payment")]
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(outcome__in=InquiryOutcome.values), name="inquiryanswer_outcome_known"
-            )
-        ]
+        constraints = [known("outcome", InquiryOutcome, name="inquiryanswer_outcome_known")]
 
     def __str__(self) -> str:
         return f"{self.payment_id} {self.outcome}"

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from core import digests, triggers, vault
-from core.columns import PublicId, PublicIdKey
+from core.columns import PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
 from reconciliation.matching.models import BankTransaction, ReportSource
 
@@ -55,11 +55,7 @@ class BankNotification(DigestedRow):
                 name="notification_open_exceptions",
             ),
         ]
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(result__in=NotificationResult.values), name="notification_result_known"
-            )
-        ]
+        constraints = [known("result", NotificationResult, name="notification_result_known")]
 
     def __str__(self) -> str:
         return f"{self.bank} {self.received_at:%Y-%m-%d %H:%M:%S}"

@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from core import triggers, vault
 from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
-from core.columns import CausedRow, PublicId, PublicIdKey
+from core.columns import CausedRow, PublicId, PublicIdKey, known
 from reconciliation.matching.models import BankTransaction, BankTransactionKind
 
 
@@ -64,9 +64,7 @@ class StatementImport(BackgroundJob):
             )
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(state__in=JobState.values), name="statementimport_state_known"
-            ),
+            known("state", JobState, name="statementimport_state_known"),
         ]
 
     def __str__(self) -> str:
@@ -179,9 +177,7 @@ class StatementLine(models.Model):
                 name="statementline_once",
                 nulls_distinct=False,
             ),
-            models.CheckConstraint(
-                condition=Q(result__in=LineResult.values), name="statementline_result_known"
-            ),
+            known("result", LineResult, name="statementline_result_known"),
             models.CheckConstraint(
                 condition=Q(result__in=["attached", "new"], movement__isnull=False)
                 | Q(result="unreadable", movement__isnull=True),

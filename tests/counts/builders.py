@@ -23,9 +23,8 @@ from refunds.models import REFUNDS, Refund, RefundStatus
 from tests.conftest import Shop
 from tests.factories import PaymentFactory, TransactionFactory, reverse_all
 from transactions import services
-from transactions.filters import TRANSACTIONS
-from transactions.filters import matching as matching_transactions
-from transactions.models import Transaction, TransactionStatus, TransactionType
+from transactions.models import TRANSACTIONS, Transaction, TransactionStatus, TransactionType
+from transactions.models import matching as matching_transactions
 from webhooks.events import NewEvent, build
 from webhooks.filters import DELIVERIES, EVENT_TYPES, EVENTS, SHOWN_STATES, matching_deliveries
 from webhooks.models import UNFINISHED_STATES, Delivery, DeliveryState, Endpoint, Event
