@@ -1,13 +1,11 @@
 """The page at the root of the service: where to go from here."""
 
-from urllib.parse import urlencode
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import translation
 
 from core.api import get_or_head_only
-from qrcodes.payment_page import LANGUAGES, language_of
+from qrcodes.payment_page import language_links, language_of
 
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; "
@@ -21,7 +19,7 @@ def page(request: HttpRequest) -> HttpResponse:
     context = {
         "shop": "Thai QR Payments",
         "language": language,
-        "languages": [(code, name, f"?{urlencode({'lang': code})}") for code, name in LANGUAGES.items()],
+        "languages": language_links(),
     }
     with translation.override(language):
         response = render(request, "start.html", context)

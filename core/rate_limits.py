@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import NoScriptError
 
 from core import redis
+from core.errors import ApiError
 
 # Generic cell rate algorithm: one number per name, the theoretical arrival time of the next one.
 # It uses the clock of Redis, so that all processes agree. It takes up to ARGV[3] requests.
@@ -66,6 +67,13 @@ def consume(name: str, rate: RateLimit, wanted: int = 1) -> RateLimitResult | No
     """Count up to `wanted` events of this name. None if Redis does not answer."""
     found = redis.try_call(lambda _: _count(f"rate:{name}", rate, wanted))
     return None if found is None else RateLimitResult(*found)
+
+
+def check(name: str, rate: RateLimit, refusal: type[ApiError]) -> None:
+    """Count an event of this name. Raises `refusal` above the limit."""
+    room = consume(name, rate)
+    if room is not None and not room.allowed:
+        raise refusal(retry_after=room.retry_after)
 
 
 def _count(key: str, rate: RateLimit, wanted: int) -> Any:

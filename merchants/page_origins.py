@@ -4,7 +4,7 @@ Source of the form of an origin: RFC 6454, section 6.2.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
@@ -33,11 +33,6 @@ def return_url(merchant: Merchant, url: str) -> str | None:
     except ValueError:
         return None
     return url if f"{parts.scheme}://{parts.netloc}".lower() in merchant.page_origins else None
-
-
-def frame_ancestors(origins: Sequence[str]) -> str:
-    """The value of `frame-ancestors` in a content security policy."""
-    return " ".join(origins) or "'none'"
 
 
 def _origin(text: str, *, is_live: bool) -> str:

@@ -52,15 +52,6 @@ class PageState(StrEnum):
     FAILED = "failed"
 
 
-_STATES = {
-    PaymentStatus.PENDING: PageState.PENDING,
-    PaymentStatus.SUCCEEDED: PageState.PAID,
-    PaymentStatus.REFUNDED: PageState.REFUNDED,
-    PaymentStatus.EXPIRED: PageState.EXPIRED,
-    PaymentStatus.FAILED: PageState.FAILED,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """A state, and the satang that wait for a decision."""
@@ -88,7 +79,7 @@ def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
             origins = payment.merchant.page_origins
             context = _context(payment, _shown(payment, now), now) | _links(request, payment.merchant)
             response = render(request, "qrcodes/pay.html", context)
-    policy = PAGE_POLICY.format(ancestors=page_origins.frame_ancestors(origins))
+    policy = PAGE_POLICY.format(ancestors=" ".join(origins) or "'none'")
     response.headers["Content-Security-Policy"] = policy
     response.headers["Content-Language"] = language
     return response
@@ -140,9 +131,7 @@ def check_payable(payment: Payment, now: datetime) -> None:
 def _check_rate(request: HttpRequest, name: str, rate: RateLimit) -> None:
     """Raises TooManyPageRequests."""
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
-    room = rate_limits.consume(f"{name}:{network}", rate)
-    if room is not None and not room.allowed:
-        raise TooManyPageRequests(retry_after=room.retry_after)
+    rate_limits.check(f"{name}:{network}", rate, TooManyPageRequests)
 
 
 def _find(request: HttpRequest, qr_code_id: str) -> Payment:
@@ -154,15 +143,13 @@ def _find(request: HttpRequest, qr_code_id: str) -> Payment:
 
 def _shown(payment: Payment, now: datetime) -> _Shown:
     status = payment.status_at(now)
-    held = _held_amount(payment) if payment.has_exceptions else 0
+    held = 0
+    if payment.has_exceptions:
+        found = payment.exceptions.filter(status__in=(*HELD_STATUSES, *HELD_EXCESS_STATUSES))
+        held = sum(exception.held_amount for exception in found)
     if not held:
-        return _Shown(_STATES[status])
+        return _Shown(PageState.PAID if status == PaymentStatus.SUCCEEDED else PageState(status))
     return _Shown(PageState.EXCESS if payment.completed_at is not None else PageState.REVIEW, held)
-
-
-def _held_amount(payment: Payment) -> int:
-    held = payment.exceptions.filter(status__in=(*HELD_STATUSES, *HELD_EXCESS_STATUSES))
-    return sum(exception.held_amount for exception in held)
 
 
 def language_of(request: HttpRequest) -> str:
@@ -174,15 +161,18 @@ def language_of(request: HttpRequest) -> str:
     return next((name[:2] for name, _weight in accepted if name[:2] in LANGUAGES), "th")
 
 
+def language_links(**kept: str) -> list[tuple[str, str, str]]:
+    """A page in each language: its code, its name, and the query. kept: the other parameters."""
+    return [(code, name, "?" + urlencode({"lang": code} | kept)) for code, name in LANGUAGES.items()]
+
+
 def _links(request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
     """The way back to the shop, and this page in each language."""
     back = page_origins.return_url(merchant, request.GET.get("return_url", ""))
     kept = {} if back is None else {"return_url": back}
     return {
         "return_url": back,
-        "languages": [
-            (code, name, "?" + urlencode({"lang": code} | kept)) for code, name in LANGUAGES.items()
-        ],
+        "languages": language_links(**kept),
     }
 
 

@@ -81,9 +81,7 @@ def _content(payment: Payment) -> _Content:
 
 
 def _draw_within_limits(merchant: Merchant, wanted: CardRequest, content: _Content) -> bytes:
-    room = rate_limits.consume(f"qr-card:{merchant.id}", MERCHANT_RATE)
-    if room is not None and not room.allowed:
-        raise TooManyQrCards(retry_after=room.retry_after)
+    rate_limits.check(f"qr-card:{merchant.id}", MERCHANT_RATE, TooManyQrCards)
     try:
         with _slots.hold(merchant.id, total=DRAWN_AT_ONCE, share=1, wait_seconds=WAIT_SECONDS):
             return _draw(wanted, content)

@@ -78,7 +78,9 @@ class BankHomePage(BankPage):
         scenario = "declined" if "decline" in request.POST else request.POST.get("scenario", "paid")
         now = clock.now()
         try:
-            _check_rate(request)
+            # Without Redis only the limit of each code applies.
+            network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
+            rate_limits.check(f"sandbox-page:{network}", PAGE_RATE, TooManyPayments)
             services.parse_known_qr(qr_data)
             if scenarios.find(scenario).needs_key:
                 raise ScenarioNeedsKey(param="scenario")
@@ -136,14 +138,6 @@ def _offset_time(request: HttpRequest, name: str, now: datetime) -> datetime | N
     if text and not MINUTES.fullmatch(text):
         raise InvalidMinutes()
     return now + timedelta(minutes=int(text)) if text else None
-
-
-def _check_rate(request: HttpRequest) -> None:
-    """Raises RateLimitExceeded. Without Redis only the limit of each code applies."""
-    network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
-    limit = rate_limits.consume(f"sandbox-page:{network}", PAGE_RATE)
-    if limit is not None and not limit.allowed:
-        raise TooManyPayments(retry_after=limit.retry_after)
 
 
 def _mini_qr(payment: SandboxPayment) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from core.rate_limits import RateLimit
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from merchants.models import Merchant
 from sandbox.views import check_enabled, check_test_key
 from testclock import openapi as docs
 from testclock import services
@@ -33,7 +32,7 @@ class ClockViewSet(MerchantViewSet):
     def advance(self, request: Request) -> Job:
         seconds = _seconds(api.read_body(docs.advance, request))
         merchant, now = merchant_of(request), clock.now()
-        _check_rate(merchant)
+        rate_limits.check(f"test-clock:{merchant.id}", RATE, AdvancedTooOften)
 
         def work() -> AdvancedClockObject:
             row, moved = services.advance(merchant=merchant, seconds=seconds, now=now)
@@ -56,10 +55,3 @@ def _seconds(fields: dict[str, int]) -> int:
     if len(fields) != 1:
         raise NotOneAdvance(param="advance_seconds")
     return fields.get("advance_seconds", 60 * fields.get("advance_minutes", 0))
-
-
-def _check_rate(merchant: Merchant) -> None:
-    """Raises AdvancedTooOften. Without Redis nothing is limited."""
-    limit = rate_limits.consume(f"test-clock:{merchant.id}", RATE)
-    if limit is not None and not limit.allowed:
-        raise AdvancedTooOften(retry_after=limit.retry_after)

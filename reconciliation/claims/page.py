@@ -21,7 +21,7 @@ from core.errors import ApiError, MethodNotAllowed
 from core.rate_limits import RateLimit
 from merchants.models import Mode
 from qrcodes.errors import TooManyPageRequests
-from qrcodes.payment_page import LANGUAGES, language_of
+from qrcodes.payment_page import language_links, language_of
 from reconciliation.claims import proof, slip_pictures
 from reconciliation.claims.form import ClaimForm
 from reconciliation.claims.slip_pictures import NoSlip
@@ -91,9 +91,7 @@ def _overloaded_page(language: str) -> bytes:
 def _respond(request: HttpRequest, token: str, language: str) -> HttpResponse:
     """Raises TooManyPageRequests, ClaimLinkClosed, TooManyClaimTries, ClaimsOfNetworkBlocked."""
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
-    room = rate_limits.consume(f"claim-page:{network}", RATE)
-    if room is not None and not room.allowed:
-        raise TooManyPageRequests(retry_after=room.retry_after)
+    rate_limits.check(f"claim-page:{network}", RATE, TooManyPageRequests)
     link = claims.open_link(token, now=clock.now())
     if request.method != "POST":
         return _show(request, link, ClaimForm(), language)
@@ -165,7 +163,7 @@ def _show(
         "until": f"{link.expires_at.astimezone(clock.BANGKOK):%Y-%m-%d %H:%M}",
         "is_test": merchant.mode == Mode.TEST,
         "language": language,
-        "languages": [(code, name, "?" + urlencode({"lang": code})) for code, name in LANGUAGES.items()],
+        "languages": language_links(),
     }
     return render(request, "refunds/claim.html", context, status=status)
 
