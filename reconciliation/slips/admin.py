@@ -19,7 +19,7 @@ from core.form_fields import PlainCharField
 from reconciliation.models import SlipCheck
 from reconciliation.slips import bank_check, checking, findings, pictures
 from reconciliation.slips.bank_check import BankCheckFailed
-from reconciliation.slips.checking import InvalidSlip, SlipCheckResult
+from reconciliation.slips.checking import InvalidSlip
 from reconciliation.slips.findings import Finding
 
 CHECK_PERMISSION, ASK_PERMISSION = "reconciliation.check_slip", "reconciliation.ask_bank"
@@ -136,7 +136,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         except BankCheckFailed as error:
             return [("error", str(error))]
 
-    def _check(self, request: HttpRequest, form: SlipForm) -> SlipCheckResult | None:
+    def _check(self, request: HttpRequest, form: SlipForm) -> SlipCheck | None:
         """Return None if it is not a slip. The form shows the reason."""
         values = form.cleaned_data
         texts = [values["text"]] if values["text"] else values["picture"]
@@ -149,7 +149,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
             return None
 
 
-def _ask_form(result: SlipCheckResult) -> AskBankForm | None:
+def _ask_form(result: SlipCheck) -> AskBankForm | None:
     """None if the transfer is known, or if no bank can be asked about it."""
     if result.movement is not None or not bank_check.can_ask_about(result.sending_bank):
         return None

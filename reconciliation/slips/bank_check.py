@@ -75,7 +75,9 @@ def ask_bank(
     payment = _find_payment(merchant, transfer) if transfer else None
     if payment is None or payment.status not in OPEN_STATUSES:
         return BankCheckResult(merchant, transfer, payment)
-    _schedule_inquiry(payment, now())
+    at = now()
+    due, new = {"due_at": at}, {"due_at": at, "bank": payment.merchant.bank, "created_at": at}
+    Inquiry.objects.update_or_create(payment=payment, defaults=due, create_defaults=new)
     return BankCheckResult(merchant, transfer, payment, is_inquiry_scheduled=True)
 
 
@@ -109,9 +111,3 @@ def _find_payment(merchant: Merchant, transfer: SlipTransfer) -> Payment | None:
         found = found.filter(qr_code__biller_id=transfer.biller_id)
     payment: Payment | None = found.select_related("merchant").first()
     return payment
-
-
-def _schedule_inquiry(payment: Payment, now: datetime) -> None:
-    due = {"due_at": now}
-    new = due | {"bank": payment.merchant.bank, "created_at": now}
-    Inquiry.objects.update_or_create(payment=payment, defaults=due, create_defaults=new)

@@ -3,7 +3,6 @@
 A slip is no proof of payment, because anybody can draw one. Only a bank transaction is.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q
@@ -29,43 +28,29 @@ class InvalidSlip(Exception):
     """The text is not the mini-QR of a slip; the message tells staff why."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlipCheckResult:
-    """id: of the SlipCheck. sending_bank: three digits, or truemoney.
-
-    movement: None if no bank reported the transfer. reversal: of that money, if the bank reversed it.
-    earlier_checks: of the same slip, newest first, at most MAX_EARLIER_CHECKS.
-    """
-
-    id: int
-    sending_bank: str
-    transaction_id: str
-    claimed_payment_id: str | None
-    movement: BankTransaction | None
-    reversal: BankTransaction | None
-    earlier_checks: list[SlipCheck]
-
-
-def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheckResult:
+def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheck:
     """Look up a slip and record that it was shown. Raises InvalidSlip; then nothing is recorded."""
     bank, transaction_id = parse_slip(payload)
-    movement = find_transaction(bank, transaction_id)
-    # Recorded before the search: if two people check a slip at once, at least one sees the other's check.
-    slip_check = SlipCheck.objects.create(
+    found: SlipCheck = SlipCheck.objects.create(
         sending_bank=bank,
         transaction_id=transaction_id,
-        movement=movement,
+        movement=find_transaction(bank, transaction_id),
         claimed_payment_id=claimed_payment_id,
         checked_at=now,
         **request_context.columns(),
     )
-    others = SlipCheck.objects.filter(sending_bank=bank, transaction_id=transaction_id).exclude(
-        pk=slip_check.pk
+    return found
+
+
+def earlier_checks(slip_check: SlipCheck) -> list[SlipCheck]:
+    """Of the same slip, newest first.
+
+    Called after this one is recorded: of two people who check a slip at once, at least one sees the other's.
+    """
+    same = SlipCheck.objects.filter(
+        sending_bank=slip_check.sending_bank, transaction_id=slip_check.transaction_id
     )
-    earlier = list(others.order_by("-checked_at", "-id")[:MAX_EARLIER_CHECKS])
-    return SlipCheckResult(
-        slip_check.pk, bank, transaction_id, claimed_payment_id, movement, _find_reversal(movement), earlier
-    )
+    return list(same.exclude(pk=slip_check.pk).order_by("-checked_at", "-id")[:MAX_EARLIER_CHECKS])
 
 
 def parse_slip(payload: str) -> tuple[str, str]:
@@ -113,9 +98,8 @@ def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction 
     return movement
 
 
-def _find_reversal(movement: BankTransaction | None) -> BankTransaction | None:
-    if movement is None:
-        return None
+def find_reversal(movement: BankTransaction) -> BankTransaction | None:
+    """Of this money, if the bank reversed it."""
     found = (
         deduplication.find_by_bank_id(movement.bank, name, BankTransactionKind.REVERSAL)
         for name in movement.bank_transaction_ids

@@ -10,9 +10,9 @@ from django.utils.translation import gettext_noop
 from banks import SlipTransfer
 from core import money, request_context
 from reconciliation.exceptions.detail_page import bank_label
-from reconciliation.models import BankTransaction, ResolutionState
+from reconciliation.models import BankTransaction, ResolutionState, SlipCheck
+from reconciliation.slips import checking
 from reconciliation.slips.bank_check import BankCheckResult
-from reconciliation.slips.checking import TRUEMONEY, SlipCheckResult
 
 Level = Literal["success", "warning", "error"]
 Finding = tuple[Level, str]
@@ -24,17 +24,16 @@ _MONEY_LEFT = {
 }
 
 
-def of_check(result: SlipCheckResult) -> list[Finding]:
+def of_check(slip_check: SlipCheck) -> list[Finding]:
     """Facts first, then warnings and errors."""
-    movement = result.movement
-    findings = (
-        [_not_reported(result)] if movement is None else [_arrived(movement), *_usage(movement, result)]
-    )
-    if result.reversal is not None:
-        findings.append(
-            ("error", _("The bank reversed this money: %(reversal)s.") % {"reversal": result.reversal.id})
-        )
-    return [*findings, *_earlier_checks(result)]
+    movement = slip_check.movement
+    if movement is None:
+        return [_not_reported(slip_check), *_earlier_checks(slip_check)]
+    findings = [_arrived(movement), *_usage(movement, slip_check)]
+    if (reversal := checking.find_reversal(movement)) is not None:
+        text = _("The bank reversed this money: %(reversal)s.")
+        findings.append(("error", text % {"reversal": reversal.id}))
+    return [*findings, *_earlier_checks(slip_check)]
 
 
 def of_bank_answer(answer: BankCheckResult) -> list[Finding]:
@@ -95,15 +94,13 @@ def _of_payment(answer: BankCheckResult) -> Finding:
     )
 
 
-def sender_label(result: SlipCheckResult) -> str:
-    return "TrueMoney" if result.sending_bank == TRUEMONEY else bank_label(result.sending_bank)
-
-
-def _not_reported(result: SlipCheckResult) -> Finding:
+def _not_reported(slip_check: SlipCheck) -> Finding:
+    bank = slip_check.sending_bank
+    sender = "TrueMoney" if bank == checking.TRUEMONEY else bank_label(bank)
     sentence = _(
         "No bank has reported this transfer: %(result)s, id %(transaction_id)s. The slip is no "
         "proof of payment. Do not deliver yet; check again in a moment."
-    ) % {"result": sender_label(result), "transaction_id": result.transaction_id}
+    ) % {"result": sender, "transaction_id": slip_check.transaction_id}
     return "warning", sentence
 
 
@@ -115,7 +112,8 @@ def _arrived(movement: BankTransaction) -> Finding:
     }
 
 
-def _usage(movement: BankTransaction, result: SlipCheckResult) -> Iterator[Finding]:
+def _usage(movement: BankTransaction, slip_check: SlipCheck) -> Iterator[Finding]:
+    claimed = slip_check.claimed_payment_id
     if movement.is_credited and movement.merchant is not None:
         yield (
             "success",
@@ -126,26 +124,24 @@ def _usage(movement: BankTransaction, result: SlipCheckResult) -> Iterator[Findi
         yield "error", _(_MONEY_LEFT[ResolutionState(movement.resolution_state)])
     else:
         yield "warning", _("It has paid nothing yet: it is an open exception.")
-    if (
-        result.claimed_payment_id
-        and movement.is_credited
-        and result.claimed_payment_id != movement.payment_id
-    ):
+    if claimed and movement.is_credited and claimed != movement.payment_id:
         yield (
             "error",
             _("It was used already for payment %(payment_id)s, not for %(claimed_payment_id)s.")
-            % {"payment_id": movement.payment_id, "claimed_payment_id": result.claimed_payment_id},
+            % {"payment_id": movement.payment_id, "claimed_payment_id": claimed},
         )
 
 
-def _earlier_checks(result: SlipCheckResult) -> Iterator[Finding]:
-    for shown in result.earlier_checks:
+def _earlier_checks(slip_check: SlipCheck) -> Iterator[Finding]:
+    for shown in checking.earlier_checks(slip_check):
         what = (
             _(" for payment %(claimed_payment_id)s") % {"claimed_payment_id": shown.claimed_payment_id}
             if shown.claimed_payment_id
             else ""
         )
-        other = shown.claimed_payment_id is not None and shown.claimed_payment_id != result.claimed_payment_id
+        other = (
+            shown.claimed_payment_id is not None and shown.claimed_payment_id != slip_check.claimed_payment_id
+        )
         at, name = localtime(shown.checked_at), request_context.display_name(shown.actor)
         yield (
             "error" if other else "warning",
