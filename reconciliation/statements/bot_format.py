@@ -7,7 +7,6 @@ blocks. Offsets are from 0, ends exclusive; amounts are digits, the last two of 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from banks.base import TransactionKind, UnreadableMessage
 from core import money, plain_text
@@ -78,6 +77,7 @@ def parse_detail(raw: bytes) -> ParsedLine:
     cells = _decode(raw)
     if not raw.startswith(b"D"):
         raise UnreadableMessage("no line begins like this one")
+    at = parse_pattern(cells[20:34], "date and time", "[0-9]{14}")
     return ParsedLine(
         kind=KINDS[parse_pattern(cells[152], "credit or debit", "[CD]")],
         biller_id=parse_pattern(cells[196:211], "the biller id", "[0-9]{13}|[0-9]{15}"),
@@ -85,7 +85,7 @@ def parse_detail(raw: bytes) -> ParsedLine:
         reference2=parse_text(cells[104:124], "reference 2", 20),
         reference3=parse_text(cells[124:144], "reference 3", 20),
         amount=_amount(cells[163:176]),
-        paid_at=_paid_at(parse_pattern(cells[20:34], "date and time", "[0-9]{14}")),
+        paid_at=parse_bangkok_time(at, year=at[4:8], month=at[2:4], day=at[:2], time=at[8:]),
         payer_name=parse_text(plain_text.name(cells[34:84]), "the payer's name", 50),
         payer_bank_code=parse_pattern(cells[243:246], "the payer's bank", "[0-9]{3}|"),
     )
@@ -107,20 +107,16 @@ def _read_detail(number: int, raw: bytes) -> FileLine:
 
 def _decode(raw: bytes) -> str:
     """Raises UnreadableMessage."""
-    if len(raw) != LINE_WIDTH:
-        return _decode_utf8(raw)
+    if len(raw) != LINE_WIDTH:  # saved as UTF-8, where a Thai letter takes three bytes
+        cells = raw.decode(errors="replace")
+        if len(cells) == LINE_WIDTH and "\ufffd" not in cells:
+            return cells
+        length = str(len(raw)) if len(raw) < 2 * LINE_WIDTH else "far more"
+        raise UnreadableMessage(f"a line has {LINE_WIDTH} characters, this one {length}")
     try:
         return raw.decode(ENCODING)
     except UnicodeDecodeError:
         raise UnreadableMessage("it contains bytes that are not valid CP874") from None
-
-
-def _decode_utf8(raw: bytes) -> str:
-    """Decode a line saved as UTF-8, where a Thai letter takes three bytes. Raises UnreadableMessage."""
-    cells = raw.decode(errors="replace")
-    if len(cells) != LINE_WIDTH or "\ufffd" in cells:
-        raise UnreadableMessage(f"a line has {LINE_WIDTH} characters, this one {_length(raw)}")
-    return cells
 
 
 def _amount(digits: str) -> int:
@@ -128,14 +124,6 @@ def _amount(digits: str) -> int:
     if satang == 0:
         raise UnreadableMessage("the amount is zero")
     return satang
-
-
-def _paid_at(value: str) -> datetime:
-    return parse_bangkok_time(value, year=value[4:8], month=value[2:4], day=value[:2], time=value[8:])
-
-
-def _length(raw: bytes) -> str:
-    return str(len(raw)) if len(raw) < 2 * LINE_WIDTH else "far more"
 
 
 def _check_trailer(number: int, raw: bytes, found: TrailerTotals | None, problems: FileProblems) -> None:

@@ -1,10 +1,11 @@
 """What a file says, found by reading it once: staff see it before the import."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from banks.base import TransactionKind
-from reconciliation.statements.lines import FileLine, FileProblems, ParsedLine
+from reconciliation.statements.lines import FileLine, FileProblems
 from reconciliation.statements.statement_file import OccurrenceCounter, StatementFile
 
 MAX_SHOWN = 10
@@ -12,22 +13,18 @@ MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the fi
 
 
 @dataclass(slots=True)
-class Total:
-    """Satang of `count` lines."""
-
-    count: int = 0
-    amount: int = 0
-
-
-@dataclass(slots=True)
 class FileContents:
-    """first and unreadable: the first lines of each kind. paid_from and paid_until: of all readable lines."""
+    """first and unreadable: the first lines of each kind. counts and amounts: of the readable lines.
+
+    paid_from and paid_until: of all readable lines.
+    """
 
     line_count: int = 0
     unreadable_count: int = 0
     first: list[FileLine] = field(default_factory=list)
     unreadable: list[FileLine] = field(default_factory=list)
-    totals: dict[TransactionKind, Total] = field(default_factory=dict)
+    counts: Counter[TransactionKind] = field(default_factory=Counter)
+    amounts: Counter[TransactionKind] = field(default_factory=Counter)
     paid_from: datetime | None = None
     paid_until: datetime | None = None
     biller_ids: set[str] = field(default_factory=set)
@@ -39,16 +36,13 @@ class FileContents:
         self.occurrences.scan(line.sha256)
         if len(self.first) < MAX_SHOWN:
             self.first.append(line)
-        if line.parsed:
-            self._add_movement(line.parsed)
+        if (movement := line.parsed) is None:
+            self.unreadable_count += 1
+            if len(self.unreadable) < MAX_SHOWN:
+                self.unreadable.append(line)
             return
-        self.unreadable_count += 1
-        if len(self.unreadable) < MAX_SHOWN:
-            self.unreadable.append(line)
-
-    def _add_movement(self, movement: ParsedLine) -> None:
-        total = self.totals.setdefault(movement.kind, Total())
-        total.count, total.amount = total.count + 1, total.amount + movement.amount
+        self.counts[movement.kind] += 1
+        self.amounts[movement.kind] += movement.amount
         self.paid_from = min(self.paid_from or movement.paid_at, movement.paid_at)
         self.paid_until = max(self.paid_until or movement.paid_at, movement.paid_at)
         if len(self.biller_ids) < MAX_BILLERS:

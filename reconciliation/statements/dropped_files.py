@@ -76,12 +76,8 @@ def _import_file(path: Path, bank: str) -> str:
     except UnknownBank:
         return "no merchant has this bank"
     log.info("%s: imported as %s: %s", path.name, statement.id, dict(summary.counts))
-    return "" if summary.is_clean else "; ".join([*summary.problems, *_unreadable(summary)])
-
-
-def _unreadable(summary: importing.ImportSummary) -> list[str]:
     count = summary.counts[LineResult.UNREADABLE]
-    return [f"{count} lines cannot be read"] if count else []
+    return "; ".join([*summary.problems, *([f"{count} lines cannot be read"] if count else [])])
 
 
 def _move(path: Path, folder: str) -> None:

@@ -69,7 +69,8 @@ class LineMatcher:
         movement = BankTransaction(
             id=ids.new("rcp_", now),
             bank=self._bank,
-            bank_transaction_id=_generated_transaction_id(sha256, occurrence),
+            # A line has no transaction id; this one is the same in every export of its file.
+            bank_transaction_id=f"statement-{sha256[:40]}-{occurrence}",
             source=ReportSource.STATEMENT,
             kind=line.kind,
             is_confirmed=BankTransactionKind(line.kind) != BankTransactionKind.CREDIT,
@@ -184,8 +185,3 @@ def _movement_key(money: deduplication.MovementReport) -> MovementKey:
 def _is_same_second(movement: BankTransaction, line: ParsedLine) -> bool:
     is_other_second, _ = deduplication.closeness(movement, line)
     return not is_other_second and deduplication.is_same_movement(movement, line)
-
-
-def _generated_transaction_id(sha256: str, occurrence: int) -> str:
-    """A line has no transaction id; this one is the same in every export of its file."""
-    return f"statement-{sha256[:40]}-{occurrence}"

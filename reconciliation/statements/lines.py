@@ -132,7 +132,8 @@ def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         number += 1
         line, start = chunk.removeprefix(start).rstrip(b"\r\n"), b""
         if len(chunk) > MAX_LINE_BYTES and not chunk.endswith(b"\n"):
-            _skip_to_line_end(file)
+            while (rest := file.readline(65_536)) and not rest.endswith(b"\n"):
+                pass
         if line.strip(b" \t\x1a"):  # old systems end a file with Ctrl-Z
             yield number, line
 
@@ -173,9 +174,3 @@ def parse_bangkok_time(raw: str, year: str, month: str, day: str, time: str) -> 
     except ValueError:
         raise UnreadableMessage(f"there is no time {raw[:40]!r}") from None
     return found.astimezone(UTC)
-
-
-def _skip_to_line_end(file: BinaryIO) -> None:
-    while chunk := file.readline(65_536):
-        if chunk.endswith(b"\n"):
-            return

@@ -70,8 +70,8 @@ def _facts(file: StatementFile, found: FileContents) -> Iterator[tuple[Any, Any]
             gettext("in line %(number)s") % {"number": file.table.layout.header.number},
         )
     yield _("Lines"), f"{found.line_count:,}"
-    for kind, total in sorted(found.totals.items()):
-        yield KINDS[kind], f"{total.count:,}: {money.display(total.amount)}"
+    for kind, count in sorted(found.counts.items()):
+        yield KINDS[kind], f"{count:,}: {money.display(found.amounts[kind])}"
     if found.paid_from and found.paid_until:
         yield _("Paid from"), found.paid_from
         yield _("Paid until"), found.paid_until

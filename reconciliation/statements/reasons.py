@@ -108,9 +108,8 @@ def translated(reason: str) -> str:
     return reason
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"%\\\((\w+)\\\)s", r"(?P<\1>.+)", re.escape(text)), re.DOTALL)
-
-
 # The most exact one first.
-_PATTERNS = [(text, _pattern(text)) for text in sorted(TEXTS, key=lambda text: text.count("%("))]
+_PATTERNS = [
+    (text, re.compile(re.sub(r"%\\\((\w+)\\\)s", r"(?P<\1>.+)", re.escape(text)), re.DOTALL))
+    for text in sorted(TEXTS, key=lambda text: text.count("%("))
+]

@@ -72,14 +72,26 @@ def compare_totals(bank: str, day: date) -> DayComparison:
 
 def find_differences(bank: str, day: date) -> Iterator[Difference]:
     """Lines that are not credited, not confirmed or unreadable; then bank transactions without a line."""
-    for line in _not_credited_lines(bank, day).iterator():
+    lines: Any = StatementLine.objects.filter(bank=bank, bank_date=day).defer("line_sealed")
+    # Their bank transaction is an open exception or not matched yet.
+    waits = Q(movement__match_result__in=HELD_RESULTS, movement__resolution_state=ResolutionState.OPEN)
+    not_credited = lines.filter(waits | Q(movement__match_result=MatchResult.PENDING)).order_by("line_number")
+    for line in not_credited.select_related("movement").iterator():
         status = line.movement.match_result or "not matched"
         yield _difference("at the bank, not credited", line.movement, f"{status}, line {line.line_number}")
-    for line in _unconfirmed_lines(bank, day).iterator():
+    # Neither the bank nor a second person has confirmed their credited money.
+    unconfirmed = lines.filter(CREDITED_BY_LINE, movement__is_confirmed=False)
+    unconfirmed = unconfirmed.select_related("movement", "statement").order_by("statement", "line_number")
+    for line in unconfirmed.iterator():
         uploader = request_context.display_name(line.statement.actor)
         detail = f"{line.statement.file_name} line {line.line_number}, uploaded by {uploader}"
         yield _difference("reported only by an uploaded file", line.movement, detail)
-    for line in _unreadable_lines(bank, day).iterator():
+    # Their day is unknown, so those of each file that has lines of the day.
+    unreadable = StatementLine.objects.filter(
+        statement__in=lines.values("statement"), result=LineResult.UNREADABLE
+    )
+    unreadable = unreadable.select_related("statement").defer("line_sealed")
+    for line in unreadable.order_by("statement", "line_number").iterator():
         detail = f"{line.statement.file_name} line {line.line_number}"
         yield Difference("at the bank, unreadable", bank, line.statement_id, None, "", detail)
     for movement in (
@@ -87,31 +99,6 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
     ):
         detail = movement.match_result or "not matched"
         yield _difference("recorded here, in no statement", movement, detail)
-
-
-def _not_credited_lines(bank: str, day: date) -> Any:
-    """Lines whose bank transaction is an open exception or not matched yet."""
-    waits = Q(movement__match_result__in=HELD_RESULTS, movement__resolution_state=ResolutionState.OPEN)
-    lines = StatementLine.objects.filter(
-        waits | Q(movement__match_result=MatchResult.PENDING), bank=bank, bank_date=day
-    )
-    return lines.select_related("movement").defer("line_sealed").order_by("line_number")
-
-
-def _unconfirmed_lines(bank: str, day: date) -> Any:
-    """Lines whose credited money neither the bank nor a second person has confirmed."""
-    lines = StatementLine.objects.filter(
-        CREDITED_BY_LINE, movement__is_confirmed=False, bank=bank, bank_date=day
-    )
-    found = lines.select_related("movement", "statement").defer("line_sealed")
-    return found.order_by("statement", "line_number")
-
-
-def _unreadable_lines(bank: str, day: date) -> Any:
-    """Their day is unknown, so those of each file that has lines of the day."""
-    files = StatementLine.objects.filter(bank=bank, bank_date=day).values("statement")
-    lines = StatementLine.objects.filter(statement__in=files, result=LineResult.UNREADABLE)
-    return lines.select_related("statement").defer("line_sealed").order_by("statement", "line_number")
 
 
 def _our_transactions(bank: str, day: date) -> Any:

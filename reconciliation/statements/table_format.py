@@ -113,11 +113,6 @@ def read_lines(records: Iterable[Record], layout: Layout) -> Iterator[FileLine]:
             yield _read_line(record, layout)
 
 
-def _with_another_name(column: str) -> str:
-    """The column for people who do not know our names. For the type also what stands in it."""
-    return 'type ("credit/debit", with credit or debit in each line)' if column == "type" else column
-
-
 def _places(header: Record) -> dict[str, int]:
     """The place of each of our columns. Our own name goes before others. Raises InvalidStatementFile."""
     if header.error:
@@ -128,7 +123,10 @@ def _places(header: Record) -> dict[str, int]:
         own = [place for place, name in enumerate(names) if name == _plain_name(column)]
         places[column] = own or [place for place, name in enumerate(names) if _OUR_NAMES.get(name) == column]
     if missing := [column for column, found in places.items() if not found and column in NEEDED]:
-        raise InvalidStatementFile(f"Columns are missing: {', '.join(map(_with_another_name, missing))}.")
+        # For people who do not know our names: for the type also what stands in it.
+        hints = {"type": 'type ("credit/debit", with credit or debit in each line)'}
+        named = ", ".join(hints.get(column, column) for column in missing)
+        raise InvalidStatementFile(f"Columns are missing: {named}.")
     if twice := [column for column, found in places.items() if len(found) > 1]:
         raise InvalidStatementFile(f"Columns are duplicated: {', '.join(twice)}.")
     return {column: found[0] for column, found in places.items() if found}

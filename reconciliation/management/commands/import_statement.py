@@ -5,7 +5,6 @@ import shutil
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from core import clock, csv_cells, request_context
 from core.commands import ProgressBar, SealingCommand
 from core.csv_cells import escape_cell
 from reconciliation.statements import importing, statement_file
-from reconciliation.statements.importing import ImportSummary, LineOutcome
+from reconciliation.statements.importing import LineOutcome
 from reconciliation.statements.lines import FileProblems, InvalidStatementFile, ReaderBusy
 
 IMPORT_AGAIN = "What is stored stays; import it again."
@@ -95,14 +94,14 @@ class Command(SealingCommand):
 
             summary = importing.run(file, statement, occurrences, clock=clock.now, on_batch=on_batch)
             bar.clear()
-        self._report(name, summary, unreadable, is_quiet=options["quiet"])
-        return summary.is_clean
-
-    def _report(self, name: str, summary: ImportSummary, unreadable: FileProblems, *, is_quiet: bool) -> None:
         for problem in (*unreadable, *summary.problems):
             self.stderr.write(f"{name}: {problem}", self.style.ERROR)
-        if not (is_quiet and summary.is_clean):
-            self.stdout.write(f"{name}: {_format_counts(summary.counts)} (statement {summary.statement.id})")
+        if not (options["quiet"] and summary.is_clean):
+            counts = summary.counts
+            parts = ", ".join(f"{counts[result]} {result}" for result in importing.RESULTS if counts[result])
+            text = f"{counts.total()} lines: {parts}" if parts else "no lines"
+            self.stdout.write(f"{name}: {text} (statement {summary.statement.id})")
+        return summary.is_clean
 
 
 def _system_user() -> str | None:
@@ -111,11 +110,6 @@ def _system_user() -> str | None:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return None
-
-
-def _format_counts(counts: Counter[str]) -> str:
-    text = ", ".join(f"{counts[result]} {result}" for result in importing.RESULTS if counts[result])
-    return f"{counts.total()} lines: {text}" if text else "no lines"
 
 
 def _row(name: str, outcome: LineOutcome) -> tuple[str, ...]:
