@@ -52,12 +52,14 @@ class OperationSchema(AutoSchema):
             error(f"{method} {path} is not documented")
             return None
         self.is_merchant_api = isinstance(self.view, MerchantViewSet)
+        self.is_once = self.is_merchant_api and self.method == "POST"
+        headers = [components.REQUEST_ID, *([components.IDEMPOTENCY_KEY] if self.is_once else [])]
         operation = {
             "operationId": message.name,
             "summary": message.summary,
             "description": self._description(message),
             "tags": [message.tag.value],
-            "parameters": [*self._path_parameters(), *self._query(message), *self._headers()],
+            "parameters": [*self._path_parameters(), *self._query(message), *headers],
             "requestBody": self._body(message),
             "security": _security(message),
             "x-scope": message.scope.value if message.scope else None,
@@ -85,10 +87,6 @@ class OperationSchema(AutoSchema):
             | ({"style": "deepObject", "explode": True} if schema.get("type") == "object" else {})
             for name, schema in fields.items()
         ]
-
-    def _headers(self) -> list[Json]:
-        is_once = self.is_merchant_api and self.method == "POST"
-        return [components.REQUEST_ID, *([components.IDEMPOTENCY_KEY] if is_once else [])]
 
     def _body(self, operation: Operation) -> Json | None:
         if operation.body is not None:
@@ -128,16 +126,14 @@ class OperationSchema(AutoSchema):
         return dict(sorted(found.items()))
 
     def _answer(self, status: int, content: Json, links: tuple[Link, ...] = ()) -> Json:
-        response: Json = {"description": error_responses.phrase(status), "headers": self._answer_headers()}
+        replayed = ["Idempotent-Replayed"] if self.is_once else []
+        headers = error_responses.headers([*error_responses.common_headers(self.is_merchant_api), *replayed])
+        response: Json = {"description": error_responses.phrase(status), "headers": headers}
         if content:
             response["content"] = content
         if links:
             response["links"] = {link.operation: self._link(link) for link in links}
         return response
-
-    def _answer_headers(self) -> Json:
-        replayed = ["Idempotent-Replayed"] if self.is_merchant_api and self.method == "POST" else []
-        return error_responses.headers([*error_responses.common_headers(self.is_merchant_api), *replayed])
 
     def _link(self, link: Link) -> Json:
         operation: Json = {"operationId": link.operation}
@@ -169,12 +165,12 @@ class ApiSchemaGenerator(SchemaGenerator):
         schema: Json = super().get_schema(request, public)  # type: ignore[no-untyped-call]
         schema["components"] |= components.COMPONENTS
         tags = [{"name": tag.value, "description": text} for tag, text in TAGS.items()]
-        paths = {path: self._with_servers(path, item) for path, item in schema["paths"].items()}
+        # Paths that have no form with the country work below the first server only.
+        paths = {
+            path: item if path in self.has_both_forms else {"servers": SERVERS[:1], **item}
+            for path, item in schema["paths"].items()
+        }
         return schema | {"servers": SERVERS, "paths": paths, "tags": tags, "webhooks": self.messages}
-
-    def _with_servers(self, path: str, item: Json) -> Json:
-        """Paths that have no form with the country work below the first server only."""
-        return item if path in self.has_both_forms else {"servers": SERVERS[:1], **item}
 
     def _schema_for(self, handler: Any) -> OperationSchema:
         """The schema writer of an operation that is not a method of a viewset."""

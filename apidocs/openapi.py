@@ -1,5 +1,6 @@
 """OpenAPI descriptions of health, metrics and documents."""
 
+from functools import partial
 from typing import Any
 
 from core.http import JSON
@@ -7,6 +8,7 @@ from core.openapi import Operation, Tag
 from merchants.errors import AuthenticationFailed
 
 YAML = "application/yaml"
+_service = partial(Operation, tag=Tag.SERVICE)
 _GUARDED = "Needs `Authorization: Bearer <MONITORING_TOKEN>` if the operator has set such a token."
 _STATUS = {"type": "string", "enum": ["ok", "unavailable"]}
 _CHECK = {
@@ -38,62 +40,54 @@ _READINESS = {
     )
 }
 
-healthz = Operation(
+healthz = _service(
     name="healthz",
-    tag=Tag.SERVICE,
     summary="Check that this process answers",
     description="Checks nothing else.",
     responses={200: {JSON: _object(status={"type": "string", "const": "ok"})}},
 )
-readyz = Operation(
+readyz = _service(
     name="readyz",
-    tag=Tag.SERVICE,
     summary="Check that the service works",
     description="503 names the check that failed: database, sessions, migrations, workers, beat, deliveries. "
     f"`warnings` names what does not stop the service: clocks that differ. {_GUARDED}",
     errors=(AuthenticationFailed,),
     responses={200: _READINESS, 503: _READINESS},
 )
-metrics = Operation(
+metrics = _service(
     name="metrics",
-    tag=Tag.SERVICE,
     summary="How well does it do its work?",
     description=f"Prometheus text. {_GUARDED}",
     errors=(AuthenticationFailed,),
     responses={200: {"text/plain": {"type": "string"}}},
 )
-openapi = Operation(
+openapi = _service(
     name="openapi",
-    tag=Tag.SERVICE,
     summary="This document",
     description="OpenAPI 3.1.",
     responses={200: {JSON: {"type": "object"}}},
 )
-openapi_yaml = Operation(
+openapi_yaml = _service(
     name="openapi_yaml",
-    tag=Tag.SERVICE,
     summary="This document as YAML",
     description="OpenAPI 3.1.",
     responses={200: {YAML: {"type": "object"}}},
 )
-postman = Operation(
+postman = _service(
     name="postman",
-    tag=Tag.SERVICE,
     summary="This document as a Postman collection",
     description="Version 2.1, with one request for each operation. Set the variables `base_url` and "
     "`secret_key`. The ids in answers become variables for the next request.",
     responses={200: {JSON: {"type": "object"}}},
 )
-llms = Operation(
+llms = _service(
     name="llms",
-    tag=Tag.SERVICE,
     summary="This document for language models",
     description="The rules, a first purchase, and one line for each operation, as Markdown (llmstxt.org).",
     responses={200: {"text/plain": {"type": "string"}}},
 )
-page = Operation(
+page = _service(
     name="docs",
-    tag=Tag.SERVICE,
     summary="This document, to read",
     description="With guides. Needs nothing from the internet. `/docs/try` sends requests.",
     responses={200: {"text/html": {"type": "string"}}},

@@ -1,7 +1,5 @@
 """Console pages of merchants, API keys and bank connections."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -50,7 +48,8 @@ class MerchantAdmin(ActingAdmin):
             raise PermissionDenied
         text = plain_text.visible(request.GET.get("q", ""))[:MAX_LENGTH]
         found = admin_filters.find(text) if text and "\0" not in text else []
-        return JsonResponse({"suggestions": [admin_filters.suggestion(each) for each in found]})
+        # Each text names only this merchant.
+        return JsonResponse({"suggestions": [f"{each.name} {each.id}" for each in found]})
 
 
 @admin.register(BankConnection)
@@ -72,9 +71,6 @@ class BankConnectionAdmin(ReadOnlyAdmin):
     def authentication(self, connection: BankConnection) -> str:
         return gettext(banks.LIVE_BANKS[connection.bank].authentication_note)
 
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).select_related("merchant")
-
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ActingAdmin):
@@ -89,6 +85,3 @@ class ApiKeyAdmin(ActingAdmin):
         "revoked_at", "revoked_by", "last_used_at", "seen_networks",
     ]  # fmt: skip
     object_acts = KEY_ACTS
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).select_related("merchant")

@@ -28,11 +28,6 @@ def find(text: str) -> list[Merchant]:
     )
 
 
-def suggestion(merchant: Merchant) -> str:
-    """A text that names only this merchant."""
-    return f"{merchant.name} {merchant.id}"
-
-
 class MerchantFilter(OwnerFilter):
     title = _("merchant")
 

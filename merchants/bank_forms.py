@@ -67,13 +67,15 @@ class ConnectionForm(ReasonForm):
         self.credentials = banks.LIVE_BANKS[self.bank].credential_fields
         self.connection = BankConnection.objects.filter(pk=row.pk, bank=self.bank).first()
         if self.connection is None or not self.is_renewal:
-            self._add_credentials({})
+            stored: dict[str, str] = {}
             del self.fields["renew_address"]
         else:
-            self._add_credentials(_stored(self.connection))
+            stored = _stored(self.connection)
             for name in TERMS:
                 self.fields[name].initial = getattr(row, name)
             self.fields["callers"].initial = "\n".join(self.connection.callers)
+        for each in self.credentials:
+            self.fields[_name(each)] = _field(each, stored)
         if reference3_help := banks.LIVE_BANKS[self.bank].reference3_help:
             self.fields["reference3"].required = True
             self.fields["reference3"].help_text = gettext(reference3_help)
@@ -97,18 +99,15 @@ class ConnectionForm(ReasonForm):
         """Name the faults of all fields at once. The service decides in the end."""
         values = super().clean() or self.cleaned_data
         config = self.config()
-        self._check_terms(config)
-        if self.is_renewal and self.connection is not None:
-            self._check_kept(bank_connections.kept_secrets(self.connection, config))
-        return {**values, "config": config}
-
-    def _check_terms(self, config: ConnectionConfig) -> None:
         try:
             bank_connections.validated_terms(config)
         except ValidationError as refusal:
             for name, errors in refusal.error_dict.items():
                 if name not in self.errors:
                     self.add_error(name, errors)
+        if self.is_renewal and self.connection is not None:
+            self._check_kept(bank_connections.kept_secrets(self.connection, config))
+        return {**values, "config": config}
 
     def _check_kept(self, kept: dict[str, str]) -> None:
         for each in self.credentials:
@@ -116,10 +115,6 @@ class ConnectionForm(ReasonForm):
             is_missing = each.is_secret and each.default is None and each.name not in kept
             if is_missing and not self.cleaned_data.get(name) and name not in self.errors:
                 self.add_error(name, _("Enter it again, because the address of the API is another one."))
-
-    def _add_credentials(self, stored: dict[str, str]) -> None:
-        for each in self.credentials:
-            self.fields[_name(each)] = _field(each, stored)
 
     def _require_dropped(self, data: Any) -> None:
         """A secret that was typed and did not come back must be typed again: an empty field keeps the old."""

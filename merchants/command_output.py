@@ -72,9 +72,8 @@ def format_output(values: Values, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(values)
     width = max(map(len, values))
-    printed = {name: value if isinstance(value, str) else _joined(value) for name, value in values.items()}
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in printed.items() if value is not None)
-
-
-def _joined(values: list[str] | None) -> str | None:
-    return None if values is None else " ".join(values) or "any"
+    return "\n".join(
+        f"{name:<{width}}  {(' '.join(value) or 'any') if isinstance(value, list) else value}"
+        for name, value in values.items()
+        if value is not None
+    )

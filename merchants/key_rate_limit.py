@@ -8,7 +8,6 @@ early.
 import threading
 import time
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -86,13 +85,8 @@ def take(key_id: str) -> RateLimitResult | None:
     """Count one request of the key. None if there is no limit, or no Redis."""
     if settings.RATE_LIMIT == 0:
         return None
-    rate = _rate(settings.RATE_LIMIT, settings.RATE_LIMIT_BURST)
+    rate = RateLimit(settings.RATE_LIMIT, settings.RATE_LIMIT_BURST)
     return _limiter.take(key_id, rate, lease_size(rate.burst, settings.WEB_WORKERS))
-
-
-@lru_cache(maxsize=8)
-def _rate(per_second: int, burst: int) -> RateLimit:
-    return RateLimit(per_second, burst)
 
 
 def lease_size(burst: int, processes: int) -> int:

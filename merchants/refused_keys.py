@@ -36,7 +36,7 @@ class RefusedKeyLimiter:
         left = until - time.monotonic()
         if left <= 0:
             self._blocked_until.pop(network, None)
-        elif not _was_valid(digest):
+        elif digest is None or not redis.try_call(lambda client: client.exists(_redis_key(digest))):
             raise _too_many(left)
 
     def remember_valid(self, digest: bytes) -> None:
@@ -67,10 +67,6 @@ class RefusedKeyLimiter:
         self._blocked_until[network] = time.monotonic() + wait
         if not room.allowed:
             raise _too_many(wait)
-
-
-def _was_valid(digest: bytes | None) -> bool:
-    return digest is not None and bool(redis.try_call(lambda client: client.exists(_redis_key(digest))))
 
 
 def _redis_key(digest: bytes) -> str:

@@ -35,10 +35,6 @@ REASONS = {
 }
 
 
-def _page_of(exception_id: str) -> str:
-    return reverse("admin:reconciliation_reconciliationexception_change", args=[quote(exception_id)])
-
-
 class StatusFilter(admin.SimpleListFilter):
     """Filters by the status at the current time."""
 
@@ -87,7 +83,10 @@ class PaymentAdmin(ActingAdmin):
         if not found:
             return None
         shown = found[:MAX_EXCEPTIONS]
-        links = ((_page_of(each.id), REASONS.get(each.reason, each.reason)) for each in shown)
+        page = "admin:reconciliation_reconciliationexception_change"
+        links = (
+            (reverse(page, args=[quote(each.id)]), REASONS.get(each.reason, each.reason)) for each in shown
+        )
         pages = format_html_join(", ", '<a href="{}">{}</a>', links)
         amount = money.display(sum(each.held_amount for each in shown))
         if len(found) > len(shown):

@@ -219,7 +219,7 @@ def _keep_pending(payment: Payment, charge: CardCharge, result: ChargeResult, no
     _store_details(payment, charge, result)
     due_at = now + _inquiry_delay(payment, charge, now)
     if charge.state == ChargeState.SUBMITTED:
-        payments.publish_pending(payment, now=now)
+        payments.publish("payment.pending", [payment], now)
         charge.transition(ChargeState.PENDING, due_at=due_at)
     else:
         charge.set_fields(due_at=due_at)

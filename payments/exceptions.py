@@ -15,21 +15,12 @@ def publish(exception_ids: Iterable[str], *, now: datetime) -> None:
     Money on its way to the payer has no event: the bank can still refuse it.
     """
     found = PaymentException.objects.filter(pk__in=exception_ids).select_related("payment")
-    published = [
-        _event(each, now)
-        for each in found.prefetch_related(newest_exceptions("payment__exceptions"))
-        if each.status in OPEN_STATUSES or each.status not in HELD_STATUSES
-    ]
+    published = []
+    for each in found.prefetch_related(newest_exceptions("payment__exceptions")):
+        is_open = each.status in OPEN_STATUSES
+        if is_open or each.status not in HELD_STATUSES:
+            kind = EventType.PAYMENT_EXCEPTION if is_open else EventType.PAYMENT_EXCEPTION_RESOLVED
+            data = exception_event_data(each, now)
+            published.append(events.NewEvent(each.payment.merchant_id, kind, each.id, data, now))
     if published:
         events.publish_many(published)
-
-
-def _event(exception: PaymentException, now: datetime) -> events.NewEvent:
-    is_open = exception.status in OPEN_STATUSES
-    return events.NewEvent(
-        exception.payment.merchant_id,
-        EventType.PAYMENT_EXCEPTION if is_open else EventType.PAYMENT_EXCEPTION_RESOLVED,
-        exception.id,
-        exception_event_data(exception, now),
-        now,
-    )

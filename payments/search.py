@@ -4,12 +4,11 @@
 of the period or after the cursor, `SEARCHED` at most, so that no search reads a whole history.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Func, Q, TextField, Value
+from django.db.models import F, Func, TextField, Value
 
 from core import paging
 from core.paging import Cursor
@@ -18,10 +17,7 @@ from payments.models import Payment, PaymentQuerySet
 
 SEARCHED = 10_000
 SELECTIVE = ("reference", "qr_code_id", "bank_transaction_id")
-SCANNED: dict[str, Callable[[Any], Q]] = {
-    "amount": lambda amount: Q(amount=amount),
-    "has_qr_code": lambda has: Q(qr_code_id__isnull=not has),
-}
+SCANNED = ("amount", "qr_code_id__isnull")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +61,7 @@ def _newest(within: PaymentQuerySet, cursor: Cursor | None) -> tuple[PaymentQuer
 
 
 def _matching(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> PaymentQuerySet:
-    for name in SELECTIVE:
-        if name in query:
-            found = found.filter(**{name: query[name]})
-    for name, condition in SCANNED.items():
-        if name in query:
-            found = found.filter(condition(query[name]))
+    found = found.filter(**{name: query[name] for name in (*SELECTIVE, *SCANNED) if name in query})
     for number, (key, value) in enumerate(query.get("metadata", {}).items()):
         stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())
         found = found.alias(**{f"metadata{number}": stored}).filter(**{f"metadata{number}": value})

@@ -76,9 +76,8 @@ _CARD_DIGITS = re.compile("[0-9]{13,19}")
 def looks_like_card_number(text: str) -> bool:
     """Whether `text` is 13 to 19 digits, perhaps with separators, with a valid check digit (Luhn)."""
     digits = text.replace("-", "").replace("_", "")
-    return _CARD_DIGITS.fullmatch(digits) is not None and _luhn_sum(digits) % 10 == 0
-
-
-def _luhn_sum(digits: str) -> int:
+    if not _CARD_DIGITS.fullmatch(digits):
+        return False
     doubled = (2 * int(digit) for digit in digits[-2::-2])
-    return sum(int(digit) for digit in digits[::-2]) + sum(double // 10 + double % 10 for double in doubled)
+    total = sum(int(digit) for digit in digits[::-2]) + sum(each // 10 + each % 10 for each in doubled)
+    return total % 10 == 0

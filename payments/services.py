@@ -91,7 +91,7 @@ def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
         for each in paid
     ]
     transactions.record_payments(credits, currency=money.CURRENCY, source=source, now=now)
-    _publish("payment.succeeded", payments, now)
+    publish("payment.succeeded", payments, now)
 
 
 def add_payer_details(payment: Payment, payer: Payer) -> None:
@@ -111,12 +111,7 @@ def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
         currency=payment.currency,
         now=now,
     )
-    _publish("payment.failed", [payment], now)
-
-
-def publish_pending(payment: Payment, *, now: datetime) -> None:
-    """Publish the first event of a payment whose result is not known yet."""
-    _publish("payment.pending", [payment], now)
+    publish("payment.failed", [payment], now)
 
 
 def expire(payments: Sequence[Payment], *, now: datetime) -> None:
@@ -193,10 +188,11 @@ def _change_refund_amounts(payment: Payment, *, refunding: int, refunded: int = 
 
 def _publish_expiry(payments: Sequence[Payment], now: datetime) -> None:
     if payments and settings.EXPIRY_EVENTS:
-        _publish("payment.failed", payments, now)
+        publish("payment.failed", payments, now)
 
 
-def _publish(kind: str, payments: Sequence[Payment], now: datetime) -> None:
+def publish(kind: str, payments: Sequence[Payment], now: datetime) -> None:
+    """Publish an event of each payment. `payment.pending` is the first one of a payment without a result."""
     events.publish_many(
         [
             events.NewEvent(payment.merchant_id, kind, payment.id, event_data(payment), now)

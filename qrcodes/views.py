@@ -50,7 +50,9 @@ class QrCodeViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query, now = api.read_query(docs.list_, request), clock.now()
-        found = search.find(merchant_of(request), query | {"has_qr_code": True}, now, shown_id="qr_code_id")
+        found = search.find(
+            merchant_of(request), query | {"qr_code_id__isnull": False}, now, shown_id="qr_code_id"
+        )
 
         def show(payment: Payment) -> QrCodeObject:
             return qr_code_object(payment.qr_code, now)
@@ -109,7 +111,8 @@ def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     image_format, qr_code = _image_format(request), services.find(qr_code_id)
     status = qr_code.payment.status_at(clock.now())
     is_pending = status == PaymentStatus.PENDING
-    if not is_pending and _wants_json(request):
+    first_wanted = request.headers.get("Accept", "").partition(";")[0].strip().lower()
+    if not is_pending and first_wanted == http.JSON:
         raise QrCodeGone(status=status)
     text, media_type = qr_code.qr_data if is_pending else word_of(status), MEDIA_TYPES[image_format]
     etag = '"' + hashlib.sha256(f"{media_type} {text}".encode()).hexdigest()[:32] + '"'
@@ -136,7 +139,3 @@ def _asks_for_svg(request: HttpRequest) -> bool:
     accept = request.headers.get("Accept", "").lower()
     media_types = {each.partition(";")[0].strip() for each in accept.split(",")}
     return MEDIA_TYPES[SVG] in media_types and media_types.isdisjoint({MEDIA_TYPES[PNG], "image/*", "*/*"})
-
-
-def _wants_json(request: HttpRequest) -> bool:
-    return request.headers.get("Accept", "").partition(";")[0].strip().lower() == http.JSON

@@ -53,8 +53,10 @@ class _TransferHandler:
             _complete(refund, payment, now)
         elif result.status == "failed":
             fail(refund, payment, result.failure_code, now)
-        else:
-            _hold_returned(refund, now)
+        else:  # the refund stays completed, and its money waits for staff
+            refund.set_fields(returned_at=now)
+            ledger.hold({refund.id: refund.amount}, source=refund.route, now=now)
+            log.warning("the money of refund %s was returned and waits for staff", refund.id)
 
 
 TRANSFER_HANDLER: TransferHandler = _TransferHandler()
@@ -207,13 +209,6 @@ def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
     transactions.complete_refunds(refund.id, status=TransactionStatus.SUCCEEDED)
     _publish("refund.completed", refund, now)
     ledger.pay_out(type=JournalType.REFUND_PAID, to=refund.route, **ledger_fields(refund, now))
-
-
-def _hold_returned(refund: Refund, now: datetime) -> None:
-    """The bank returned the money: the refund stays completed, and its money waits for staff."""
-    refund.set_fields(returned_at=now)
-    ledger.hold({refund.id: refund.amount}, source=refund.route, now=now)
-    log.warning("the money of refund %s was returned and waits for staff", refund.id)
 
 
 def _publish(kind: str, refund: Refund, now: datetime) -> None:

@@ -57,7 +57,9 @@ def create(
     if not ids.looks_right(payment_id, "pay_"):
         raise PaymentNotFound(id=payment_id)
     payment = Payment.objects.of(merchant).locked(payment_id)
-    _check_pending_limit(payment)
+    pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
+    if payment.amount_refunding and pending.count() >= MAX_PENDING_REFUNDS:
+        raise TooManyPendingRefunds(limit=MAX_PENDING_REFUNDS)
     reserved = payments.reserve_refund(payment, amount, now=now)
     refund = completion.store(payment, reserved, now, **fields)
     if (chosen := destinations.choose(payment, destination, reserved, now=now)) is not None:
@@ -157,13 +159,6 @@ class _ApprovalHandler:
 
 
 APPROVAL_HANDLER: approvals.ApprovalHandler = _ApprovalHandler()
-
-
-def _check_pending_limit(payment: Payment) -> None:
-    """The caller holds the payment's lock. Raises TooManyPendingRefunds."""
-    pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
-    if payment.amount_refunding and pending.count() >= MAX_PENDING_REFUNDS:
-        raise TooManyPendingRefunds(limit=MAX_PENDING_REFUNDS)
 
 
 def _lock(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:

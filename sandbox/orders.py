@@ -68,14 +68,8 @@ def parse(data: Mapping[str, Any]) -> OrderRequest:
         value = data.get(name)
         if not isinstance(value, str) or not pattern.fullmatch(value):
             raise InvalidOrder(param=name)
-    return OrderRequest(
-        reference=data["reference"],
-        type=data["type"],
-        amount=_satang(data["amount"]),
-        bank_code=data["bank_code"],
-        account=data["account"],
-        account_name=data["account_name"],
-    )
+    given = {name: data[name] for name in _PATTERNS if name != "currency"}
+    return OrderRequest(**given | {"amount": _satang(data["amount"])})
 
 
 def accept(order_request: OrderRequest, *, now: datetime) -> SandboxOrder:

@@ -19,21 +19,14 @@ OVERDUE_AFTER = timedelta(minutes=15)
 
 
 def inquiry_delay(inquiries: int) -> timedelta:
-    return _delay(due_work.interval(INQUIRY_DELAYS, inquiries))
+    return delay(due_work.interval(INQUIRY_DELAYS, inquiries))
 
 
 def resend_delay(age: timedelta) -> timedelta:
     """Return the delay for an order of this age that did not reach its bank."""
-    return _delay(min(max(age.total_seconds() / 10, MIN_RESEND_SECONDS), MAX_RESEND_SECONDS))
+    return delay(min(max(age.total_seconds() / 10, MIN_RESEND_SECONDS), MAX_RESEND_SECONDS))
 
 
-def hold_delay() -> timedelta:
-    return _delay(HOLD_SECONDS)
-
-
-def look_up_delay() -> timedelta:
-    return _delay(LOOK_UP_SECONDS)
-
-
-def _delay(seconds: float) -> timedelta:
+def delay(seconds: float) -> timedelta:
+    """The waiting time, divided by SPEEDUP."""
     return timedelta(seconds=seconds / settings.SPEEDUP)

@@ -292,7 +292,11 @@ def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
     if transfer.state != TransferState.QUEUED or safe_mode.is_on():
         return False
     if not _has_ordered_account(transfer, handler) or handler.is_held(transfer, now=now):
-        _postpone(transfer, now)
+        due_at = now + schedule.delay(schedule.HOLD_SECONDS)
+        Transfer.objects.filter(pk=transfer.pk).update(due_at=due_at, lease_until=None)
+        # The history has one event for each hold, not one for each try.
+        if history.last_event_type(transfer.id) != TransferEventType.HELD:
+            history.record_event(transfer.id, TransferEventType.HELD, at=now)
         return False
     due_at, lease_until = now + schedule.inquiry_delay(0), transfer.lease_until
     history.transition(
@@ -311,13 +315,6 @@ def _has_ordered_account(transfer: Transfer, handler: TransferHandler) -> bool:
     return False
 
 
-def _postpone(transfer: Transfer, now: datetime) -> None:
-    """Try again later. The history has one event for each hold, not one for each try."""
-    Transfer.objects.filter(pk=transfer.pk).update(due_at=now + schedule.hold_delay(), lease_until=None)
-    if history.last_event_type(transfer.id) != TransferEventType.HELD:
-        history.record_event(transfer.id, TransferEventType.HELD, at=now)
-
-
 @transaction.atomic
 def apply_look_up(order_id: str, result: TransferResult, handler: TransferHandler, *, now: datetime) -> None:
     """Apply a bank's answer about an order that is queued here, in safe mode.
@@ -329,7 +326,7 @@ def apply_look_up(order_id: str, result: TransferResult, handler: TransferHandle
         return
     history.record_event(order_id, TransferEventType.INQUIRY, at=now, answer=result.status)
     if result.status in ("unknown", "not_sent"):
-        due_at = now + schedule.look_up_delay()
+        due_at = now + schedule.delay(schedule.LOOK_UP_SECONDS)
         Transfer.objects.filter(pk=order_id).update(due_at=due_at, lease_until=None)
         return
     log.warning("%s has order %s, which this database had not sent", transfer.route, order_id)

@@ -1,6 +1,5 @@
 """The first page of the console: what waits, and the figures of a period."""
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,16 +11,6 @@ from console.home.figures import Bar
 from console.home.period import Period, PeriodError, parse, presets
 from core import clock, money
 from merchants.models import Merchant, Mode
-
-
-@dataclass(frozen=True, slots=True)
-class ShownBar:
-    """A bar of the chart: its time, what arrived, its height in percent, and the words below it."""
-
-    text: str
-    received: str
-    height: float
-    below: str
 
 
 @transaction.atomic  # many small statements: each alone would be a transaction of its own
@@ -64,21 +53,18 @@ def _address(period: Period, mode: Mode) -> str:
     return "?" + urlencode({"from": period.first, "to": period.last, "mode": mode.value})
 
 
-def _bars(bars: list[Bar], period: Period) -> list[ShownBar]:
+def _bars(bars: list[Bar], period: Period) -> list[dict[str, Any]]:
+    """Of each bar its time, what arrived, its height in percent, and the words below it."""
     highest = max((bar.received.amount for bar in bars), default=0) or 1
     by_hour = period.step.days == 0
+    labelled = max(1, -(-len(bars) // 12))  # about a dozen labels fit
     return [
-        ShownBar(
-            text=f"{at:%Y-%m-%d %H:%M}" if by_hour else f"{at:%Y-%m-%d}",
-            received=f"{money.display(bar.received.amount)} ({bar.received.count:,})",
-            height=round(100 * bar.received.amount / highest, 2),
-            below=(f"{at:%H}" if by_hour else f"{at:%d}") if _has_label(index, len(bars)) else "",
-        )
+        {
+            "text": f"{at:%Y-%m-%d %H:%M}" if by_hour else f"{at:%Y-%m-%d}",
+            "received": f"{money.display(bar.received.amount)} ({bar.received.count:,})",
+            "height": round(100 * bar.received.amount / highest, 2),
+            "below": (f"{at:%H}" if by_hour else f"{at:%d}") if index % labelled == 0 else "",
+        }
         for index, bar in enumerate(bars)
         for at in [bar.at.astimezone(clock.BANGKOK)]
     ]
-
-
-def _has_label(index: int, count: int) -> bool:
-    """About a dozen labels fit."""
-    return index % max(1, -(-count // 12)) == 0

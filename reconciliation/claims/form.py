@@ -63,7 +63,9 @@ class ClaimForm(forms.Form):
         super().__init__(data, files, label_suffix="")
         for field in self.fields.values():
             field.error_messages["required"] = _("Fill in this field.")
-        self.fields["bank_code"].choices = [("", _("Choose a bank")), *_banks()]  # type: ignore[attr-defined]
+        is_thai = translation.get_language() == "th"
+        banks = [(bank.code, bank.name_th if is_thai else bank.name) for bank in thaibanks.BANKS]
+        self.fields["bank_code"].choices = [("", _("Choose a bank")), *banks]  # type: ignore[attr-defined]
 
     def clean_picture(self) -> "UploadedFile[bytes] | None":
         picture: UploadedFile[bytes] | None = self.cleaned_data["picture"]
@@ -106,11 +108,6 @@ class ClaimForm(forms.Form):
             (_("Prove that you paid. One of these is enough."), [self[name] for name in PROOFS]),
             (_("Where the money goes"), [self[name] for name in ACCOUNT]),
         ]
-
-
-def _banks() -> list[tuple[str, str]]:
-    is_thai = translation.get_language() == "th"
-    return [(bank.code, bank.name_th if is_thai else bank.name) for bank in thaibanks.BANKS]
 
 
 def _wrong_length(bank_code: str) -> str:

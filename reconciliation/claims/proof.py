@@ -13,7 +13,9 @@ _ENDS_WITH_DIGITS = re.compile(r"[0-9]{4}\Z", re.ASCII)
 
 def is_right(payment: Payment, *, slip_references: Sequence[str], last_digits: str) -> bool:
     """Whether each proof that is given is right. One is enough. All are compared in constant time."""
-    references, ends = _slip_references(payment), _ends_of_account(payment)
+    references = _slip_references(payment)
+    # Some banks report only the last digits of the account that paid.
+    ends = _ENDS_WITH_DIGITS.findall(payers.reported(payment).account)
     found = [_is_one_of(plain_text.compact(each).upper(), references) for each in slip_references]
     if last_digits:
         found.append(_is_one_of(last_digits, ends))
@@ -28,12 +30,6 @@ def _slip_references(payment: Payment) -> list[str]:
     credits = payment.bank_transactions.credited()
     found = [name for each in credits for name in (each.slip_reference, *each.bank_transaction_ids)]
     return [plain_text.compact(name).upper() for name in found if name]
-
-
-def _ends_of_account(payment: Payment) -> list[str]:
-    """The last digits of the account that paid. Some banks report only these."""
-    found = _ENDS_WITH_DIGITS.search(payers.reported(payment).account)
-    return [found[0]] if found else []
 
 
 def _is_one_of(text: str, expected: list[str]) -> bool:

@@ -32,10 +32,6 @@ def read_reference(picture: "UploadedFile[bytes]", *, merchant_id: str) -> str:
         texts = pictures.read_qr_codes(picture.read(pictures.MAX_BYTES + 1), decoders.PICTURE_OF_PAYER)
     except UnreadablePicture as error:
         raise NoSlip(str(error)) from None
-    return _reference_of(texts)
-
-
-def _reference_of(texts: list[str]) -> str:
     text = checking.pick_slip(texts)
     try:
         _bank, transaction_id = checking.parse_slip(text)

@@ -48,6 +48,9 @@ WHERE movement.id = ANY(%s) AND reference1 <> ''
 def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransaction, now: datetime) -> None:
     """Store an unsigned notification and schedule an inquiry. Nothing is credited before the answer."""
     merchant = Merchant.objects.filter(bank=bank, biller_id=notification.biller_id).first()
+    codes = QrCode.objects.filter(
+        reference1=notification.reference1, biller_id=notification.biller_id, merchant__bank=bank
+    )
     with transaction.atomic():
         stored = intake.store(bank, body, NotificationResult.UNSIGNED, None, now)
         if merchant is None:
@@ -56,7 +59,7 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
             bank=bank,
             merchant=merchant,
             notification=stored,
-            payment_id=_find_payment_id(bank, notification.biller_id, notification.reference1),
+            payment_id=codes.values_list("payment_id", flat=True).first(),
             bank_transaction_id=notification.bank_transaction_id,
             biller_id=notification.biller_id,
             reference1=notification.reference1,
@@ -137,9 +140,3 @@ def _alert(inquiry: ConfirmationInquiry, now: datetime) -> None:
         log.warning(
             "notification %s of %s is not confirmed by its bank", inquiry.notification_id, inquiry.bank
         )
-
-
-def _find_payment_id(bank: str, biller_id: str, reference1: str) -> str | None:
-    codes = QrCode.objects.filter(reference1=reference1, biller_id=biller_id, merchant__bank=bank)
-    found: str | None = codes.values_list("payment_id", flat=True).first()
-    return found

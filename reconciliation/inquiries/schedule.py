@@ -43,7 +43,8 @@ def plan_times(created_at: datetime, expires_at: datetime, place: float) -> list
     """
     last_call = expires_at - scaled(timedelta(seconds=BEFORE_EXPIRY))
     early = [created_at + scaled(timedelta(seconds=seconds)) for seconds in AFTER_CREATION]
-    end_of_day = _end_of_day(expires_at) + place * SPREAD
+    next_day = expires_at.astimezone(BANGKOK).date() + timedelta(days=1)
+    end_of_day = datetime.combine(next_day, time(), BANGKOK) + AFTER_MIDNIGHT + place * SPREAD
     late = [timedelta(seconds=seconds) for seconds in AFTER_EXPIRY] + [end_of_day - expires_at]
     return [
         *(instant for instant in early if instant < last_call),
@@ -77,8 +78,3 @@ def _code_expiry(payment: Payment) -> datetime:
     if payment.expires_at is None:
         raise ValueError(f"{payment.id} has no code")
     return payment.expires_at
-
-
-def _end_of_day(at: datetime) -> datetime:
-    day = at.astimezone(BANGKOK).date()
-    return datetime.combine(day + timedelta(days=1), time(), BANGKOK) + AFTER_MIDNIGHT

@@ -7,7 +7,7 @@ from typing import Any
 
 from banks import TransferPurpose
 from tests.state_machine.expected import ApprovalItem, BankMoney, Order, Payment
-from transfers.schedule import INQUIRY_DELAYS, hold_delay, resend_delay
+from transfers.schedule import HOLD_SECONDS, INQUIRY_DELAYS, delay, resend_delay
 
 RETURNS_AFTER = timedelta(seconds=3)  # the sandbox bank's account ...0004
 # Transfers to accounts with these endings fail or are returned at the sandbox bank.
@@ -268,7 +268,7 @@ class MoneyModel:
                 if order.state not in ("queued", "submitted") or order.due_at > now:
                     continue
                 if is_in_debt and purpose == "withdrawal" and order.state == "queued":
-                    order.due_at = now + hold_delay()
+                    order.due_at = now + delay(HOLD_SECONDS)
                 elif is_bank_up:
                     self._reach_bank(order, now)
                 else:
