@@ -43,10 +43,11 @@ FAILURE_HEADING = """
 ## Failure codes
 
 `failure_code` says why a payment, a refund or a withdrawal failed. New codes can follow. It stays failed: to
-try again, create a new one with a new `Idempotency-Key`.
+try again, create a new one with a new `Idempotency-Key`. *Again* says whether the same may succeed then, with
+nothing changed.
 
-| Of | Code | What happened | What to do |
-|---|---|---|---|
+| Of | Code | What happened | Again | What to do |
+|---|---|---|---|---|
 """
 FAILURES = {
     "payments": failures.OF_PAYMENTS,
@@ -71,7 +72,8 @@ def error_table() -> str:
         for error_type in MESSAGES[code]
     ]
     reasons = [
-        f"| {of} | `{code}` | {failure.words} | {failure.advice} |\n"
+        f"| {of} | `{code}` | {failure.words} | "
+        f"{'yes' if failure.is_retryable else 'no'} | {failure.advice} |\n"
         for of, found in FAILURES.items()
         for code, failure in found.items()
     ]

@@ -5,7 +5,7 @@ A new reason is one entry here and its translation; one of a card also has an er
 adapter of a bank translates the bank's own reasons into these codes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.utils.translation import gettext, gettext_noop
@@ -24,10 +24,14 @@ _WITHDRAW_AGAIN = gettext_noop("The merchant can withdraw it again.")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A reason. words: what happened, within a sentence. advice: what to do next, for merchants and staff."""
+    """A reason. words: what happened, within a sentence. advice: what to do next, for merchants and staff.
+
+    is_retryable: the same again, with nothing changed, may succeed.
+    """
 
     words: str
     advice: str
+    is_retryable: bool = False
 
 
 _REFUSED = gettext_noop("the bank refused the transfer")
@@ -38,6 +42,7 @@ OF_PAYMENTS = {
     DECLINED_BY_BANK: Failure(
         gettext_noop("the bank declined the payment"),
         gettext_noop("The customer can try again or pay otherwise."),
+        is_retryable=True,
     ),
     "insufficient_funds": Failure(
         gettext_noop("the card has too little money"), gettext_noop("The customer can pay with another card.")
@@ -51,12 +56,13 @@ OF_PAYMENTS = {
     PROCESSING_ERROR: Failure(
         gettext_noop("the card payment could not be processed"),
         gettext_noop("The customer can try again or pay otherwise."),
+        is_retryable=True,
     ),
 }
 OF_REFUNDS = {
     REJECTED_BY_BANK: Failure(_REFUSED, _OTHER_ACCOUNT),
     INVALID_ACCOUNT: Failure(_NO_ACCOUNT, _OTHER_ACCOUNT),
-    NEVER_ARRIVED: Failure(_NOT_DONE, gettext_noop("Refund again.")),
+    NEVER_ARRIVED: Failure(_NOT_DONE, gettext_noop("Refund again."), is_retryable=True),
     REJECTED_BY_STAFF: _REJECTED,
     REJECTED_BY_ACQUIRER: Failure(gettext_noop("the acquirer refused the refund"), _OTHER_WAY),
     VOID_REJECTED: Failure(gettext_noop("the bank refused to void the payment"), _OTHER_WAY),
@@ -68,8 +74,10 @@ OF_WITHDRAWALS = {
     REJECTED_BY_BANK: Failure(_REFUSED, _WITHDRAW_ELSEWHERE),
     INVALID_ACCOUNT: Failure(_NO_ACCOUNT, _WITHDRAW_ELSEWHERE),
     RETURNED_BY_BANK: Failure(gettext_noop("the bank sent the money back"), _WITHDRAW_ELSEWHERE),
-    BANK_UNREACHABLE: Failure(gettext_noop("the bank could not be reached"), _WITHDRAW_AGAIN),
-    NEVER_ARRIVED: Failure(_NOT_DONE, _WITHDRAW_AGAIN),
+    BANK_UNREACHABLE: Failure(
+        gettext_noop("the bank could not be reached"), _WITHDRAW_AGAIN, is_retryable=True
+    ),
+    NEVER_ARRIVED: Failure(_NOT_DONE, _WITHDRAW_AGAIN, is_retryable=True),
     REJECTED_BY_STAFF: _REJECTED,
 }
 CATALOGUE = OF_PAYMENTS | OF_REFUNDS | OF_WITHDRAWALS
@@ -94,4 +102,9 @@ def advice(failures: Mapping[str, Failure], code: str | None) -> str:
 
 def described(failures: Mapping[str, Failure]) -> str:
     """The description of a field in the reference."""
-    return f"Why it failed: {', '.join(f'`{code}`' for code in failures)}. Else null."
+    retryable = [code for code, failure in failures.items() if failure.is_retryable]
+    return f"Null, or why it failed: {_listed(failures)}. To try again may help after {_listed(retryable)}."
+
+
+def _listed(codes: Iterable[str]) -> str:
+    return ", ".join(f"`{code}`" for code in codes)

@@ -1,10 +1,11 @@
 """Rules of the audit about approvals: no outgoing money leaves without the approval that it needs."""
 
+from core import failures
 from operations.audit.rules import AuditRule
 
 # The state of an approval by the columns of its refund or withdrawal.
-APPROVAL_STATE = """CASE WHEN awaiting_approval THEN 'waiting'
-    WHEN failure_code = 'rejected_by_staff' THEN 'rejected' ELSE 'free' END"""
+APPROVAL_STATE = f"""CASE WHEN awaiting_approval THEN 'waiting'
+    WHEN failure_code = '{failures.REJECTED_BY_STAFF}' THEN 'rejected' ELSE 'free' END"""
 RULES = [
     AuditRule(
         "withdrawal status matches its approval",
@@ -19,7 +20,8 @@ RULES = [
         f"""SELECT refund.id, concat_ws(' ', refund.merchant_id, refund.amount, {APPROVAL_STATE})
             FROM refunds_refund AS refund
             LEFT JOIN approvals_approval AS approval ON approval.subject_id = refund.id AND kind = 'refund'
-            WHERE approval.id IS NOT NULL OR awaiting_approval OR failure_code = 'rejected_by_staff'""",  # noqa: S608
+            WHERE approval.id IS NOT NULL OR awaiting_approval
+                OR failure_code = '{failures.REJECTED_BY_STAFF}'""",  # noqa: S608
         """SELECT subject_id, concat_ws(' ', merchant_id, amount,
                CASE WHEN status IN ('waiting', 'rejected') THEN status ELSE 'free' END)
            FROM approvals_approval WHERE kind = 'refund'""",

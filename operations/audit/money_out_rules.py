@@ -1,5 +1,6 @@
 """Rules of the audit about refunds, withdrawals and their transfers."""
 
+from core import failures
 from operations.audit.rules import AuditRule, journal_lines, published_events, suspense_account
 
 # The actor who requested each withdrawal and refund, and the scope that this needs.
@@ -60,15 +61,15 @@ RULES = [
     ),
     AuditRule(
         "withdrawal events match the withdrawal status",
-        """SELECT concat_ws(' ', id, kind), concat('1 to ', merchant_id)
+        f"""SELECT concat_ws(' ', id, kind), concat('1 to ', merchant_id)
            FROM withdrawals_withdrawal
            JOIN LATERAL (VALUES
                ('withdrawal.pending', true),
                ('withdrawal.processed', status IN ('processing', 'succeeded')
-                   OR status = 'failed' AND failure_code <> 'rejected_by_staff'),
+                   OR status = 'failed' AND failure_code <> '{failures.REJECTED_BY_STAFF}'),
                ('withdrawal.succeeded', completed_at IS NOT NULL),
                ('withdrawal.failed', status = 'failed')
-           ) AS event (kind, is_expected) ON is_expected""",
+           ) AS event (kind, is_expected) ON is_expected""",  # noqa: S608
         published_events("starts_with(type, 'withdrawal.')"),
     ),
     AuditRule(
@@ -111,9 +112,9 @@ RULES = [
     ),
     AuditRule(
         "the transfer state matches its refund or withdrawal",
-        """SELECT id, concat_ws(' ', 'refund', route, amount, CASE
+        f"""SELECT id, concat_ws(' ', 'refund', route, amount, CASE
                WHEN awaiting_approval THEN 'held'
-               WHEN failure_code = 'rejected_by_staff' THEN 'canceled'
+               WHEN failure_code = '{failures.REJECTED_BY_STAFF}' THEN 'canceled'
                WHEN returned_at IS NOT NULL THEN 'returned'
                WHEN status = 'pending' THEN 'open'
                WHEN status = 'completed' THEN 'succeeded'
@@ -136,12 +137,12 @@ RULES = [
                WHEN awaiting_approval THEN 'held'
                WHEN status = 'pending' THEN 'queued'
                WHEN status = 'processing' THEN 'submitted'
-               WHEN failure_code = 'rejected_by_staff' THEN 'canceled'
-               WHEN failure_code = 'bank_unreachable' THEN 'canceled'
+               WHEN failure_code = '{failures.REJECTED_BY_STAFF}' THEN 'canceled'
+               WHEN failure_code = '{failures.BANK_UNREACHABLE}' THEN 'canceled'
                WHEN status = 'failed' AND completed_at IS NOT NULL THEN 'returned'
                ELSE status
            END)
-           FROM withdrawals_withdrawal""",
+           FROM withdrawals_withdrawal""",  # noqa: S608
         # A transfer that did not reach its bank is queued again; its withdrawal stays "processing".
         """SELECT id, concat_ws(' ', purpose, route, amount, CASE
                WHEN state NOT IN ('queued', 'submitted') THEN state

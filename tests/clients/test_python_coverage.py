@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import thaiqr
-from thaiqr import choices, models
+from thaiqr import choices, failures, models
 from thaiqr.calls import Awaiting, Blocking
 from thaiqr.decoding import Model
 from thaiqr.resources import Resources
 
+from core.failures import CATALOGUE
 from tests.clients import openapi
 from tests.stack import ROOT
 
@@ -213,6 +214,10 @@ def test_every_event_type_has_a_class_with_its_data() -> None:
 )
 def test_choices_are_the_values_of_the_schema(alias: Any, schema: str, field: str) -> None:
     assert set(typing.get_args(alias)) == openapi.values_of(schema, field)
+
+
+def test_retryable_failures_are_those_of_the_service() -> None:
+    assert {code for code, failure in CATALOGUE.items() if failure.is_retryable} == failures.RETRYABLE
 
 
 def test_both_clients_have_the_same_methods() -> None:

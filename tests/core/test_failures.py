@@ -12,6 +12,7 @@ from core import failures
 
 PRODUCT = ("banks", "payments", "reconciliation", "refunds", "transfers", "withdrawals")
 LITERAL = re.compile(r'failure_code(?:=|": )"(\w+)"')
+IN_SQL = re.compile(r"failure_code (?:=|<>) '(\w+)'")
 
 
 def test_each_code_that_the_product_stores_is_in_the_catalogue() -> None:
@@ -28,6 +29,21 @@ def test_each_code_that_the_product_stores_is_in_the_catalogue() -> None:
     }
     assert len(named) == 11
     assert named < failures.CATALOGUE.keys()
+
+
+def test_sql_compares_with_codes_of_the_catalogue() -> None:
+    rules = [path for app in (*PRODUCT, "operations") for path in Path(settings.BASE_DIR, app).rglob("*.sql")]
+    literals = {code for path in rules for code in IN_SQL.findall(path.read_text())}
+    assert "rejected_by_staff" in literals
+    assert literals <= failures.CATALOGUE.keys()
+    audit = [path.read_text() for path in Path(settings.BASE_DIR, "operations", "audit").glob("*.py")]
+    assert not any(IN_SQL.search(text) for text in audit), "the audit takes them from the catalogue"
+
+
+def test_same_code_is_retryable_of_payments_refunds_and_withdrawals() -> None:
+    kinds = (failures.OF_PAYMENTS, failures.OF_REFUNDS, failures.OF_WITHDRAWALS)
+    for code, failure in failures.CATALOGUE.items():
+        assert {found[code].is_retryable for found in kinds if code in found} == {failure.is_retryable}
 
 
 def test_words_are_in_the_language_of_the_reader() -> None:

@@ -1,6 +1,6 @@
 """Client of Thai QR Payments: `ThaiQR`, and `AsyncThaiQR` for asyncio. The README shows how to start."""
 
-from thaiqr import choices, models, webhooks
+from thaiqr import choices, failures, models, webhooks
 from thaiqr._version import __version__
 from thaiqr.async_client import AsyncThaiQR
 from thaiqr.client import ThaiQR
@@ -51,6 +51,7 @@ __all__ = [
     "WithdrawalEvent",
     "__version__",
     "choices",
+    "failures",
     "models",
     "webhooks",
 ]
