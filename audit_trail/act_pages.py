@@ -23,7 +23,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
 from django.utils.html import format_html
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -88,7 +87,7 @@ class DoneBefore(ActRefused):
 
     def __init__(self, earlier: AuditRecord) -> None:
         self.object_id = earlier.object_id
-        at = f"{localtime(earlier.created_at):%Y-%m-%d %H:%M:%S}"
+        at = clock.display(earlier.created_at)
         super().__init__(_("This was done already, at %(at)s. Nothing changed.") % {"at": at})
 
 

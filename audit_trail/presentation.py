@@ -12,12 +12,11 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import BooleanField, F, Func
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
-from core import ids, money, request_context
+from core import clock, ids, money, request_context
 
 MAX_SHOWN = 20
 MAX_VALUE_LENGTH = 200
@@ -115,7 +114,7 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, int) and _AMOUNT.search(name):
         return money.display(value)
     if isinstance(value, str) and _TIME.fullmatch(value):
-        return f"{localtime(datetime.fromisoformat(value)):%Y-%m-%d %H:%M:%S}"
+        return clock.display(datetime.fromisoformat(value))
     if isinstance(value, list):
         return _shortened(", ".join(str(each) for each in value))
     return _shortened(str(value))

@@ -3,6 +3,8 @@
 import time
 from datetime import UTC, datetime, timedelta, timezone
 
+from django.utils.timezone import localtime
+
 BANGKOK = timezone(timedelta(hours=7))
 """The time zone of Thai banks; it has no daylight saving time."""
 
@@ -23,6 +25,11 @@ def of_nanoseconds(unix: int) -> datetime:
 def to_millisecond(at: datetime) -> datetime:
     """`at` without microseconds."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
+def display(at: datetime) -> str:
+    """For staff, in the time zone of the console."""
+    return f"{localtime(at):%Y-%m-%d %H:%M:%S}"
 
 
 def iso(at: datetime) -> str:

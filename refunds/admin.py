@@ -2,7 +2,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -62,7 +61,7 @@ class RefundAdmin(ActingAdmin):
         return gettext("%(status)s, %(tries)s tries left, until %(at)s") % {
             "status": link.status_at(clock.now()).label,
             "tries": link.tries_left,
-            "at": f"{localtime(link.expires_at):%Y-%m-%d %H:%M:%S}",
+            "at": clock.display(link.expires_at),
         }
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:

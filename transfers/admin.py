@@ -4,7 +4,6 @@ from django.contrib import admin
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
-from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -53,7 +52,7 @@ class TransferAdmin(ReadOnlyAdmin):
         newest = transfer.events.order_by("-created_at", "-pk")[:MAX_EVENTS_SHOWN]
         lines = (
             (
-                f"{localtime(each.created_at):%Y-%m-%d %H:%M:%S}",
+                clock.display(each.created_at),
                 each.type,
                 each.answer,
                 each.actor,
