@@ -14,6 +14,7 @@ from apidocs.error_responses import CODES_OF_COMMANDS
 from apidocs.generator import ApiSchemaGenerator
 from core import failures
 from core.errors import CATALOGUE, MESSAGES
+from payments.match_results import HELD
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 WIDTH = 120
@@ -49,6 +50,15 @@ nothing changed.
 | Of | Code | What happened | Again | What to do |
 |---|---|---|---|---|
 """
+EXCEPTION_HEADING = """
+## Exceptions
+
+Money that does not fit its payment is held until you or the operator decide. `exceptions` of the payment has
+its `reason`. `unmatched` money belongs to no payment; one that it may be for says so in `unmatched_money`.
+
+| Reason | Why it is held | What to do |
+|---|---|---|
+"""
 FAILURES = {
     "payments": failures.OF_PAYMENTS,
     "refunds": failures.OF_REFUNDS,
@@ -63,7 +73,7 @@ def document() -> dict[str, Any]:
 
 
 def error_table() -> str:
-    """The catalogues as Markdown: errors by status and code, and failure codes."""
+    """The catalogues as Markdown: errors by status and code, failure codes, reasons of exceptions."""
     codes = sorted(CATALOGUE, key=lambda code: (CATALOGUE[code].status, code))
     rows = [
         f"| {error_type.status} | `{code}` | `{error_type.type}` | {error_type.message} |\n"
@@ -77,7 +87,8 @@ def error_table() -> str:
         for of, found in FAILURES.items()
         for code, failure in found.items()
     ]
-    return HEADING + "".join(rows) + FAILURE_HEADING + "".join(reasons)
+    held = [f"| `{result}` | {money.meaning} | {money.advice} |\n" for result, money in HELD.items()]
+    return "".join([HEADING, *rows, FAILURE_HEADING, *reasons, EXCEPTION_HEADING, *held])
 
 
 def published() -> dict[str, str]:

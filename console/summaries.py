@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib.admin.utils import quote
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.timezone import localtime
-from django.utils.translation import gettext as _
 
-from approvals.models import Approval
+from core import clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Summary:
     permission: what a reader needs for the page of the link, if less than all readers have it.
     """
 
-    text: str
+    text: str | Promise
     tone: str
     url: str = ""
-    link: str = ""
+    link: str | Promise = ""
     permission: str = ""
 
 
@@ -33,24 +33,13 @@ def context(request: HttpRequest, summary: Summary) -> dict[str, Any]:
     return {"summary": summary, "may_follow": may_follow}
 
 
-def for_approval(text: str, approval_id: str) -> Summary:
-    """The sentence about something that waits for a second person."""
-    url = page("approvals_approval", approval_id)
-    return Summary(text, "wait", url, _("Approve or reject it"), "approvals.view_approval")
-
-
-def waiting_approval(subject_id: str) -> Approval | None:
-    """The approval that this refund, withdrawal or order waits for."""
-    return Approval.objects.waiting().filter(subject_id=subject_id).first()
-
-
 def page(model: str, key: str) -> str:
     return reverse(f"admin:{model}_change", args=[quote(key)])
 
 
 def at(instant: datetime | None) -> str:
     """In Bangkok time."""
-    return "-" if instant is None else f"{localtime(instant):%Y-%m-%d %H:%M:%S}"
+    return "-" if instant is None else clock.display(instant)
 
 
 def soon(instant: datetime, now: datetime) -> str:

@@ -178,14 +178,18 @@ class Transitions(Refuse):
         return apps.get_model(model._meta.label)
 
 
+def sql_list(values: Iterable[Any]) -> str:
+    """What stands behind IN. The values are those of our catalogues, without quotes in them."""
+    return "(" + ", ".join(f"'{value}'" for value in values) + ")"
+
+
 def initial(field: str, states: Collection[Any], *, noun: str) -> Refuse:
     """A new row begins in one of these states."""
-    values = ", ".join(f"'{state}'" for state in states)
     return Refuse(
         f"{field}_initial",
         INSERT,
         f"{noun} cannot begin like that",
-        condition=f"NEW.{field} NOT IN ({values})",
+        condition=f"NEW.{field} NOT IN {sql_list(states)}",
     )
 
 
@@ -218,10 +222,10 @@ def final(
     is_forbidden: bool = False,
 ) -> Refuse:
     """Columns that only change together with the state in `field`, from the first that is not open on."""
-    values = ", ".join(f"'{state}'" for state in open_states)
     old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
     condition = (
-        f"OLD.{field} NOT IN ({values}) AND NEW.{field} = OLD.{field} AND ({new}) IS DISTINCT FROM ({old})"
+        f"OLD.{field} NOT IN {sql_list(open_states)} AND NEW.{field} = OLD.{field} "
+        f"AND ({new}) IS DISTINCT FROM ({old})"
     )
     return Refuse(f"{field}_final", UPDATE, message, condition=condition, is_forbidden=is_forbidden)
 

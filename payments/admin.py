@@ -13,6 +13,7 @@ from core.admin import ReadOnlyAdmin
 from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
+from payments.match_results import MatchResult
 from payments.models import (
     HELD_EXCESS_STATUSES,
     HELD_STATUSES,
@@ -27,12 +28,6 @@ from payments.models import (
 SUSPENSE_STATUSES = [*HELD_STATUSES, *HELD_EXCESS_STATUSES]
 # A page shows the oldest. A payment rarely has more than two.
 MAX_EXCEPTIONS = 20
-REASONS = {
-    "duplicate": _("Paid twice"),
-    "time_mismatch": _("Wrong time"),
-    "amount_mismatch": _("Wrong amount"),
-    "late": _("Paid after expiry"),
-}
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -85,7 +80,7 @@ class PaymentAdmin(ActingAdmin):
         shown = found[:MAX_EXCEPTIONS]
         page = "admin:reconciliation_reconciliationexception_change"
         links = (
-            (reverse(page, args=[quote(each.id)]), REASONS.get(each.reason, each.reason)) for each in shown
+            (reverse(page, args=[quote(each.id)]), gettext(MatchResult(each.reason).label)) for each in shown
         )
         pages = format_html_join(", ", '<a href="{}">{}</a>', links)
         amount = money.display(sum(each.held_amount for each in shown))

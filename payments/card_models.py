@@ -18,13 +18,13 @@ class ChargeState(models.TextChoices):
 class ChargeOutcome(models.TextChoices):
     """The acquirer's answer to an inquiry, as in `banks.ChargeResult`."""
 
-    SUCCEEDED = "succeeded"
-    DECLINED = "declined"
-    REFUSED = "refused"
-    PENDING = "pending"
-    UNKNOWN = "unknown"  # no answer, or none that can be read
-    NOT_SENT = "not_sent"
-    MISSING = "missing"
+    SUCCEEDED = "succeeded", "The card was charged"
+    DECLINED = "declined", "The card was declined"
+    REFUSED = "refused", "The token is invalid"
+    PENDING = "pending", "Not decided yet"
+    UNKNOWN = "unknown", "No usable answer"
+    NOT_SENT = "not_sent", "The charge was never requested"
+    MISSING = "missing", "No such charge exists"
 
 
 OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)

@@ -15,6 +15,7 @@ from counts.lists import ClockRule, CountedList
 from merchants.models import Merchant
 from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, ChargeState
 from payments.errors import PaymentNotFound
+from payments.match_results import MatchResult
 
 
 class PaymentStatus(models.TextChoices):
@@ -311,7 +312,7 @@ class PaymentException(models.Model):
 
     id = PublicIdKey(help_text="The bank transaction.")
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exceptions")
-    reason = models.CharField(max_length=16)
+    reason = models.CharField(max_length=16, choices=MatchResult.choices)
     amount = models.BigIntegerField(help_text="Satang.")
     status = models.CharField(max_length=19, help_text="Open, or what was decided.")
     reported_at = models.DateTimeField(help_text="When the bank reported it.")

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from django.db.models import Prefetch, Sum, prefetch_related_objects
-from django.utils.translation import gettext_noop
 
 from core import failures, money, vault
 from core.clock import iso, iso_or_none
@@ -24,11 +23,12 @@ from core.objects import (
     up_to,
 )
 from merchants.models import Mode
+from payments import match_results
+from payments.explanations import UNMATCHED_MONEY
 from payments.models import HELD_STATUSES, Payment, PaymentException, PaymentStatus
 
 # Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
 MAX_SHOWN = 20
-UNMATCHED_MONEY = gettext_noop("A payment of the same amount arrived with an unknown reference.")
 
 
 class Card(TypedDict):
@@ -42,8 +42,8 @@ class PaymentExceptionObject(TypedDict):
     exception_id: ExceptionId
     reason: Annotated[
         str,
-        one_of(["duplicate", "time_mismatch", "amount_mismatch", "late"]),
-        "Paid twice, paid before the code existed, wrong amount, paid after expiry.",
+        one_of(match_results.PAYMENT_RESULTS),
+        match_results.described(),
     ]
     amount: Annotated[int, satang(1), "Satang received."]
     amount_display: AmountDisplay

@@ -1,5 +1,6 @@
 """All models of the app, from its packages."""
 
+from payments.match_results import HELD_RESULTS, MatchResult
 from reconciliation.exceptions.models import (
     ExceptionReason,
     Excess,
@@ -19,10 +20,8 @@ from reconciliation.inquiries.models import (
     ScanCursor,
 )
 from reconciliation.matching.models import (
-    HELD_RESULTS,
     BankTransaction,
     BankTransactionKind,
-    MatchResult,
     ReportSource,
     ResolutionState,
 )

@@ -11,24 +11,11 @@ from django.utils.translation import gettext_lazy
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
 from banks import TransferResult
-from core import money
 from reconciliation.exceptions import order_completion
+from transfers import explanations
 from transfers import services as transfers
 from transfers.models import Transfer, TransferState
 from transfers.schedule import OVERDUE_AFTER
-
-
-def _explain_never_arrived(transfer: Transfer) -> str:
-    return _(
-        "The bank told you that it never sent %(amount)s, so the money is available again. Above the limit a "
-        "second person must approve it, because the bank may still send it."
-    ) % {"amount": money.display(transfer.amount)}
-
-
-def _explain_arrived(transfer: Transfer) -> str:
-    return _("The bank told you that %(amount)s arrived. The order is completed.") % {
-        "amount": money.display(transfer.amount)
-    }
 
 
 def _complete(result: TransferResult) -> Callable[[Transfer, dict[str, Any], datetime], Act | None]:
@@ -48,12 +35,6 @@ def is_overdue(transfer: Transfer, now: datetime) -> bool:
     return transfer.state == TransferState.SUBMITTED and waited >= OVERDUE_AFTER
 
 
-def _explain_cancel(transfer: Transfer) -> str:
-    return _("The bank never got this order over %(amount)s. It is canceled and never sent.") % {
-        "amount": money.display(transfer.amount)
-    }
-
-
 def _cancel(transfer: Transfer, values: dict[str, Any], now: datetime) -> None:
     try:
         order_completion.cancel_unsent(transfer.id, now=now)
@@ -71,7 +52,7 @@ TRANSFER_ACTS = (
         label=gettext_lazy("Mark as arrived"),
         act=Act.TRANSFER_COMPLETED,
         permission="transfers.complete_transfer",
-        explain=_explain_arrived,
+        explain=explanations.with_amount(explanations.MARK_ARRIVED),
         run=_complete(transfers.ARRIVED),
         is_possible=is_overdue,
     ),
@@ -80,7 +61,7 @@ TRANSFER_ACTS = (
         label=gettext_lazy("Mark as never arrived"),
         act=Act.TRANSFER_COMPLETED,
         permission="transfers.complete_transfer",
-        explain=_explain_never_arrived,
+        explain=explanations.with_amount(explanations.MARK_NEVER_ARRIVED),
         run=_complete(transfers.NEVER_ARRIVED),
         is_possible=is_overdue,
         is_dangerous=True,
@@ -90,7 +71,7 @@ TRANSFER_ACTS = (
         label=gettext_lazy("Cancel: the bank was never reached"),
         act=Act.TRANSFER_CANCELED,
         permission="transfers.cancel_transfer",
-        explain=_explain_cancel,
+        explain=explanations.with_amount(explanations.CANCEL_UNSENT),
         run=_cancel,
         is_possible=_is_queued,
         is_dangerous=True,

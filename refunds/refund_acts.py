@@ -3,20 +3,14 @@
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
-from core import money
 from refunds import claims, services
+from refunds.explanations import LINK_REVOKED
 from refunds.models import ClaimLinkStatus, Refund, RefundStatus
-
-
-def _explain_cancel(refund: Refund) -> str:
-    return _(
-        "%(amount)s is available to %(merchant)s again. This is possible until the bank has the order."
-    ) % {"amount": money.display(refund.amount), "merchant": refund.merchant.name}
+from transfers.explanations import CANCEL, with_amount
 
 
 def _cancel(refund: Refund, values: dict[str, Any], now: datetime) -> None:
@@ -25,10 +19,6 @@ def _cancel(refund: Refund, values: dict[str, Any], now: datetime) -> None:
 
 def _is_pending(refund: Refund, now: datetime) -> bool:
     return refund.status == RefundStatus.PENDING
-
-
-def _explain_revoke(refund: Refund) -> str:
-    return _("The payer cannot name an account by the link any more. The merchant can make a new one.")
 
 
 def _revoke_link(refund: Refund, values: dict[str, Any], now: datetime) -> None:
@@ -46,7 +36,7 @@ REFUND_ACTS = (
         label=gettext_lazy("Revoke the claim link"),
         act=Act.CLAIM_LINK_REVOKED,
         permission="refunds.revoke_claimlink",
-        explain=_explain_revoke,
+        explain=lambda _refund: str(LINK_REVOKED),
         run=_revoke_link,
         is_possible=_has_open_link,
         is_dangerous=True,
@@ -56,7 +46,7 @@ REFUND_ACTS = (
         label=gettext_lazy("Cancel the refund"),
         act=Act.REFUND_CANCELED,
         permission="refunds.cancel_refund",
-        explain=_explain_cancel,
+        explain=with_amount(CANCEL),
         run=_cancel,
         is_possible=_is_pending,
         is_dangerous=True,

@@ -2,63 +2,22 @@
 
 from typing import Any
 
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from core import money, vault
 from core.clock import iso, iso_or_none
-from payments.models import ChargeAnswer, ChargeOutcome
-from payments.shapes import UNMATCHED_MONEY
+from payments.explanations import UNMATCHED_MONEY
+from payments.models import ChargeAnswer
+from reconciliation.exceptions import explanations
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
-    BankTransactionKind,
     ConfirmationInquiry,
     InquiryAnswer,
-    InquiryOutcome,
-    MatchResult,
-    NotificationResult,
     ReportSource,
     StatementLine,
 )
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
-
-KIND_TEXT = {
-    BankTransactionKind.CREDIT: _("{amount} received"),
-    BankTransactionKind.DECLINE: _("the payment was declined"),
-    BankTransactionKind.REVERSAL: _("{amount} reversed by the bank"),
-}
-MATCH_RESULT_TEXT = {
-    MatchResult.PENDING: _("not matched yet"),
-    MatchResult.APPLIED: _("it paid this payment"),
-    MatchResult.DECLINED: _("the payment failed"),
-    MatchResult.REVERSED: _("deducted from the balance"),
-    MatchResult.ORDERED: _("as requested by a refund"),
-    MatchResult.UNMATCHED: _("the reference is unknown"),
-    MatchResult.DUPLICATE: _("the payment was already paid"),
-    MatchResult.TIME_MISMATCH: _("paid before the code existed"),
-    MatchResult.AMOUNT_MISMATCH: _("the amount differs"),
-    MatchResult.LATE: _("paid after the code expired"),
-}
-NOTIFICATION_RESULT_TEXT = {
-    NotificationResult.REPEAT: _("The bank repeated its notification."),
-    NotificationResult.CONFLICT: _("The bank reported this transaction with other details than before."),
-}
-INQUIRY_RESULT_TEXT = {
-    InquiryOutcome.FOUND: _("Inquiry: the bank reports money."),
-    InquiryOutcome.NOTHING: _("Inquiry: the bank reports no money."),
-    InquiryOutcome.NO_ANSWER: _("Inquiry: the bank did not answer."),
-    InquiryOutcome.UNREADABLE: _("Inquiry: the bank's answer could not be read."),
-}
-CHARGE_OUTCOME_TEXT = {
-    ChargeOutcome.SUCCEEDED: _("the card was charged"),
-    ChargeOutcome.DECLINED: _("the card was declined"),
-    ChargeOutcome.REFUSED: _("the token is invalid"),
-    ChargeOutcome.PENDING: _("not decided yet"),
-    ChargeOutcome.UNKNOWN: _("no usable answer"),
-    ChargeOutcome.NOT_SENT: _("the charge was never requested"),
-    ChargeOutcome.MISSING: _("no such charge exists"),
-}
 
 
 def inquiries(context: PaymentContext) -> EntrySource:
@@ -98,7 +57,7 @@ def unmatched_money(context: PaymentContext) -> EntrySource:
 
 def _inquiry_entry(answer: InquiryAnswer) -> TimelineEntry:
     """The same answers in a row are one entry, at the time of the last."""
-    summary: str | Promise = INQUIRY_RESULT_TEXT[InquiryOutcome(answer.outcome)]
+    summary = _("Inquiry: %(outcome)s.") % {"outcome": answer.get_outcome_display().lower()}
     if answer.answer_count > 1:
         summary = _("%(answer)s %(count)d times in a row.") % {
             "answer": summary,
@@ -118,8 +77,7 @@ def _charge_inquiry_entry(answer: ChargeAnswer) -> TimelineEntry:
     return TimelineEntry(
         answer.created_at,
         TimelineEntryType.CARD_INQUIRY,
-        _("Inquiry about the charge: %(outcome)s.")
-        % {"outcome": CHARGE_OUTCOME_TEXT[ChargeOutcome(answer.outcome)]},
+        _("Inquiry about the charge: %(outcome)s.") % {"outcome": answer.get_outcome_display().lower()},
         CLOCK,
         answer.request_id,
         {"acquirer": answer.charge.acquirer, "said": answer.outcome, "took_ms": answer.duration_ms},
@@ -128,14 +86,11 @@ def _charge_inquiry_entry(answer: ChargeAnswer) -> TimelineEntry:
 
 def _notification_entry(notification: BankNotification) -> TimelineEntry:
     assert notification.movement is not None
-    summary = NOTIFICATION_RESULT_TEXT.get(NotificationResult(notification.result)) or _(
-        "The bank reports: %(movement)s."
-    ) % {"movement": _describe(notification.movement)}
     details = {"verdict": notification.result, "source": notification.source}
     return TimelineEntry(
         notification.received_at,
         TimelineEntryType.NOTIFICATION,
-        summary,
+        explanations.of_notification(notification),
         f"bank:{notification.bank}",
         notification.request_id,
         details | _movement_details(notification.movement),
@@ -166,7 +121,9 @@ def _unsigned_entry(inquiry: ConfirmationInquiry) -> TimelineEntry:
 
 def _statement_line_entry(line: StatementLine) -> TimelineEntry:
     assert line.movement is not None
-    summary = _("A bank statement reports: %(movement)s.") % {"movement": _describe(line.movement)}
+    summary = _("A bank statement reports: %(movement)s.") % {
+        "movement": explanations.of_report(line.movement)
+    }
     if not line.movement.is_confirmed:
         summary += " " + _("Only the statement reports it so far: the money cannot be paid out.")
     statement = line.statement
@@ -196,11 +153,6 @@ def _unmatched_entry(movement: BankTransaction) -> TimelineEntry:
             "outcome": movement.match_result,
         },
     )
-
-
-def _describe(movement: BankTransaction) -> str:
-    what = str(KIND_TEXT[BankTransactionKind(movement.kind)]).format(amount=money.display(movement.amount))
-    return f"{what}, {MATCH_RESULT_TEXT[MatchResult(movement.match_result)]}"
 
 
 def _movement_details(movement: BankTransaction) -> dict[str, Any]:

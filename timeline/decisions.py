@@ -5,9 +5,10 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from approvals.models import Approval, ApprovalKind, ApprovalStatus
+from approvals.models import Approval, ApprovalStatus
 from core import money
 from payments.models import Payment
+from reconciliation.exceptions import explanations
 from reconciliation.models import (
     BankNotification,
     NotificationResult,
@@ -18,43 +19,10 @@ from reconciliation.models import (
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType, public_type
 from transfers.models import TransferContradiction
 
-RESOLUTION_TEXT = {
-    ResolutionType.ACCEPTED: _("The money is accepted for this payment."),
-    ResolutionType.ATTACHED: _("The money is accepted for another payment than the one it referred to."),
-    ResolutionType.SENT_BACK: _("The money will be sent back to the payer."),
-    ResolutionType.SENT_BACK_BY_HAND: _("The money was sent back to the payer manually at the bank."),
-    ResolutionType.EXCESS_SENT_BACK: (
-        _("The payment succeeds with its amount, and the excess will be sent back to the payer.")
-    ),
-    ResolutionType.MERGED: _("Two reports were the same bank transaction: it is counted once."),
-    ResolutionType.DISMISSED: _("Dismissed: no action needed."),
-    ResolutionType.WRITTEN_OFF: _("Written off: the bank reversed money that had already been sent back."),
-    ResolutionType.REOPENED: _("Reopened for staff."),
-    ResolutionType.CONFIRMED: (
-        _("A second person confirmed money reported only by a statement: it is available now.")
-    ),
-    ResolutionType.BOOKED_RETURNED: (
-        _("The bank never sent the money it had reported as sent: recorded as returned.")
-    ),
-    ResolutionType.BOOKED_FAILED: (
-        _("The acquirer charged another amount and refunded it: recorded as failed.")
-    ),
-    ResolutionType.KEPT: _("A refund was returned: its money is available again."),
-}
-DECISION_TEXT = {
-    ApprovalStatus.APPROVED: (TimelineEntryType.APPROVAL_APPROVED, _("A second person approved {amount}.")),
-    ApprovalStatus.REJECTED: (TimelineEntryType.APPROVAL_REJECTED, _("A second person rejected {amount}.")),
-    ApprovalStatus.CANCELED: (
-        TimelineEntryType.APPROVAL_CANCELED,
-        _("The approval of {amount} was canceled."),
-    ),
-}
-NEVER_ARRIVED_TEXT = {
-    ApprovalStatus.APPROVED: (
-        _("A second person approved releasing {amount}: the order never arrived at the bank.")
-    ),
-    ApprovalStatus.REJECTED: _("A second person rejected releasing {amount}."),
-    ApprovalStatus.CANCELED: _("The order of {amount} ended before a second person decided."),
+DECISIONS = {
+    ApprovalStatus.APPROVED: _("A second person approved {amount}: {kind}."),
+    ApprovalStatus.REJECTED: _("A second person rejected {amount}: {kind}."),
+    ApprovalStatus.CANCELED: _("The approval of {amount} was canceled: {kind}."),
 }
 ID_NAMES = {"ref": "refund_id", "rcp": "receipt_id", "rtn": "return_id"}
 
@@ -113,7 +81,7 @@ def _resolution_entry(action: Any) -> TimelineEntry:
     return TimelineEntry(
         action.created_at,
         public_type(by, action.type),
-        RESOLUTION_TEXT[ResolutionType(action.type)],
+        explanations.RESOLUTIONS[ResolutionType(action.type)],
         action.actor,
         action.request_id,
         details,
@@ -141,13 +109,12 @@ def _approval_requested_entry(row: Approval) -> TimelineEntry:
 
 def _approval_decided_entry(row: Approval) -> TimelineEntry:
     assert row.decided_at is not None, "the query says so"
-    type_, summary = DECISION_TEXT[ApprovalStatus(row.status)]
-    if row.kind == ApprovalKind.NEVER_ARRIVED:
-        summary = NEVER_ARRIVED_TEXT[ApprovalStatus(row.status)]
     return TimelineEntry(
         row.decided_at,
-        type_,
-        summary.format(amount=money.display(row.amount)),
+        TimelineEntryType(f"approval.{row.status}"),
+        DECISIONS[ApprovalStatus(row.status)].format(
+            amount=money.display(row.amount), kind=row.get_kind_display().lower()
+        ),
         row.decided_by,
         details=_approval_details(row),
         internal={"why": row.decision_note},

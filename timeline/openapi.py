@@ -55,7 +55,7 @@ _NOTICE = {
     "type": TimelineEntryType.NOTIFICATION.value,
     "actor": "bank:sandbox",
     "request_id": "req_4d6ad45db09031ecb0c04923",
-    "summary": "The bank reports: 1,500.00 THB received, it paid this payment.",
+    "summary": "The bank reports: 1,500.00 THB received, paid its payment.",
     "details": {
         "verdict": "new",
         "source": "callback",

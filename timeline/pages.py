@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
-from django.utils.timezone import localtime
 from django.utils.translation import gettext
 
 from core import clock, failures, money, personal_data
@@ -21,6 +21,7 @@ from reconciliation.matching import deduplication
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, ReportSource
 from timeline import bank, decisions, payment, refunds, transfers, webhooks
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry
+from transfers.explanations import EVENTS
 
 STAFF_PAGE_SIZE = 50
 # Cause before effect: the order of entries within one millisecond.
@@ -43,9 +44,7 @@ SOURCES: list[Callable[[PaymentContext], EntrySource]] = [
     refunds.refund_destinations_set,
     decisions.approvals_requested,
     decisions.approvals_decided,
-    transfers.submitted,
-    transfers.not_sent,
-    transfers.inquiries,
+    *(partial(transfers.events, type) for type in EVENTS),
     transfers.notifications,
     transfers.contradictions,
     refunds.returns_completed,
@@ -125,7 +124,7 @@ def _detail_rows(entry: TimelineEntry) -> Iterator[tuple[str, str]]:
         elif name == "failure_code":
             yield name, failures.words_and_code(value)
         elif name.endswith("_at"):
-            yield name, f"{localtime(datetime.fromisoformat(value)):%Y-%m-%d %H:%M:%S}"
+            yield name, clock.display(datetime.fromisoformat(value))
         else:
             yield name, str(value)
 

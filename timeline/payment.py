@@ -7,16 +7,13 @@ from typing import Any
 from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
 from core import failures, money
 from core.clock import iso_or_none
+from payments import explanations
 from payments.models import Payment, PaymentStatus
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from webhooks.models import Event, EventType
-
-SUCCEEDED_EVENTS = [EventType.PAYMENT_SUCCEEDED]
-FAILED_EVENTS = [EventType.PAYMENT_FAILED]
 
 
 def created(context: PaymentContext) -> EntrySource:
@@ -34,7 +31,7 @@ def created(context: PaymentContext) -> EntrySource:
 def expired(context: PaymentContext) -> EntrySource:
     """The expiry, also if the sweep has not stored it yet, or if the payment succeeded after it."""
     payment, rows = context.payment, Payment.objects.filter(pk=context.payment.pk)
-    succeeded_at = _events(payment, SUCCEEDED_EVENTS).values_list("created_at", flat=True).first()
+    succeeded_at = _events(payment, EventType.PAYMENT_SUCCEEDED).values_list("created_at", flat=True).first()
     may_expire = payment.status != PaymentStatus.FAILED and payment.expires_at is not None
     rows = rows.filter(expires_at__lte=succeeded_at or context.now) if may_expire else rows.none()
     return EntrySource(rows.select_related("qr_code"), "expires_at", _expired_entry)
@@ -46,29 +43,30 @@ def succeeded(context: PaymentContext) -> EntrySource:
     to_entry = partial(
         _event_entry,
         TimelineEntryType.SUCCEEDED,
-        _("Paid: %(received)s.") % {"received": money.display(payment.received)},
+        explanations.PAID.format(amount=money.display(payment.received)),
         details,
     )
-    return EntrySource(_events(payment, SUCCEEDED_EVENTS), "created_at", to_entry)
+    return EntrySource(_events(payment, EventType.PAYMENT_SUCCEEDED), "created_at", to_entry)
 
 
 def failed(context: PaymentContext) -> EntrySource:
     """Without the event of this type that reports an expiry: an expired payment never fails."""
     payment = context.payment
-    rows = _events(payment, FAILED_EVENTS if payment.status == PaymentStatus.FAILED else [])
+    events = _events(payment, EventType.PAYMENT_FAILED)
+    rows = events if payment.status == PaymentStatus.FAILED else events.none()
     details = {"failure_code": payment.failure_code}
-    summary = _("The payment failed: {reason}.").format(reason=failures.words(payment.failure_code))
+    summary = explanations.NOT_PAID.format(reason=failures.words(payment.failure_code))
     to_entry = partial(_event_entry, TimelineEntryType.FAILED, summary, details)
     return EntrySource(rows, "created_at", to_entry)
 
 
-def _events(payment: Payment, types: list[EventType]) -> Any:
-    return Event.objects.filter(subject_id=payment.pk, type__in=types).defer("body")
+def _events(payment: Payment, type: EventType) -> Any:
+    return Event.objects.filter(subject_id=payment.pk, type=type).defer("body")
 
 
 def _created_entry(row: Any) -> TimelineEntry:
     details = {"amount": row.amount, "event_id": row.event_id}
-    summary = _("%(amount)s requested.") % {"amount": money.display(row.amount)}
+    summary = explanations.REQUESTED.format(amount=money.display(row.amount))
     return TimelineEntry(
         row.created_at, TimelineEntryType.PENDING, summary, row.actor or "", row.request_id or "", details
     )
@@ -88,5 +86,6 @@ def _expired_entry(payment: Payment) -> TimelineEntry:
     # A QR code is valid for whole minutes. One that was ended earlier may have no stored actor.
     is_on_schedule = not (payment.expires_at - payment.created_at) % timedelta(minutes=1)
     actor = code.actor or (CLOCK if is_on_schedule else "")
-    summary = _("The code can no longer be paid.")
-    return TimelineEntry(payment.expires_at, TimelineEntryType.EXPIRED, summary, actor, code.request_id)
+    return TimelineEntry(
+        payment.expires_at, TimelineEntryType.EXPIRED, explanations.EXPIRED, actor, code.request_id
+    )

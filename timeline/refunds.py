@@ -4,14 +4,16 @@ from typing import Any
 
 from django.db.models import F, OuterRef, QuerySet
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
 from core import failures, money
 from payments.models import PaymentStatus
+from reconciliation.exceptions import explanations
 from reconciliation.models import Resolution, ResolutionType, Return, ReturnStatus
+from refunds import explanations as of_refunds
 from refunds.models import Refund, RefundStatus
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from timeline.transfers import with_actor, with_event, with_order
+from transfers import explanations as of_transfers
 from transfers.models import TransferEventType
 from webhooks.models import Event
 
@@ -20,40 +22,36 @@ def refunds_created(context: PaymentContext) -> EntrySource:
     """Exclude refunds that only show a bank's reversal, because no request created them."""
     rows = _refunds(context, reversal_id__isnull=True)
     rows = rows.annotate(event_actor=F("actor"), event_request_id=F("request_id"))
-    return _source(
-        rows, "created_at", TimelineEntryType.REFUND_CREATED, _("Refund of {amount} created."), "reason"
-    )
+    return _source(rows, "created_at", TimelineEntryType.REFUND_CREATED, of_refunds.CREATED, "reason")
 
 
 def refund_destinations_set(context: PaymentContext) -> EntrySource:
     """Refunds that waited for an account, with the actor who named it."""
     rows = with_order(_refunds(context)).filter(ordered_at__gt=F("created_at"))
-    summary = _("The destination of the refund of {amount} is set.")
-    return _source(rows, "ordered_at", TimelineEntryType.REFUND_DESTINATION_SET, summary)
+    type_ = TimelineEntryType.REFUND_DESTINATION_SET
+    return _source(rows, "ordered_at", type_, of_refunds.DESTINATION_SET)
 
 
 def refunds_completed(context: PaymentContext) -> EntrySource:
     rows = _with_webhook_event(_refunds(context, status=RefundStatus.COMPLETED), "refund.completed")
-    return _source(
-        rows, "completed_at", TimelineEntryType.REFUND_COMPLETED, _("Refund of {amount} completed.")
-    )
+    return _source(rows, "completed_at", TimelineEntryType.REFUND_COMPLETED, of_refunds.COMPLETED)
 
 
 def refunds_failed(context: PaymentContext) -> EntrySource:
     rows = _with_webhook_event(_refunds(context, status=RefundStatus.FAILED), "refund.failed")
-    summary = _("Refund of {amount} failed: {reason}.")
-    return _source(rows, "updated_at", TimelineEntryType.REFUND_FAILED, summary, "failure_code")
+    type_, text = TimelineEntryType.REFUND_FAILED, of_transfers.FAILED
+    return _source(rows, "updated_at", type_, text, "failure_code")
 
 
 def refunds_canceled(context: PaymentContext) -> EntrySource:
     rows = _refunds(context, status=RefundStatus.CANCELED)
     rows = rows.annotate(event_actor=F("cancel_actor"), event_request_id=F("cancel_request_id"))
-    return _source(rows, "updated_at", TimelineEntryType.REFUND_CANCELED, _("Refund of {amount} canceled."))
+    return _source(rows, "updated_at", TimelineEntryType.REFUND_CANCELED, of_transfers.CANCELED)
 
 
 def refunds_returned(context: PaymentContext) -> EntrySource:
     rows = with_event(_refunds(context, returned_at__isnull=False), TransferEventType.RETURNED)
-    return _source(rows, "returned_at", TimelineEntryType.REFUND_RETURNED, _("Refund of {amount} returned."))
+    return _source(rows, "returned_at", TimelineEntryType.REFUND_RETURNED, of_refunds.RETURNED)
 
 
 def payment_refunded(context: PaymentContext) -> EntrySource:
@@ -63,7 +61,7 @@ def payment_refunded(context: PaymentContext) -> EntrySource:
     if payment.status != PaymentStatus.REFUNDED:
         last = last.none()
     rows = _with_webhook_event(rows.filter(pk__in=last.values("pk")[:1]), "refund.completed")
-    summary = _("Fully refunded: %(received)s.") % {"received": money.display(payment.received)}
+    summary = of_refunds.ALL_REFUNDED.format(amount=money.display(payment.received))
 
     def to_entry(row: Any) -> TimelineEntry:
         details = {"refund_id": row.id}
@@ -92,22 +90,21 @@ def returns_completed_manually(context: PaymentContext) -> EntrySource:
 
 def returns_failed(context: PaymentContext) -> EntrySource:
     rows = with_event(_returns(context, status=ReturnStatus.FAILED), TransferEventType.FAILED)
-    summary = _("{amount} could not be sent back: {reason}.")
+    summary = explanations.RETURNS[ReturnStatus.FAILED]
     return _source(rows, "event_at", TimelineEntryType.RETURN_FAILED, summary, "failure_code")
 
 
 def returns_canceled(context: PaymentContext) -> EntrySource:
     """Before the bank had the order: the bank reversed the money, or staff ended or rejected the return."""
     rows = _returns(context, status=ReturnStatus.CANCELED, is_manual=False)
-    summary = _("{amount} not sent back: canceled before submission to the bank.")
+    summary = explanations.RETURNS[ReturnStatus.CANCELED]
     rows = with_event(rows, TransferEventType.CANCELED)
     return _source(rows, "event_at", TimelineEntryType.RETURN_CANCELED, summary)
 
 
 def returns_returned(context: PaymentContext) -> EntrySource:
     rows = with_event(_returns(context, returned_at__isnull=False), TransferEventType.RETURNED)
-    summary = _("{amount} sent back to the payer was returned.")
-    return _source(rows, "returned_at", TimelineEntryType.RETURN_RETURNED, summary)
+    return _source(rows, "returned_at", TimelineEntryType.RETURN_RETURNED, explanations.RETURNED)
 
 
 def _refunds(context: PaymentContext, **where: Any) -> QuerySet[Any]:
@@ -121,7 +118,7 @@ def _returns(context: PaymentContext, **where: Any) -> QuerySet[Any]:
 
 
 def _completed_returns(rows: QuerySet[Any]) -> EntrySource:
-    summary = _("{amount} sent back to the payer.")
+    summary = explanations.RETURNS[ReturnStatus.COMPLETED]
     return _source(rows, "completed_at", TimelineEntryType.RETURN_COMPLETED, summary)
 
 

@@ -3,44 +3,19 @@
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.utils.translation import gettext_lazy as _
 
 from core import money
-from reconciliation.models import BankNotification, NotificationResult
+from reconciliation.exceptions import explanations
+from reconciliation.models import BankNotification
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType, public_type
+from transfers import explanations as texts
 from transfers.models import Transfer, TransferContradiction, TransferEvent, TransferEventType
 
-EVENT_TEXT = {
-    TransferEventType.SUBMITTED: _("Sent the order for {amount} to the bank."),
-    TransferEventType.NOT_SENT: _("The bank could not be reached; the order will be sent again."),
-    TransferEventType.INQUIRY: _("Inquiry about {amount}: {answer}."),
-}
-ANSWER_TEXT = {
-    "succeeded": _("the bank reports success"),
-    "failed": _("the bank reports failure"),
-    "returned": _("the bank reports a return"),
-    "processing": _("the bank is processing it"),
-    "unknown": _("no usable answer"),
-    "not_sent": _("the bank could not be reached"),
-}
-NOTIFICATION_RESULT_TEXT = {
-    NotificationResult.NEW: _("The bank reported the result of an order."),
-    NotificationResult.REPEAT: _("The bank repeated the result of an order."),
-    NotificationResult.CONFLICT: _("The bank reported a result that contradicts our record of an order."),
-}
 
-
-def submitted(context: PaymentContext) -> EntrySource:
-    """Several entries for an order that is sent again because the bank could not be reached."""
-    return _events(context, TransferEventType.SUBMITTED)
-
-
-def not_sent(context: PaymentContext) -> EntrySource:
-    return _events(context, TransferEventType.NOT_SENT)
-
-
-def inquiries(context: PaymentContext) -> EntrySource:
-    return _events(context, TransferEventType.INQUIRY)
+def events(type: TransferEventType, context: PaymentContext) -> EntrySource:
+    """An order that is sent again, because the bank could not be reached, has several."""
+    rows = TransferEvent.objects.filter(transfer__in=context.order_ids, type=type)
+    return EntrySource(rows.select_related("transfer"), "created_at", _event_entry)
 
 
 def notifications(context: PaymentContext) -> EntrySource:
@@ -86,16 +61,11 @@ def with_actor(rows: QuerySet[Any], events: QuerySet[Any], time_column: str) -> 
     return annotated
 
 
-def _events(context: PaymentContext, type: TransferEventType) -> EntrySource:
-    rows = TransferEvent.objects.filter(transfer__in=context.order_ids, type=type)
-    return EntrySource(rows.select_related("transfer"), "created_at", _event_entry)
-
-
 def _event_entry(event: TransferEvent) -> TimelineEntry:
     order = event.transfer
     amount = money.display(order.amount) + (" back" if order.purpose == "return" else "")
-    text = EVENT_TEXT[TransferEventType(event.type)]
-    summary = text.format(amount=amount, answer=ANSWER_TEXT.get(event.answer, ""))
+    text = texts.EVENTS[TransferEventType(event.type)]
+    summary = text.format(amount=amount, answer=texts.ANSWERS.get(event.answer, ""))
     details = {f"{order.purpose}_id": order.id, "amount": order.amount}
     if event.answer:
         details["said"] = event.answer
@@ -107,7 +77,7 @@ def _notification_entry(notification: Any) -> TimelineEntry:
     return TimelineEntry(
         notification.received_at,
         TimelineEntryType.NOTIFICATION,
-        NOTIFICATION_RESULT_TEXT[NotificationResult(notification.result)],
+        explanations.of_notification(notification),
         f"bank:{notification.bank}",
         notification.request_id,
         {
@@ -120,13 +90,6 @@ def _notification_entry(notification: Any) -> TimelineEntry:
 
 def _contradiction_entry(found: TransferContradiction) -> TimelineEntry:
     """`amount` is what we asked for, `answer_amount` what the acquirer charged, both in satang."""
-    amount, counterparty = money.display(found.amount), found.route.partition(":")[2]
-    summary = _("%(amount)s are %(state)s here, and %(counterparty)s says: %(answer)s.") % {
-        "amount": amount,
-        "state": found.state,
-        "counterparty": counterparty,
-        "answer": found.answer,
-    }
     details: dict[str, Any] = {
         "subject_id": found.subject_id,
         "amount": found.amount,
@@ -134,11 +97,12 @@ def _contradiction_entry(found: TransferContradiction) -> TimelineEntry:
         "said": found.answer,
     }
     if found.answer_amount is not None:
-        summary = _("%(amount)s were asked for, and %(counterparty)s charged another amount or currency.") % {
-            "amount": amount,
-            "counterparty": counterparty,
-        }
         details |= {"answer_amount": found.answer_amount, "answer_currency": found.answer_currency}
     return TimelineEntry(
-        found.created_at, TimelineEntryType.CONTRADICTION, summary, found.actor, found.request_id, details
+        found.created_at,
+        TimelineEntryType.CONTRADICTION,
+        explanations.contradicting_ends(found),
+        found.actor,
+        found.request_id,
+        details,
     )

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Greatest
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from core.clock import iso
@@ -19,13 +20,6 @@ from webhooks.models import (
     EndpointActionType,
     EndpointStatus,
 )
-
-DISABLED_TEXT = {
-    DisabledReason.MERCHANT: _("its merchant disabled the webhook"),
-    DisabledReason.GONE: _("the webhook answered 410 Gone"),
-    DisabledReason.FAILING: _("the webhook had failed for days"),
-    DisabledReason.STAFF: _("staff disabled the webhook"),
-}
 
 
 def resends(context: PaymentContext) -> EntrySource:
@@ -99,22 +93,18 @@ def _actor_and_request(delivery: Any) -> tuple[str, str]:
 
 
 def _resend_entry(delivery: Any) -> TimelineEntry:
-    summary, details = (
-        _("%(type)s will be resent.") % {"type": delivery.event.type},
-        _delivery_details(delivery),
-    )
+    summary, details = _("%(event)s will be resent."), _delivery_details(delivery)
+    caused_by = delivery.actor, delivery.request_id
     return TimelineEntry(
-        delivery.requested_at, TimelineEntryType.RESEND, summary, delivery.actor, delivery.request_id, details
+        delivery.requested_at, TimelineEntryType.RESEND, summary % details, *caused_by, details
     )
 
 
 def _held_entry(delivery: Any) -> TimelineEntry:
     reason = delivery.reason or delivery.endpoint.disabled_reason
-    reason_text = DISABLED_TEXT.get(reason, _("the webhook is disabled"))
-    summary = _("%(type)s is held for a replay: %(reason_text)s.") % {
-        "type": delivery.event.type,
-        "reason_text": reason_text,
-    }
+    label = DisabledReason(reason).label if reason else gettext_noop("The webhook is disabled")
+    words = {"event": delivery.event.type, "reason": gettext(label).lower()}
+    summary = _("%(event)s is held for a replay: %(reason)s.") % words
     details = {**_delivery_details(delivery), "reason": reason}
     internal = {"disabled_by": delivery.disabled_by or ""}
     return TimelineEntry(
@@ -134,27 +124,20 @@ def _attempt_entry(attempt: Any) -> TimelineEntry:
         "next_attempt_at": iso(delivery.due_at) if will_retry else None,
     }
     is_manual = attempt.trigger == DeliveryTrigger.MANUAL
-    caused_by: tuple[str, str] = (
-        (delivery.actor, delivery.request_id) if is_manual else (CLOCK, attempt.request_id)
+    actor, request_id = (delivery.actor, delivery.request_id) if is_manual else (CLOCK, attempt.request_id)
+    summary = _("%(event)s is sent: %(http_status)s in %(duration_ms)s ms.")
+    if attempt.status is None:
+        summary = _("%(event)s is sent: %(error)s.")
+    return TimelineEntry(
+        attempt.started_at, TimelineEntryType.ATTEMPT, summary % details, actor, request_id, details
     )
-    response = (
-        attempt.error
-        if attempt.status is None
-        else _("%(status)s in %(duration_ms)s ms")
-        % {"status": attempt.status, "duration_ms": attempt.duration_ms}
-    )
-    summary = _("%(type)s is sent: %(response)s.") % {"type": delivery.event.type, "response": response}
-    return TimelineEntry(attempt.started_at, TimelineEntryType.ATTEMPT, summary, *caused_by, details)
 
 
 def _dropped_entry(delivery: Any) -> TimelineEntry:
     deleted_at = delivery.endpoint.deleted_at
     reason = "deleted" if deleted_at and deleted_at <= delivery.finished_at else "disabled"
-    summary = _("%(type)s is not sent: the webhook was %(reason)s.") % {
-        "type": delivery.event.type,
-        "reason": reason,
-    }
     details = {**_delivery_details(delivery), "reason": reason}
+    summary = _("%(event)s is not sent: the webhook was %(reason)s.") % details
     return TimelineEntry(
         delivery.finished_at, TimelineEntryType.DROPPED, summary, *_actor_and_request(delivery), details
     )

@@ -41,7 +41,7 @@ def describe_state(endpoint: Endpoint) -> str:
         return admin_columns.badge("deleted", _("Deleted"))
     status = admin_columns.badge(endpoint.status, endpoint.get_status_display())
     if endpoint.status != EndpointStatus.ACTIVE:
-        return format_html("{} {}", status, endpoint.get_disabled_reason_display())
+        return format_html("{}: {}", status, endpoint.get_disabled_reason_display().lower())
     health: EndpointHealth | None = getattr(endpoint, "health", None)
     if health is not None and health.state != HealthState.HEALTHY:
         return admin_columns.badge(health.state, health.state.label)
@@ -66,7 +66,7 @@ def _recent_health(health: EndpointHealth | None, now: datetime) -> str:
             values = {"at": f"{until:%H:%M:%S}", "seconds": f"{health.pause_seconds:g}"}
             parts.append(gettext("paused until %(at)s, %(seconds)s s") % values)
         else:
-            at = {"at": f"{until:%Y-%m-%d %H:%M:%S}"}
+            at = {"at": clock.display(until)}
             parts.append(gettext("sends one delivery at a time since %(at)s") % at)
     if health is not None and (count := health.consecutive_failures):
         text = ngettext(
@@ -130,7 +130,7 @@ class EndpointAdmin(ActingAdmin):
             actor = request_context.display_name(each.actor)
             done = gettext("%(type)s by %(actor)s") % {"type": each.get_type_display(), "actor": actor}
             detail = f": {each.detail}" if each.detail else ""
-            lines.append(f"{localtime(each.created_at):%Y-%m-%d %H:%M:%S} {done}{detail}")
+            lines.append(f"{clock.display(each.created_at)} {done}{detail}")
         return _html_list(lines)
 
     @admin.display(description=_("latest failures"))
@@ -141,7 +141,7 @@ class EndpointAdmin(ActingAdmin):
         )
         failures = attempts.exclude(error="").order_by("-started_at")
         return _html_list(
-            f"{localtime(each.started_at):%Y-%m-%d %H:%M:%S} {each.delivery_id} #{each.number}: {each.error}"
+            f"{clock.display(each.started_at)} {each.delivery_id} #{each.number}: {each.error}"
             + (f", HTTP {each.status}" if each.status else "")
             for each in failures[:MAX_SHOWN]
         )

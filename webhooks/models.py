@@ -20,10 +20,10 @@ class EndpointStatus(models.TextChoices):
 
 
 class DisabledReason(models.TextChoices):
-    MERCHANT = "merchant"  # by its merchant
-    GONE = "gone"  # it answered 410
-    FAILING = "failing"  # for days
-    STAFF = "staff"
+    MERCHANT = "merchant", "Its merchant disabled the webhook"
+    GONE = "gone", "The webhook answered 410 Gone"
+    FAILING = "failing", "The webhook had failed for days"
+    STAFF = "staff", "Staff disabled the webhook"
 
 
 ReplacedSecret = tuple[str, datetime]

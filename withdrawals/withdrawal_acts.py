@@ -3,20 +3,13 @@
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
-from core import money
+from transfers.explanations import CANCEL, with_amount
 from withdrawals import services
 from withdrawals.models import Withdrawal, WithdrawalStatus
-
-
-def _explain_cancel(withdrawal: Withdrawal) -> str:
-    return _(
-        "%(amount)s is available to %(merchant)s again. This is possible until the bank has the order."
-    ) % {"amount": money.display(withdrawal.amount), "merchant": withdrawal.merchant.name}
 
 
 def _cancel(withdrawal: Withdrawal, values: dict[str, Any], now: datetime) -> None:
@@ -33,7 +26,7 @@ WITHDRAWAL_ACTS = (
         label=gettext_lazy("Cancel the withdrawal"),
         act=Act.WITHDRAWAL_CANCELED,
         permission="withdrawals.cancel_withdrawal",
-        explain=_explain_cancel,
+        explain=with_amount(CANCEL),
         run=_cancel,
         is_possible=_is_pending,
         is_dangerous=True,

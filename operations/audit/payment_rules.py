@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from core.triggers import sql_list
 from counts.lists import CountedList
 from ledger.balance_transactions import BALANCE_TRANSACTIONS
 from operations.audit.rules import CREDITED, RECEIVED_AMOUNT, AuditRule, journal_lines, suspense_account
+from payments.match_results import PAYMENT_RESULTS, MatchResult
 from payments.models import CLOCK_SKEW, PAYMENTS
 from refunds.models import REFUNDS
 from transactions.models import TRANSACTIONS
@@ -30,8 +32,8 @@ HAS_PAYER = """num_nonnulls(payment.payer_name, payment.payer_bank_code, payment
     payment.bank_transaction_id) > 0"""
 
 # Money that was matched by the reference of a code. What staff attached has another reference.
-OF_CODE = """movement.payment_id IS NOT NULL AND resolution_state <> 'attached' AND match_result IN
-    ('applied', 'declined', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')"""
+OF_CODE = f"""movement.payment_id IS NOT NULL AND resolution_state <> 'attached' AND match_result IN
+    {sql_list([MatchResult.APPLIED, MatchResult.DECLINED, *PAYMENT_RESULTS])}"""
 
 
 def paid_at(source: str) -> str:

@@ -1,6 +1,8 @@
 """Rules of the audit about held money, reversals, resolutions and exceptions."""
 
+from core.triggers import sql_list
 from operations.audit.rules import CREDITED, HELD, AuditRule, journal_lines, suspense_account
+from payments.match_results import PAYMENT_RESULTS
 
 # The money of a returned refund is credited to the merchant.
 IS_CREDITED_TO_MERCHANT = (
@@ -299,7 +301,7 @@ RULES = [
     ),
     AuditRule(
         "payment exceptions match their bank transactions",
-        """SELECT id, concat_ws(' ',
+        f"""SELECT id, concat_ws(' ',
                CASE movement.resolution_state WHEN 'attached' THEN '' ELSE payment_id END,
                match_result, movement.amount, CASE WHEN excess.movement_id IS NOT NULL THEN 'excess_' END
                || coalesce(nullif(excess.resolution_state, ''), 'open'),
@@ -308,7 +310,7 @@ RULES = [
            FROM reconciliation_banktransaction AS movement
            LEFT JOIN reconciliation_excess AS excess ON excess.movement_id = movement.id
            WHERE kind = 'credit' AND payment_id IS NOT NULL
-               AND match_result IN ('duplicate', 'time_mismatch', 'amount_mismatch', 'late')""",
+               AND match_result IN {sql_list(PAYMENT_RESULTS)}""",  # noqa: S608
         """SELECT id, concat_ws(' ', CASE status WHEN 'attached' THEN '' ELSE payment_id END,
                reason, amount, status)
            FROM payments_paymentexception""",

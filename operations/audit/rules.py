@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from core.triggers import sql_list
+from payments.match_results import HELD_RESULTS
+
 
 @dataclass(frozen=True, slots=True)
 class AuditRule:
@@ -32,10 +35,7 @@ RECEIVED_AMOUNT = "coalesce(payment.amount_received, payment.amount)"
 
 # CREDITED: a payment succeeded by this bank transaction. HELD: its money waits, or waited, for staff.
 CREDITED = "(movement.match_result = 'applied' OR movement.resolution_state IN ('accepted', 'attached'))"
-HELD = (
-    "movement.kind = 'credit' AND movement.match_result IN ('unmatched', 'duplicate', "
-    "'time_mismatch', 'amount_mismatch', 'late')"
-)
+HELD = f"movement.kind = 'credit' AND movement.match_result IN {sql_list(HELD_RESULTS)}"
 
 
 def suspense_account(outside: str) -> str:

@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
             name='PaymentException',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction.', max_length=31, primary_key=True, serialize=False)),
-                ('reason', models.CharField(max_length=16)),
+                ('reason', models.CharField(choices=[('', 'Not matched yet'), ('applied', 'Paid its payment'), ('declined', 'Declined by the bank'), ('reversed', 'Deducted from the balance'), ('ordered', 'Requested by a refund'), ('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry')], max_length=16)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('status', models.CharField(help_text='Open, or what was decided.', max_length=19)),
                 ('reported_at', models.DateTimeField(help_text='When the bank reported it.')),
@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
             name='ChargeAnswer',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('outcome', models.CharField(choices=[('succeeded', 'Succeeded'), ('declined', 'Declined'), ('refused', 'Refused'), ('pending', 'Pending'), ('unknown', 'Unknown'), ('not_sent', 'Not Sent'), ('missing', 'Missing')], max_length=9)),
+                ('outcome', models.CharField(choices=[('succeeded', 'The card was charged'), ('declined', 'The card was declined'), ('refused', 'The token is invalid'), ('pending', 'Not decided yet'), ('unknown', 'No usable answer'), ('not_sent', 'The charge was never requested'), ('missing', 'No such charge exists')], max_length=9)),
                 ('duration_ms', models.IntegerField()),
                 ('created_at', models.DateTimeField()),
                 ('request_id', models.CharField(blank=True, default='', help_text='The task that made the inquiry.', max_length=64)),

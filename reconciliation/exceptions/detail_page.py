@@ -7,7 +7,6 @@ from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from core import clock, money, personal_data, request_context, thaibanks
@@ -15,7 +14,7 @@ from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.exceptions import excesses, probable_duplicates
-from reconciliation.exceptions.explanations import format_duration
+from reconciliation.exceptions.explanations import charged, format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary, Subject
 from reconciliation.matching import confirmation, deduplication
 from reconciliation.models import (
@@ -131,10 +130,7 @@ def _transaction_details(movement: BankTransaction) -> Details:
             _counterpart(movement),
         ),
         (_("Match result"), movement.get_match_result_display()),
-        (
-            _("Resolution"),
-            movement.get_resolution_state_display() if movement.resolution_state else _("not yet"),
-        ),
+        (_("Resolution"), movement.get_resolution_state_display()),
         (_("Amount"), money.display(movement.amount)),
         (_("Excess"), _excess(movement)),
         (_("Expected amount"), money.display(payment.amount) if payment else None),
@@ -143,12 +139,7 @@ def _transaction_details(movement: BankTransaction) -> Details:
         (_("Paid at, by the bank's clock"), _time(movement.paid_at)),
         (_("Received at"), _time(movement.received_at)),
         (_("Code expired at"), _time(payment.expires_at) if payment and payment.expires_at else None),
-        (
-            _("Confirmed"),
-            None
-            if movement.is_confirmed
-            else _("no, only a statement reports it%(uploader)s") % {"uploader": _uploader(movement)},
-        ),
+        (_("Confirmed"), None if movement.is_confirmed else _unconfirmed(movement)),
         (_("Sources"), ", ".join(deduplication.sources_of(BankTransaction.objects.filter(pk=movement.pk)))),
         (_("Biller id"), movement.biller_id),
         (_("Reference 1"), movement.reference1),
@@ -168,13 +159,13 @@ def _transaction_details(movement: BankTransaction) -> Details:
 def _excess(movement: BankTransaction) -> str | None:
     if (excess := excesses.find(movement)) is None:
         return None
-    state = excess.get_resolution_state_display() if excess.resolution_state else _("not yet")
-    return f"{money.display(excess.amount)}, {state.lower()}"
+    return f"{money.display(excess.amount)}, {excess.get_resolution_state_display().lower()}"
 
 
-def _uploader(movement: BankTransaction) -> str:
-    actor = confirmation.uploader_of(movement)
-    return _(", uploaded by %(actor)s") % {"actor": request_context.display_name(actor)} if actor else ""
+def _unconfirmed(movement: BankTransaction) -> str:
+    uploader = confirmation.uploader_of(movement)
+    by = _(", uploaded by %(actor)s") % {"actor": request_context.display_name(uploader)} if uploader else ""
+    return _("no, only a statement reports it%(uploader)s") % {"uploader": by}
 
 
 def _counterpart(movement: BankTransaction) -> str | None:
@@ -232,15 +223,7 @@ def _contradiction_details(contradiction: TransferContradiction) -> Details:
     return [
         (_("About"), about and link_to(about)),
         (_("Amount"), money.display(contradiction.amount)),
-        (
-            _("Charged"),
-            contradiction.answer_amount
-            and _("%(amount)s %(currency)s, smallest unit")
-            % {
-                "amount": contradiction.answer_amount,
-                "currency": contradiction.answer_currency,
-            },
-        ),
+        (_("Charged"), contradiction.answer_amount and charged(contradiction)),
         (_("Our state"), contradiction.state),
         (_("State at %(sender)s") % {"sender": contradiction.route.partition(":")[2]}, contradiction.answer),
         (_("Bank's reference"), contradiction.bank_reference),
@@ -274,4 +257,4 @@ def _time(moment: datetime) -> str:
         if elapsed < timedelta(0)
         else _("%(elapsed)s ago") % {"elapsed": format_duration(elapsed)}
     )
-    return f"{localtime(moment):%Y-%m-%d %H:%M:%S}, {relative}"
+    return f"{clock.display(moment)}, {relative}"

@@ -1,19 +1,27 @@
-"""Why an exception is open, in sentences for staff. Times are in the console's time zone."""
+"""What staff and merchants read about reports of banks, exceptions, decisions and returns: each fact once.
+
+Times are in the console's time zone.
+"""
 
 from datetime import timedelta
 
 from django.utils.timezone import localtime
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext_lazy
+from django.utils.translation import gettext, gettext_noop, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 
-from core import failures, money
+from core import clock, failures, money
+from payments.match_results import HELD, OF_PAYMENTS
 from payments.models import Payment, PaymentStatus
 from reconciliation.models import (
+    BankNotification,
     BankTransaction,
     BankTransactionKind,
     Excess,
     MatchResult,
+    NotificationResult,
+    ReportSource,
     ResolutionState,
+    ResolutionType,
     Return,
     ReturnStatus,
 )
@@ -25,13 +33,69 @@ DURATION_UNITS = [
     (60, ngettext_lazy("%d minute", "%d minutes")),
     (1, ngettext_lazy("%d second", "%d seconds")),
 ]
+KINDS = {
+    BankTransactionKind.CREDIT: _("{amount} received"),
+    BankTransactionKind.DECLINE: _("the payment was declined"),
+    BankTransactionKind.REVERSAL: _("{amount} reversed by the bank"),
+}
+NOTIFICATIONS = {
+    NotificationResult.NEW: _("The bank reported the result of an order."),
+    NotificationResult.REPEAT: _("The bank repeated its notification."),
+    NotificationResult.CONFLICT: _("The bank reported a result that contradicts our record of an order."),
+    NotificationResult.UNREADABLE: _("A bank message that cannot be read."),
+    NotificationResult.UNSIGNED: (
+        _("A notification without a signature. The bank was asked and does not confirm it.")
+    ),
+}
+RETURNS = {
+    ReturnStatus.PENDING: _("{amount} is on its way back to the payer."),
+    ReturnStatus.COMPLETED: _("{amount} went back to the payer."),
+    ReturnStatus.FAILED: _("{amount} could not be sent back: {reason}."),
+    ReturnStatus.CANCELED: _("{amount} was not sent back: canceled before the bank had it."),
+}
+RETURNED = _("{amount} went back to the payer, and the bank returned it.")
+RESOLUTIONS = {
+    ResolutionType.ACCEPTED: _("The money is accepted for this payment."),
+    ResolutionType.ATTACHED: _("The money is accepted for another payment than the one it referred to."),
+    ResolutionType.SENT_BACK: _("The money will be sent back to the payer."),
+    ResolutionType.SENT_BACK_BY_HAND: _("The money was sent back to the payer manually at the bank."),
+    ResolutionType.EXCESS_SENT_BACK: _(
+        "The payment succeeds with its amount, and the excess will be sent back to the payer."
+    ),
+    ResolutionType.MERGED: _("Two reports were the same bank transaction: it is counted once."),
+    ResolutionType.DISMISSED: _("Dismissed: no action needed."),
+    ResolutionType.WRITTEN_OFF: _("Written off: the bank reversed money that had already been sent back."),
+    ResolutionType.REOPENED: _("Reopened for staff."),
+    ResolutionType.CONFIRMED: _(
+        "A second person confirmed money reported only by a statement: it is available now."
+    ),
+    ResolutionType.BOOKED_RETURNED: _(
+        "The bank never sent the money it had reported as sent: recorded as returned."
+    ),
+    ResolutionType.BOOKED_FAILED: _(
+        "The acquirer charged another amount and refunded it: recorded as failed."
+    ),
+    ResolutionType.KEPT: _("A refund was returned: its money is available again."),
+}
+NO_REFERENCE = gettext_noop("No reference.")
+# By our state of an order, and that at the bank.
+WHAT_TO_DO = {
+    ("succeeded", "failed"): gettext_noop(
+        "Ask the bank. If the money never left, mark the order as returned. If it arrived, dismiss this."
+    ),
+    ("failed", "succeeded"): gettext_noop(
+        "The bank sent the money, but it was released here. No action can correct this: the merchant was "
+        "notified that the order failed, and may have used the money or sent it again. Ask the bank to "
+        "recall it, or agree on a solution with the merchant. Then dismiss this and note what was agreed."
+    ),
+}
 
 
 def format_duration(duration: timedelta) -> str:
     """ "3 hours": rounded down to the largest unit."""
     seconds = int(duration.total_seconds())
     if seconds < 1:
-        return _("less than a second")
+        return gettext("less than a second")
     size, text = next((size, text) for size, text in DURATION_UNITS if seconds >= size)
     return str(text % (seconds // size))
 
@@ -55,112 +119,99 @@ def of_transaction(
         return of_probable_duplicate(movement, probable_duplicate)
     sentence = _of_excess(movement, excess) if excess else _of_match_result(movement, credited)
     if is_waiting_for_approval:
-        waits = _("The requested action waits for approval by a second person.")
-        return f"{sentence} {waits}"
-    if latest_return is None:
+        more = gettext("The requested action waits for approval by a second person.")
+    elif latest_return is None:
         return sentence
-    of_return = _of_manual_return if movement.kind == BankTransactionKind.REVERSAL else _of_return
-    return f"{sentence} {of_return(latest_return)}"
+    elif movement.kind == BankTransactionKind.REVERSAL:
+        more = _of_manual_return(latest_return)
+    else:
+        more = of_return(latest_return)
+    return f"{sentence} {more}"
 
 
 def of_probable_duplicate(movement: BankTransaction, other: BankTransaction) -> str:
     """Why two reports are probably one bank transaction, and what would prove that they are two."""
-    at = localtime(other.paid_at)
-    start = _("Probable duplicate of %(other)s of %(at)s") % {
-        "other": other.id,
-        "at": f"{at:%Y-%m-%d %H:%M:%S}",
-    }
-    days = ", ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (movement, other)}))
-    proof = _(
-        "Import the complete statements of %(days)s: a second line with this reference and amount proves it"
-    ) % {"days": days}
-    end = _("If the bank says that there is only one transaction, merge them.")
+    why = gettext("one of them is only a statement line, the other is in no statement")
+    proof = gettext("So does a bank transaction id for the statement line.")
     if movement.id_at_bank and other.id_at_bank:
-        return _(
-            "%(start)s: the bank gave two transaction ids, but its statement has one line for both. "
-            "The money cannot move until two transactions are proven. %(proof)s. %(end)s"
-        ) % {"start": start, "proof": proof, "end": end}
-    return _(
-        "%(start)s: one of them is only a statement line, the other is in no statement. The money "
-        "cannot move until two transactions are proven. %(proof)s, and so does a bank transaction "
-        "id for the statement line. %(end)s"
-    ) % {"start": start, "proof": proof, "end": end}
+        why, proof = gettext("the bank gave two transaction ids, but its statement has one line for both"), ""
+    days = ", ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (movement, other)}))
+    text = _(
+        "Probable duplicate of %(other)s of %(at)s: %(why)s. The money cannot move until two transactions "
+        "are proven. Import the complete statements of %(days)s: a second line with this reference and "
+        "amount proves it. %(proof)s If the bank says that there is only one transaction, merge them."
+    )
+    values = {"other": other.id, "at": clock.display(other.paid_at), "why": why, "days": days, "proof": proof}
+    return (text % values).replace("  ", " ")
 
 
-def of_notification(result: str, movement: BankTransaction | None, *, source: str) -> str:
-    if result == "unsigned":
-        return _("A notification without a signature. The bank was asked and does not confirm it.")
-    if result == "unreadable":
-        what = _("A statement line") if source == "statement" else _("A bank message")
-        return _("%(what)s that cannot be read.") % {"what": what}
-    if movement is None:
-        return _("The bank reports an order that we did not send.")
-    return _("The bank reported transaction %(id)s differently before.") % {
-        "id": movement.current_bank_transaction_id
-    }
+def of_notification(notification: BankNotification) -> str:
+    """About a bank transaction, an order, or neither."""
+    movement, result = notification.movement, NotificationResult(notification.result)
+    if movement is not None and result == NotificationResult.NEW:
+        return _("The bank reports: %(movement)s.") % {"movement": of_report(movement)}
+    if movement is not None and result == NotificationResult.CONFLICT:
+        name = movement.current_bank_transaction_id
+        return _("The bank reported transaction %(id)s differently before.") % {"id": name}
+    if result == NotificationResult.CONFLICT and not notification.order_id:
+        return gettext("The bank reports an order that we did not send.")
+    if result == NotificationResult.UNREADABLE and notification.source == ReportSource.STATEMENT:
+        return gettext("A statement line that cannot be read.")
+    return str(NOTIFICATIONS[result])
+
+
+def of_report(movement: BankTransaction) -> str:
+    """What the bank reports, and what matching found, within a sentence."""
+    what = KINDS[BankTransactionKind(movement.kind)].format(amount=money.display(movement.amount))
+    return f"{what}, {movement.get_match_result_display().lower()}"
 
 
 def of_contradiction(contradiction: TransferContradiction) -> str:
     """What the bank says, what we recorded, and what staff should do."""
-    amount, sender = money.display(contradiction.amount), contradiction.route.partition(":")[2]
-    if contradiction.subject_id.startswith("pay_"):
-        return _of_card_payment(contradiction, amount, sender)
-    start = _("Order %(subject_id)s over %(amount)s is %(state)s here, and %(sender)s says %(answer)s.") % {
-        "subject_id": contradiction.subject_id,
-        "amount": amount,
-        "state": contradiction.state,
-        "sender": sender,
-        "answer": contradiction.answer,
-    }
-    what_to_do = _WHAT_TO_DO.get((contradiction.state, contradiction.answer), _ASK_THE_BANK)
-    return f"{start} {_(what_to_do)}"
-
-
-_ASK_THE_BANK = gettext_noop("Ask the bank where the money is, then dismiss this and note the answer.")
-_WHAT_TO_DO = {
-    ("succeeded", "failed"): (
-        gettext_noop(
-            "Ask the bank. If the money never left, mark the order as returned. If it arrived, dismiss this."
-        )
-    ),
-    ("failed", "succeeded"): (
-        gettext_noop(
-            "The bank sent the money, but it was released here. No action can correct this: the merchant was "
-            "notified that the order failed, and may have used the money or sent it again. Ask the bank to "
-            "recall it, or agree on a solution with the merchant. Then dismiss this and note what was agreed."
-        )
-    ),
-}
-
-
-def _of_card_payment(contradiction: TransferContradiction, amount: str, sender: str) -> str:
-    charged = amount
-    if contradiction.answer_amount is not None:
-        charged = money.display(contradiction.answer_amount)
-        if contradiction.answer_currency != money.CURRENCY:
-            charged = _("%(amount)s of the smallest unit of %(currency)s") % {
-                "amount": contradiction.answer_amount,
-                "currency": contradiction.answer_currency,
-            }
-    if contradiction.state == PaymentStatus.PENDING:
-        return _(
-            "Card payment %(subject_id)s asked for %(amount)s, and %(sender)s charged %(charged)s. "
-            "Refund the charge at %(sender)s, then mark the payment as failed and note the refund "
+    if not contradiction.subject_id.startswith("pay_"):
+        ask = gettext_noop("Ask the bank where the money is, then dismiss this and note the answer.")
+        what_to_do = gettext(WHAT_TO_DO.get((contradiction.state, contradiction.answer), ask))
+    elif contradiction.state == PaymentStatus.PENDING:
+        what_to_do = gettext(
+            "Refund the charge at the acquirer, then mark the payment as failed and note the refund "
             "number. If the payment has ended meanwhile, dismiss this."
-        ) % {"subject_id": contradiction.subject_id, "amount": amount, "sender": sender, "charged": charged}
-    return _(
-        "Card payment %(subject_id)s failed here, and %(sender)s charged %(charged)s. Refund the "
-        "charge at %(sender)s, then dismiss this and note the refund number."
-    ) % {"subject_id": contradiction.subject_id, "sender": sender, "charged": charged}
+        )
+    else:
+        what_to_do = gettext(
+            "Refund the charge at the acquirer, then dismiss this and note the refund number."
+        )
+    return f"{contradicting_ends(contradiction)} {what_to_do}"
 
 
-_FINAL_RESULTS = {
-    MatchResult.PENDING: gettext_noop("It is not matched yet."),
-    MatchResult.APPLIED: gettext_noop("Its payment succeeded."),
-    MatchResult.DECLINED: gettext_noop("The bank declined the payment: no money moved."),
-    MatchResult.REVERSED: gettext_noop("Reversed by the bank."),
-    MatchResult.ORDERED: gettext_noop("The bank reversed it on our order."),
-}
+def contradicting_ends(contradiction: TransferContradiction) -> str:
+    """What the bank or acquirer says, and what we recorded."""
+    text = _("Order %(subject_id)s over %(amount)s is %(state)s here, and %(sender)s says %(answer)s.")
+    if contradiction.subject_id.startswith("pay_"):
+        text = (
+            _("Card payment %(subject_id)s asked for %(amount)s, and %(sender)s charged %(charged)s.")
+            if contradiction.state == PaymentStatus.PENDING
+            else _("Card payment %(subject_id)s failed here, and %(sender)s charged %(charged)s.")
+        )
+    return text % {
+        "subject_id": contradiction.subject_id,
+        "amount": money.display(contradiction.amount),
+        "state": contradiction.state,
+        "sender": contradiction.route.partition(":")[2],
+        "answer": contradiction.answer,
+        "charged": charged(contradiction),
+    }
+
+
+def charged(contradiction: TransferContradiction) -> str:
+    """What the acquirer took: the amount of the payment, or another one in some currency."""
+    if contradiction.answer_amount is None:
+        return money.display(contradiction.amount)
+    if contradiction.answer_currency == money.CURRENCY:
+        return money.display(contradiction.answer_amount)
+    return _("%(amount)s of the smallest unit of %(currency)s") % {
+        "amount": contradiction.answer_amount,
+        "currency": contradiction.answer_currency,
+    }
 
 
 def _of_excess(movement: BankTransaction, excess: Excess) -> str:
@@ -175,80 +226,49 @@ def _of_excess(movement: BankTransaction, excess: Excess) -> str:
 
 
 def _of_match_result(movement: BankTransaction, credited: BankTransaction | None) -> str:
-    match_result = MatchResult(movement.match_result)
-    if match_result in _FINAL_RESULTS:
-        return _(_FINAL_RESULTS[match_result])
     if movement.resolution_state == ResolutionState.MERGED:
-        return _("Merged: staff found that it is the same bank transaction as another.")
+        return f"{movement.get_resolution_state_display()}."
     if movement.resolution_state == ResolutionState.ATTACHED:
         return _("It was attached to payment %(payment_id)s.") % {"payment_id": movement.payment_id}
+    if movement.match_result not in HELD:
+        return f"{movement.get_match_result_display()}."
     if movement.kind == BankTransactionKind.REVERSAL:
-        return _("Reversed by the bank, but the money is no longer here.")
+        return gettext("Reversed by the bank, but the money is no longer here.")
+    if movement.payment is None:
+        return gettext(HELD[MatchResult.UNMATCHED].sentence if movement.reference1 else NO_REFERENCE)
     return _of_held_money(movement, movement.payment, credited)
 
 
-def _of_held_money(
-    movement: BankTransaction, payment: Payment | None, credited: BankTransaction | None
-) -> str:
-    if payment is None:
-        return _("Unknown reference.") if movement.reference1 else _("No reference.")
-    if movement.match_result == MatchResult.TIME_MISMATCH:
-        return _("Wrong time: paid %(duration)s before the code was made.") % {
-            "duration": format_duration(payment.created_at - movement.paid_at)
-        }
-    if movement.match_result == MatchResult.AMOUNT_MISMATCH:
-        return _of_wrong_amount(movement.amount, payment.amount)
-    if movement.match_result == MatchResult.LATE and payment.expires_at is not None:
-        return _("Paid after expiry: %(duration)s after the code had expired.") % {
-            "duration": format_duration(movement.paid_at - payment.expires_at)
-        }
-    return _of_paid_twice(payment, credited)
-
-
-def _of_wrong_amount(received: int, expected: int) -> str:
-    text = (
-        _("Wrong amount: %(difference)s too little, %(expected)s expected.")
-        if received < expected
-        else _("Wrong amount: %(difference)s too much, %(expected)s expected.")
-    )
-    return text % {
-        "difference": money.display(abs(expected - received)),
-        "expected": money.display(expected),
-    }
-
-
-def _of_paid_twice(payment: Payment, credited: BankTransaction | None) -> str:
-    if credited is not None:
-        at = localtime(credited.paid_at)
-        return _("Paid twice: first paid by %(id)s on %(at)s.") % {
-            "id": credited.current_bank_transaction_id,
-            "at": f"{at:%Y-%m-%d %H:%M:%S}",
-        }
-    if payment.failure_code:
-        reason = failures.words(payment.failure_code)
-        return _("Paid after the payment had failed: %(reason)s.") % {"reason": reason}
-    return _("Paid twice.")
+def _of_held_money(movement: BankTransaction, payment: Payment, credited: BankTransaction | None) -> str:
+    match movement.match_result:
+        case MatchResult.TIME_MISMATCH:
+            values = {"duration": format_duration(payment.created_at - movement.paid_at)}
+        case MatchResult.LATE if payment.expires_at is not None:
+            values = {"duration": format_duration(movement.paid_at - payment.expires_at)}
+        case MatchResult.AMOUNT_MISMATCH:
+            difference = {"amount": money.display(abs(payment.amount - movement.amount))}
+            is_less = movement.amount < payment.amount
+            text = _("%(amount)s too little") if is_less else _("%(amount)s too much")
+            values = {"difference": text % difference, "expected": money.display(payment.amount)}
+        case MatchResult.DUPLICATE if credited is not None:
+            values = {"id": credited.current_bank_transaction_id, "at": clock.display(credited.paid_at)}
+        case MatchResult.DUPLICATE if payment.failure_code:
+            reason = failures.words(payment.failure_code)
+            return _("Paid after the payment had failed: %(reason)s.") % {"reason": reason}
+        case _:
+            return f"{movement.get_match_result_display()}."
+    return gettext(OF_PAYMENTS[MatchResult(movement.match_result)].sentence) % values
 
 
 def _of_manual_return(payer_return: Return) -> str:
-    at = localtime(payer_return.created_at)
     reference = f" ({payer_return.bank_reference})" if payer_return.bank_reference else ""
     return _(
         "The credit was sent back manually on %(at)s%(reference)s. If the bank means that, dismiss "
         "this. If the money left twice, write it off."
-    ) % {"at": f"{at:%Y-%m-%d %H:%M:%S}", "reference": reference}
+    ) % {"at": clock.display(payer_return.created_at), "reference": reference}
 
 
-def _of_return(latest_return: Return) -> str:
-    if latest_return.status == ReturnStatus.FAILED:
-        reason = failures.words(latest_return.failure_code)
-        return _("It could not be sent back: %(reason)s.") % {"reason": reason}
-    if latest_return.status == ReturnStatus.CANCELED:
-        return _("It was not sent back: the order was canceled before the bank received it.")
-    if latest_return.returned_at is not None:
-        return _("It was sent back, and the bank returned it.")
-    return (
-        _("It is on its way back.")
-        if latest_return.status == ReturnStatus.PENDING
-        else _("It was sent back.")
-    )
+def of_return(payer_return: Return) -> str:
+    text = RETURNED if payer_return.returned_at else RETURNS[ReturnStatus(payer_return.status)]
+    reason = failures.words(payer_return.failure_code)
+    return str(text).format(amount=money.display(payer_return.amount), reason=reason)

@@ -13,6 +13,7 @@ from audit_trail.acts import ActRefused
 from core import ids
 from merchants.models import Merchant
 from payments.errors import PaymentNotFound
+from payments.match_results import OF_PAYMENTS, MatchResult
 from payments.models import OPEN_STATUSES, Payment, PaymentException
 from reconciliation.exceptions import resolution_records, resolutions
 from reconciliation.exceptions.errors import (
@@ -20,7 +21,6 @@ from reconciliation.exceptions.errors import (
     ExceptionNotFound,
     ExceptionNotReturnable,
 )
-from reconciliation.models import MatchResult
 
 # Resolutions have a reason. The API does not ask for one.
 DEFAULT_NOTE = "Decided by the merchant."
@@ -81,9 +81,7 @@ def send_back(
 def _check_time(exception: PaymentException, refused: Refused) -> None:
     """Only staff can find out from the bank whether the money belongs to the payment."""
     if exception.reason == MatchResult.TIME_MISMATCH and exception.status in OPEN_STATUSES:
-        raise refused(
-            why="the bank says that it was paid before the code existed, and the operator must decide"
-        )
+        raise refused(why=f"{OF_PAYMENTS[MatchResult.TIME_MISMATCH].meaning}, and the operator must decide")
 
 
 def _decide(

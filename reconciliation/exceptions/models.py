@@ -9,7 +9,8 @@ from core import digests, triggers
 from core.columns import CausedRow, PublicId, PublicIdKey
 from core.state_machines import StateMachine
 from merchants.models import Merchant
-from reconciliation.matching.models import BankTransaction, MatchResult, ResolutionState
+from payments.match_results import MatchResult
+from reconciliation.matching.models import BankTransaction, ResolutionState
 from reconciliation.notifications.models import NotificationResult
 
 
@@ -255,11 +256,11 @@ class Excess(StateMachine):
 
 
 class ExceptionReason(models.TextChoices):
-    UNMATCHED = MatchResult.UNMATCHED.value, "Unknown reference"
-    DUPLICATE = MatchResult.DUPLICATE.value, "Paid twice"
-    TIME_MISMATCH = MatchResult.TIME_MISMATCH.value, "Wrong time"
-    AMOUNT_MISMATCH = MatchResult.AMOUNT_MISMATCH.value, "Wrong amount"
-    LATE = MatchResult.LATE.value, "Paid after expiry"
+    UNMATCHED = MatchResult.UNMATCHED.value, MatchResult.UNMATCHED.label
+    DUPLICATE = MatchResult.DUPLICATE.value, MatchResult.DUPLICATE.label
+    TIME_MISMATCH = MatchResult.TIME_MISMATCH.value, MatchResult.TIME_MISMATCH.label
+    AMOUNT_MISMATCH = MatchResult.AMOUNT_MISMATCH.value, MatchResult.AMOUNT_MISMATCH.label
+    LATE = MatchResult.LATE.value, MatchResult.LATE.label
     EXCESS = "excess", "Excess not sent back"
     REVERSAL = "reversal", "Reversed by the bank"
     CONFLICT = NotificationResult.CONFLICT.value, "Contradicts an earlier message"

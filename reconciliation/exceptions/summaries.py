@@ -30,6 +30,7 @@ from reconciliation.models import (
     ResolutionType,
     Return,
 )
+from refunds.explanations import RETURNED
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
@@ -149,9 +150,7 @@ def _of_notifications(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
         notification.id: ExceptionSummary(
             notification,
             _("A message from %(bank)s") % {"bank": notification.bank},
-            explanations.of_notification(
-                notification.result, notification.movement, source=notification.source
-            ),
+            explanations.of_notification(notification),
         )
         for notification in found
     }
@@ -163,7 +162,7 @@ def _of_refunds(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
         refund.id: ExceptionSummary(
             refund,
             _("A refund of %(merchant)s") % {"merchant": refund.merchant.name},
-            _("A refund of %(amount)s came back from the bank.") % {"amount": money.display(refund.amount)},
+            RETURNED.format(amount=money.display(refund.amount)),
         )
         for refund in found
     }

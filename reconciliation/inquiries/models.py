@@ -12,10 +12,10 @@ from reconciliation.notifications.models import BankNotification
 
 
 class InquiryOutcome(models.TextChoices):
-    FOUND = "found"
-    NOTHING = "nothing"  # the bank has no such transaction
-    NO_ANSWER = "no_answer"
-    UNREADABLE = "unreadable"  # stored as an exception
+    FOUND = "found", "The bank reports money"
+    NOTHING = "nothing", "The bank reports no money"
+    NO_ANSWER = "no_answer", "The bank did not answer"
+    UNREADABLE = "unreadable", "The bank's answer could not be read"  # stored as an exception
 
 
 class DueInquiry(models.Model):

@@ -14,6 +14,7 @@ from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from merchants.models import Merchant
 from payments import exceptions
+from payments.match_results import HELD_RESULTS, PAYMENT_RESULTS, MatchResult
 from payments.models import Payment
 from payments.payers import Payer
 
@@ -34,50 +35,24 @@ class BankTransactionKind(models.TextChoices):
     REVERSAL = "reversal"
 
 
-class MatchResult(models.TextChoices):
-    """Which payment a bank transaction belongs to, or why it belongs to none."""
-
-    PENDING = ""  # stored, not matched yet
-    APPLIED = "applied"  # its payment succeeded
-    DECLINED = "declined"  # its payment failed
-    REVERSED = "reversed"  # the bank reversed a credit
-    ORDERED = "ordered"  # the bank reports the reversal that we ordered
-    UNMATCHED = "unmatched", "Unknown reference"  # no payment has it, or the reversed credit is unknown
-    DUPLICATE = "duplicate", "Paid twice"  # its payment has succeeded or failed already
-    TIME_MISMATCH = "time_mismatch", "Wrong time"  # paid before the code existed
-    AMOUNT_MISMATCH = "amount_mismatch", "Wrong amount"  # more or less than the payment's amount
-    LATE = "late", "Paid after expiry"  # paid after the code had expired
-
-
-# Money with these results stays in the suspense account until staff decide.
-# Its payment shows the others than an unknown reference.
-PAYMENT_RESULTS = [
-    MatchResult.DUPLICATE,
-    MatchResult.TIME_MISMATCH,
-    MatchResult.AMOUNT_MISMATCH,
-    MatchResult.LATE,
-]
-HELD_RESULTS = [MatchResult.UNMATCHED, *PAYMENT_RESULTS]
-
-
 class ResolutionState(models.TextChoices):
     """What staff decided about a bank transaction that is an exception."""
 
-    OPEN = ""
+    OPEN = "", "None yet"
     ACCEPTED = "accepted"  # its own payment succeeded by it
     ATTACHED = "attached"  # another payment succeeded by it
-    SENDING_BACK = "sending_back"  # a return to the payer is in progress
-    SENT_BACK = "sent_back"
-    TAKEN_BACK = "taken_back"  # the bank reversed it before staff decided
-    MERGED = "merged"  # a duplicate report of another bank transaction
+    SENDING_BACK = "sending_back", "On its way back to the payer"
+    SENT_BACK = "sent_back", "Sent back to the payer"
+    TAKEN_BACK = "taken_back", "Reversed by the bank"  # before staff decided
+    MERGED = "merged", "Merged into another bank transaction"  # they were two reports of one
     DISMISSED = "dismissed"  # a reversal of money that never came in
     WRITTEN_OFF = "written_off"  # a reversal of money that has left already: the operator's loss
 
 
 KEPT_AS_REPORTED = "a bank transaction is kept as its bank reported it"
 # Personal data is erased from here on: it is matched, and nothing waits for staff or goes back to the payer.
-IS_FINISHED = """OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')
-    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late'))"""
+IS_FINISHED = f"""OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')
+    AND OLD.match_result IN {triggers.sql_list(HELD_RESULTS)})"""
 CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "attached"])
 
 
@@ -248,9 +223,8 @@ class BankTransaction(DigestedRow, StateMachine):
                 "match_result_fits_kind",
                 triggers.UPDATE,
                 "this kind of bank transaction cannot have this result",
-                condition="""NEW.match_result <> OLD.match_result AND (CASE NEW.kind
-                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch',
-                    'amount_mismatch', 'late')
+                condition=f"""NEW.match_result <> OLD.match_result AND (CASE NEW.kind
+                    WHEN 'credit' THEN NEW.match_result IN {triggers.sql_list(HELD_RESULTS)}
                         OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL
                     WHEN 'decline' THEN NEW.match_result = 'declined'
                     ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')

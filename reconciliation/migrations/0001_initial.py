@@ -74,10 +74,10 @@ class Migration(migrations.Migration):
                 ('payer_account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('slip_reference', models.CharField(blank=True, default='', max_length=64)),
                 ('is_confirmed', models.BooleanField(db_default=True, default=True, help_text='No: only an uploaded statement reports this money, so it cannot be paid out.')),
-                ('match_result', models.CharField(blank=True, choices=[('', 'Pending'), ('applied', 'Applied'), ('declined', 'Declined'), ('reversed', 'Reversed'), ('ordered', 'Ordered'), ('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Wrong time'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry')], default='', max_length=16)),
+                ('match_result', models.CharField(blank=True, choices=[('', 'Not matched yet'), ('applied', 'Paid its payment'), ('declined', 'Declined by the bank'), ('reversed', 'Deducted from the balance'), ('ordered', 'Requested by a refund'), ('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry')], default='', max_length=16)),
                 ('received_at', models.DateTimeField()),
                 ('matched_at', models.DateTimeField(null=True)),
-                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
                 ('merchant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
                 ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
@@ -221,7 +221,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('movement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='excess', serialize=False, to='reconciliation.banktransaction')),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('resolution_state', models.CharField(blank=True, choices=[('', 'Open'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'Sending Back'), ('sent_back', 'Sent Back'), ('taken_back', 'Taken Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField()),
             ],
@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('paid_at', models.DateTimeField()),
                 ('attempts', models.SmallIntegerField(default=0)),
-                ('last_outcome', models.CharField(blank=True, choices=[('found', 'Found'), ('nothing', 'Nothing'), ('no_answer', 'No Answer'), ('unreadable', 'Unreadable')], default='', help_text='The latest answer.', max_length=10)),
+                ('last_outcome', models.CharField(blank=True, choices=[('found', 'The bank reports money'), ('nothing', 'The bank reports no money'), ('no_answer', 'The bank did not answer'), ('unreadable', "The bank's answer could not be read")], default='', help_text='The latest answer.', max_length=10)),
                 ('alerted_at', models.DateTimeField(help_text='When it became an exception.', null=True)),
                 ('confirmed_at', models.DateTimeField(null=True)),
                 ('merchant', models.ForeignKey(db_index=False, help_text='The merchant whose bank is asked.', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
@@ -283,7 +283,7 @@ class Migration(migrations.Migration):
             name='InquiryAnswer',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('outcome', models.CharField(choices=[('found', 'Found'), ('nothing', 'Nothing'), ('no_answer', 'No Answer'), ('unreadable', 'Unreadable')], max_length=10)),
+                ('outcome', models.CharField(choices=[('found', 'The bank reports money'), ('nothing', 'The bank reports no money'), ('no_answer', 'The bank did not answer'), ('unreadable', "The bank's answer could not be read")], max_length=10)),
                 ('transaction_count', models.SmallIntegerField(default=0, help_text='How many bank transactions the answer has.')),
                 ('answer_count', models.IntegerField(db_default=1, default=1, help_text='How often the bank said so in a row.')),
                 ('duration_ms', models.IntegerField(help_text='Of the latest answer.')),
@@ -298,7 +298,7 @@ class Migration(migrations.Migration):
             name='ReconciliationException',
             fields=[
                 ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Wrong time'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
+                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
                 ('bank', models.CharField(max_length=20)),
                 ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
                 ('payment_id', core.columns.PublicId(db_collation='C', max_length=31, null=True)),
@@ -567,7 +567,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='match_result_fits_kind', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch',\n                    'amount_mismatch', 'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)", func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';", hash='34c8c96fbe7ee9e4989e29afb5b35cdb5dc1e609', operation='UPDATE', pgid='pgtrigger_match_result_fits_kind_c8310', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='match_result_fits_kind', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)", func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';", hash='883260a2b3e001626248ef6588c41d0a4737fdd8', operation='UPDATE', pgid='pgtrigger_match_result_fits_kind_c8310', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',

@@ -81,7 +81,7 @@ def test_staff_refund_half_of_a_payment(shop: Shop, malee: Client, paid: str) ->
     assert (record.object_id, record.reason, record.actor) == (paid, REASON, "staff:malee")
     assert record.after["refund"] == made.id
     page = text_of(malee.get(response.headers["Location"]))
-    assert "A refund of 999.00 THB is on its way." in page
+    assert "Refund of 999.00 THB: It is sent to the bank in a moment." in page
     assert shop.get(f"/v1/refunds/{made.id}").json()["amount"] == 99_900
 
 

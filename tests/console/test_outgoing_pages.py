@@ -28,7 +28,7 @@ from withdrawals import services as withdrawals
 pytestmark = pytest.mark.slow
 
 Serving = Callable[..., Bank]
-BALANCE = "1,000.00 THB is in the merchant's balance again."
+BALANCE = "It is in the merchant's balance again."
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ ENDS = [
     (
         "refused",
         "bad",
-        "It failed (the account does not exist), and 1,000.00 THB is in the merchant's balance again. {next}",
+        f"1,000.00 THB did not arrive: the account does not exist. {BALANCE} {{next}}",
     ),
     ("under way", "wait", "The bank has the order. It is asked at 12:00:01 whether the money arrived."),
     (
@@ -160,7 +160,7 @@ def test_money_above_the_limit_waits_for_a_second_person(
     assert of_withdrawal(viewer, made) == ("wait", text.removesuffix(" Approve or reject it."))
     decide_approval(refund["refund_id"], "reject")
     decide_approval(made["withdrawal_id"], "reject")
-    rejected = ("calm", f"Staff rejected it. {BALANCE}")
+    rejected = ("calm", f"1,000.00 THB did not arrive: the operator rejected it. {BALANCE}")
     assert (of_refund(admin_client, refund), of_withdrawal(admin_client, made)) == (rejected, rejected)
 
 
@@ -176,7 +176,7 @@ def test_refund_waits_for_the_account_of_the_customer(seller: Seller, admin_clie
     assert seller.act(made, "cancel").status_code == 200
     assert of_refund(admin_client, made) == (
         "calm",
-        f"It was canceled before the bank had it. {BALANCE}",
+        f"1,000.00 THB was not sent: canceled before the bank had it. {BALANCE}",
     )
 
 
@@ -187,7 +187,7 @@ def test_refund_that_came_back_waits_for_a_decision(
     made = a_refund(seller)
     send_due_refunds()
     report(made, "returned")
-    text = "The bank sent 1,000.00 THB back on 2026-11-21 12:00:00."
+    text = "A refund of 1,000.00 THB came back from the bank."
     assert of_refund(admin_client, made) == ("bad", f"{text} Decide what happens to it.")
     decide("credit_returned_refund", made["refund_id"])
     assert of_refund(admin_client, made) == ("calm", f"{text} See what was decided.")
@@ -200,7 +200,10 @@ def test_contradiction_of_the_bank_comes_first(
     made = a_withdrawal(seller)
     send_due_withdrawals()
     report(made, "failed")
-    text = "The bank reports another end of it than we recorded. Decide what happens to it."
+    text = (
+        f"Order {made['withdrawal_id']} over 1,000.00 THB is succeeded here, and sandbox says failed. "
+        "Decide what happens to it."
+    )
     assert of_withdrawal(admin_client, made) == ("bad", text)
 
 
@@ -211,7 +214,7 @@ def test_returned_withdrawal_is_the_merchants_again(
     made = a_withdrawal(seller)
     send_due_withdrawals()
     report(made, "returned")
-    text = "It failed (the bank sent the money back), and 1,000.00 THB is in the merchant's balance again."
+    text = f"1,000.00 THB did not arrive: the bank sent the money back. {BALANCE}"
     assert of_withdrawal(admin_client, made) == (
         "bad",
         f"{text} The merchant can withdraw it to another account.",

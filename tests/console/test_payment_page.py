@@ -12,6 +12,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from core import clock
+from reconciliation.models import BankTransaction
 from refunds import completion
 from refunds.models import Refund
 from tests.conftest import SandboxBankClient, Shop
@@ -96,30 +97,40 @@ def declined(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
         (
             overpaid,
             "bad",
-            "1,998.00 THB arrived for a code over 999.00 THB. Decide what happens to it.",
+            (
+                "1,998.00 THB at sandbox. Wrong amount: 999.00 THB too much, 999.00 THB expected. "
+                "Decide what happens to it."
+            ),
         ),
         (
             paid_twice,
             "bad",
-            "999.00 THB arrived although the payment was complete. Decide what happens to it.",
+            (
+                "999.00 THB at sandbox. Paid twice: first paid by {id} on 2026-11-21 12:00:00. "
+                "Decide what happens to it."
+            ),
         ),
         (
             refunded_in_part,
             "wait",
-            "A refund of 99.00 THB is on its way. The bank is asked until it has arrived. See the refund.",
+            "Refund of 99.00 THB: It is sent to the bank in a moment. See the refund.",
         ),
         (
             failed_refund,
             "bad",
             (
-                "Paid, but a refund of 99.00 THB failed (the account does not exist). Ask the customer "
-                "for another account, and refund again. See the refund."
+                "Refund of 99.00 THB: 99.00 THB did not arrive: the account does not exist. It is in the "
+                "merchant's balance again. Ask the customer for another account, and refund again. See "
+                "the refund."
             ),
         ),
         (
             refund_for_approval,
             "wait",
-            "A refund of 60,000.00 THB waits for approval by a second person. Approve or reject it.",
+            (
+                "Refund of 60,000.00 THB: 60,000.00 THB waits for approval by a second person. "
+                "Approve or reject it."
+            ),
         ),
         (
             declined,
@@ -140,7 +151,8 @@ def test_page_begins_with_how_the_payment_stands(
 ) -> None:
     with time_machine.travel(noon, tick=False):
         page = page_of(admin_client, story(shop, bank))
-    assert sentence(page) == (tone, text)
+    credit = BankTransaction.objects.order_by("id").first()
+    assert sentence(page) == (tone, text.format(id=credit and credit.bank_transaction_id))
 
 
 def test_expired_payment_says_when_it_expired(shop: Shop, admin_client: Client, noon: datetime) -> None:

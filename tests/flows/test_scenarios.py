@@ -180,7 +180,7 @@ def test_payment_paid_twice_is_sent_back(run: ScenarioRun) -> None:
     second = run.find_exception(code["payment_id"])
     assert run.suspense() - suspense == AMOUNT
     run.desk.decide(second, "send-back")
-    wait_until(lambda: "It was sent back." in run.desk.case(second), 60)
+    wait_until(lambda: "went back to the payer." in run.desk.case(second), 60)
     run.wait_for_webhooks(code, PENDING, SUCCEEDED)
     assert (run.suspense(), run.balance() - before) == (suspense, AMOUNT)
     assert run.history(code) == [("payment", "succeeded", AMOUNT)]

@@ -119,7 +119,7 @@ def test_timeline_shows_notifications_with_result(shop: Shop, bank: SandboxBankC
     details = shown[0]["details"]
     assert (details["source"], details["outcome"], details["amount"]) == ("callback", "applied", 150_000)
     assert details["bank_transaction_id"] == notification["transaction_id"]
-    assert shown[0]["summary"] == "The bank reports: 1,500.00 THB received, it paid this payment."
+    assert shown[0]["summary"] == "The bank reports: 1,500.00 THB received, paid its payment."
 
 
 def test_timeline_shows_exception_and_resolution(
@@ -235,14 +235,16 @@ def test_timeline_shows_failed_and_canceled_refunds(
     end = entries(shop, paid)[-1]
     assert action == "fails" or end["actor"] == key_of(shop)
     assert end["details"].get("failure_code") == ("invalid_account" if action == "fails" else None)
-    assert action != "fails" or end["summary"].endswith(" failed: the account does not exist.")
+    assert action != "fails" or end["summary"].startswith(
+        "1,500.00 THB did not arrive: the account does not exist."
+    )
 
 
 def test_failed_payment_says_why(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code()
     bank.notify(code, type="decline")
     end = only_entry(shop, code["payment_id"], "payment.failed")
-    assert end["summary"] == "The payment failed: the bank declined the payment."
+    assert end["summary"] == "Not paid: the bank declined the payment."
     assert end["details"]["failure_code"] == "declined_by_bank"
 
 

@@ -190,7 +190,9 @@ def test_timeline_shows_charge_of_wrong_amount(card_shop: Shop) -> None:
             payment_id, ChargeResult("succeeded", "chrg_1", amount=15_000, currency="THB"), now=clock.now()
         )
     shown = only_entry(card_shop, payment_id, "bank.contradiction")
-    assert shown["summary"] == "1,500.00 THB were asked for, and sandbox charged another amount or currency."
+    assert shown["summary"] == (
+        f"Card payment {payment_id} asked for 1,500.00 THB, and sandbox charged 150.00 THB."
+    )
     assert (shown["details"]["answer_amount"], shown["details"]["answer_currency"]) == (15_000, "THB")
     found = TransferContradiction.objects.get()
     now = clock.now() + timedelta(seconds=1)

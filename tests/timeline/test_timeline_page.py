@@ -162,7 +162,12 @@ def drop_delivery_queues() -> None:
         cursor.execute("DROP INDEX delivery_due, delivery_due_manual, delivery_held, delivery_leased")
 
 
-@pytest.mark.parametrize("kind", pages.SOURCES, ids=lambda kind: kind.__module__ + "." + kind.__name__)
+def name_of(kind: Any) -> str:
+    function = getattr(kind, "func", kind)
+    return f"{function.__module__}.{function.__name__}"
+
+
+@pytest.mark.parametrize("kind", pages.SOURCES, ids=name_of)
 @pytest.mark.slow
 def test_timeline_queries_use_an_index(shop: Shop, kind: Callable[[PaymentContext], EntrySource]) -> None:
     drop_delivery_queues()

@@ -44,7 +44,7 @@ def test_payment_refunded_entry_comes_with_last_refund(
         send_due_refunds()
     shown = only_entry(shop, paid, "payment.refunded")
     assert shown["details"] == {"refund_id": last["refund_id"]}
-    assert shown["summary"] == "Fully refunded: 1,500.00 THB."
+    assert shown["summary"] == "Refunded: all of 1,500.00 THB went back to the payer."
     assert types(shop, paid)[-2:] == ["refund.completed", "payment.refunded"]
 
 

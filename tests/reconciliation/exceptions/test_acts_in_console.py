@@ -158,7 +158,14 @@ def test_staff_send_money_back_to_the_payer(
     transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
     page = get_page(malee, exception_url(movement.id))
     made = Return.objects.get()
-    for shown in (made.id, "Completed", "b-77", "It was sent back.", "malee", "xxxxxx7890 at 014 Siam"):
+    for shown in (
+        made.id,
+        "Completed",
+        "b-77",
+        "1,500.00 THB went back to the payer.",
+        "malee",
+        "xxxxxx7890 at 014 Siam",
+    ):
         assert shown in page
 
 
@@ -170,7 +177,7 @@ def test_rejected_return_reopens_the_exception(
     confirm(malee, movement.id, "send-back")
     assert "0 exceptions" in get_page(malee, EXCEPTIONS_URL)
     transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
-    text = "Unknown reference. It could not be sent back: the account does not exist."
+    text = "Unknown reference. 1,500.00 THB could not be sent back: the account does not exist."
     assert text in get_page(malee, EXCEPTIONS_URL)
     assert buttons(malee, movement.id) == ["send-back", "send-to", "manual-return"]
 

@@ -95,7 +95,7 @@ def test_charged_card_of_a_failed_payment_is_listed_once_with_instructions(
         get_page(malee, exception_url(waiting.pk)),
     ):
         assert "failed here, and sandbox charged 1,500.00 THB" in page
-        assert "Refund the charge at sandbox, then dismiss this" in page
+        assert "Refund the charge at the acquirer, then dismiss this" in page
     assert "chrg_1" in get_page(malee, exception_url(waiting.pk))
 
 

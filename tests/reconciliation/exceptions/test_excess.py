@@ -304,7 +304,8 @@ def test_page_shows_both_amounts_before_the_decision(
     assert excess_of(movement) == ("sending_back", 99_900)
     page = unescape(get_page(malee, exception_url(movement.id)))
     assert (
-        "Of 1,998.00 THB, 999.00 THB are credited. The excess is 999.00 THB. It is on its way back." in page
+        "Of 1,998.00 THB, 999.00 THB are credited. The excess is 999.00 THB. 999.00 THB is on its way "
+        "back to the payer." in page
     )
     acts = [each for each in acts_of_staff() if each.act == "exception_resolved"]
     assert [(each.actor, each.reason) for each in acts] == [("staff:malee", NOTE)]
@@ -327,7 +328,7 @@ def test_timeline_and_payment_page_tell_about_the_excess(
     kinds = [each["type"] for each in entries(seller.shop, movement.payment_id or "")]
     assert {"staff.excess_sent_back", "return.failed", "payment.succeeded"} <= set(kinds)
     page = unescape(get_page(admin_client, f"/admin/payments/payment/{movement.payment_id}/change/"))
-    assert "Paid. The excess of 1,500.00 THB is not sent back yet." in page
+    assert "1,500.00 THB are credited. The excess is 1,500.00 THB." in page
 
 
 def run_sql(sql: str) -> None:

@@ -258,7 +258,7 @@ def test_exception_pages_of_reversal_and_credit_have_mutual_links(seller: Seller
     credit = seller.report(seller.shop.qr_code())
     seller.bank.post(reversal_of(credit, 150_001))
     reversal = BankTransaction.objects.get(kind="reversal")
-    assert f'{exception_url(credit.id)}">1,500.00 THB, applied</a>' in get_page(
+    assert f'{exception_url(credit.id)}">1,500.00 THB, paid its payment</a>' in get_page(
         viewer, exception_url(reversal.id)
     )
     assert f'{exception_url(reversal.id)}">1,500.01 THB, unknown reference</a>' in get_page(
@@ -339,7 +339,7 @@ def test_unknown_exception_is_not_found(viewer: Client, unknown: str) -> None:
 
 def test_matched_bank_transaction_has_a_page(seller: Seller, viewer: Client) -> None:
     movement = seller.report(seller.shop.qr_code())
-    assert "Its payment succeeded." in get_page(viewer, exception_url(movement.id))
+    assert "Paid its payment." in get_page(viewer, exception_url(movement.id))
     record = get_page(viewer, f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/")
     assert exception_url(movement.id) in record
 

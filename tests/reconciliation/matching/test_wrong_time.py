@@ -61,13 +61,13 @@ def test_money_paid_before_its_code_existed_waits_for_staff(
     (shown,) = seller.shop.payment(code["payment_id"])["exceptions"]
     assert (shown["reason"], shown["amount"], shown["status"]) == ("time_mismatch", satang, "open")
     assert event_types_of(movement.id) == ["payment.exception"]
-    assert "paid before the code existed" in entries(seller.shop, code["payment_id"])[-1]["summary"]
+    assert "paid too early" in entries(seller.shop, code["payment_id"])[-1]["summary"]
 
 
 @pytest.mark.slow
 def test_staff_read_how_much_too_early_the_money_was(wrong: BankTransaction, admin_client: Client) -> None:
     page = get_page(admin_client, exception_url(wrong.id))
-    assert "Wrong time: paid 2 days before the code was made." in page
+    assert "Paid too early: 2 days before the code was made." in page
     assert "/do/accept" in page and "/do/send-back" in page and "/do/return-excess" not in page
 
 

@@ -196,7 +196,7 @@ def test_slip_lookup_of_a_paid_payment_schedules_no_inquiry(live: Shop, bank: Fa
     knows(bank, code)
     shown(malee, code["payment_id"])
     arrives(live, bank, code, transactionId="of-another-slip")
-    assert "whose status is succeeded. Perhaps this transfer paid it" in shown(malee, code["payment_id"])
+    assert "which is succeeded. Perhaps this transfer paid it" in shown(malee, code["payment_id"])
     assert Inquiry.objects.get().due_at is None
 
 

@@ -1,0 +1,12 @@
+"""What staff and merchants read about payments: each fact once. Why one failed is in `core.failures`."""
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+
+REQUESTED = _("{amount} requested.")
+PAID = _("Paid: {amount}.")
+PAID_AT = _("Paid: {amount} on {at}.")
+NOT_PAID = _("Not paid: {reason}.")
+EXPIRED = _("The code can no longer be paid.")
+EXPIRED_AT = _("Not paid: it expired on {at}. The customer needs a new code to pay.")
+UNMATCHED_MONEY = gettext_noop("A payment of the same amount arrived with an unknown reference.")
