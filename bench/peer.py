@@ -85,7 +85,7 @@ SELECT id, qr_code_id, status, amount, currency, reference, description, metadat
     amount_refunded, failure_code, created_at, updated_at, completed_at, expires_at, authorize_uri,
     has_exceptions, bank_transaction_id, amount_refunding,
     EXISTS (
-        SELECT FROM reconciliation_reconciliationexception e WHERE e.merchant_id = p.merchant_id
+        SELECT FROM reconciliation_reconciliationexception e WHERE e.bank = $3 AND e.biller_id = $4
             AND p.status IN ('pending', 'expired') AND e.reason = 'unmatched' AND e.amount = p.amount
             AND e.opened_at >= p.created_at - interval '10 minutes'
     ) AS may_have_unmatched_money
@@ -151,7 +151,8 @@ async def poll(request: Request, payment_id: str) -> Response:
     now = clock.now()
     async with app.state.pool.acquire() as connection:
         merchant = await _authenticate(connection, request, now)
-        payment = await connection.fetchrow(POLL, merchant["merchant_id"], payment_id)
+        billed = merchant["bank"], merchant["biller_id"]
+        payment = await connection.fetchrow(POLL, merchant["merchant_id"], payment_id, *billed)
     if payment is None:
         raise HTTPException(404)
     return Response(orjson.dumps(_payment_object(payment, now)), media_type="application/json")

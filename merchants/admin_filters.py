@@ -39,23 +39,23 @@ class MerchantFilter(OwnerFilter):
     @property
     def error(self) -> str:
         text = self.value("merchant")
-        if text and not self._found:
+        if text and not self.found:
             return gettext("No merchant has “%(text)s” in its name.") % {"text": text}
         return ""
 
     @property
     def shown(self) -> str:
-        if len(self._found) == 1:
-            return self._found[0].name
+        if len(self.found) == 1:
+            return self.found[0].name
         return self.value("merchant")
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         if not self.value("merchant"):
             return queryset
-        return queryset.filter(**{f"{self.lookup}__in": [merchant.pk for merchant in self._found]})
+        return queryset.filter(**{f"{self.lookup}__in": [merchant.pk for merchant in self.found]})
 
     @cached_property
-    def _found(self) -> list[Merchant]:
+    def found(self) -> list[Merchant]:
         text = self.value("merchant")
         return find(text) if text and "\0" not in text else []
 

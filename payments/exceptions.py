@@ -1,12 +1,25 @@
-"""Events about money that arrived for a payment and did not fit."""
+"""Money that arrived for a payment and did not fit: its status for the merchant, and events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from payments.models import HELD_STATUSES, OPEN_STATUSES, PaymentException
+from core import rows
+from payments.models import HELD_STATUSES, OPEN_STATUSES, Payment, PaymentException
 from payments.shapes import exception_event_data, newest_exceptions
 from webhooks import events
 from webhooks.models import EventType
+
+
+def report(new: Sequence[PaymentException]) -> None:
+    """Store new exceptions of payments, whose locks the caller holds."""
+    rows.insert_many(new)
+    first = Payment.objects.filter(pk__in={each.payment_id for each in new}, has_exceptions=False)
+    first.update(has_exceptions=True)
+
+
+def set_status(exception_id: str, status: str) -> None:
+    """Store what became of an exception. The caller holds the lock of its bank transaction."""
+    PaymentException.objects.filter(pk=exception_id).update(status=status)
 
 
 def publish(exception_ids: Iterable[str], *, now: datetime) -> None:

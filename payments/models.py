@@ -307,14 +307,14 @@ HELD_EXCESS_STATUSES = ("excess_open", "excess_sending_back")
 class PaymentException(models.Model):
     """Money that a bank reported for a payment and that did not match, with its resolution.
 
-    Triggers of `BankTransaction` write it and `Payment.has_exceptions`; nothing else does.
+    `payments.exceptions` writes it and `Payment.has_exceptions`.
     """
 
     id = PublicIdKey(help_text="The bank transaction.")
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exceptions")
     reason = models.CharField(max_length=16, choices=MatchResult.choices)
     amount = models.BigIntegerField(help_text="Satang.")
-    status = models.CharField(max_length=19, help_text="Open, or what was decided.")
+    status = models.CharField(max_length=19, default="open", help_text="Open, or what was decided.")
     reported_at = models.DateTimeField(help_text="When the bank reported it.")
 
     class Meta:

@@ -1,15 +1,8 @@
 """All models of the app, from its packages."""
 
 from payments.match_results import HELD_RESULTS, MatchResult
-from reconciliation.exceptions.models import (
-    ExceptionReason,
-    Excess,
-    ReconciliationException,
-    Resolution,
-    ResolutionType,
-    Return,
-    ReturnStatus,
-)
+from reconciliation.exceptions.listing import ExceptionReason, ReconciliationException
+from reconciliation.exceptions.models import Excess, Resolution, ResolutionType, Return, ReturnStatus
 from reconciliation.inquiries.models import (
     Backoff,
     BankRateLimit,

@@ -21,6 +21,7 @@ from refunds.models import Refund, RefundReason, RefundReversal, RefundStatus
 from refunds.shapes import refund_object
 from transactions import services as transactions
 from transactions.models import TransactionStatus
+from transfers import for_staff
 from transfers import services as transfers
 from transfers.models import Transfer
 from transfers.services import TransferHandler
@@ -55,6 +56,7 @@ class _TransferHandler:
             fail(refund, payment, result.failure_code, now)
         else:  # the refund stays completed, and its money waits for staff
             refund.set_fields(returned_at=now)
+            for_staff.report(refund)
             ledger.hold({refund.id: refund.amount}, source=refund.route, now=now)
             log.warning("the money of refund %s was returned and waits for staff", refund.id)
 

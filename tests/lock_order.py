@@ -34,6 +34,7 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "qrcodes_qrcode": ("payments_payment",),
     "reconciliation_banktransaction": (),
     "reconciliation_banknotification": (),
+    "reconciliation_confirmationinquiry": ("reconciliation_banknotification",),
     "reconciliation_return": ("reconciliation_banktransaction",),
     "reconciliation_excess": ("reconciliation_banktransaction",),
     "refunds_refund": ("payments_payment",),
@@ -53,6 +54,13 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "approvals_payoutaccount": (),
     "ledger_account": (),
     "transfers_transfercontradiction": (),
+    "payments_paymentexception": ("reconciliation_banktransaction",),
+    "reconciliation_reconciliationexception": (
+        "payments_payment",
+        "reconciliation_banktransaction",
+        "reconciliation_banknotification",
+        "withdrawals_withdrawal",
+    ),
 }
 LOCK_POSITION = {table: place for place, table in enumerate(LOCK_ORDER)}
 # Rows of these apps and models have an order of their own, or are only inserted.
@@ -109,9 +117,6 @@ SEPARATE_MODELS = {
     "ledger.Journal",
     "ledger.PendingEntry",
     "payments.ChargeAnswer",
-    "payments.PaymentException",
-    "reconciliation.ConfirmationInquiry",
-    "reconciliation.ReconciliationException",
     "reconciliation.SlipCheck",
     "transfers.CircuitBreaker",
     "transfers.TransferEvent",
@@ -135,6 +140,8 @@ ID_PREFIXES: dict[str, tuple[str, ...]] = {
     "approvals_approval": ("rcp_", "rtn_", "ref_", "wd_"),
     "transfers_transfer": ("ref_", "rtn_", "wd_"),
     "transfers_transfercontradiction": ("ctr_",),
+    "payments_paymentexception": ("rcp_",),
+    "reconciliation_reconciliationexception": ("rcp_", "ntc_", "ref_", "ctr_"),
     APPROVAL_LIMITS_LOCK: ("outgoing ",),
 }
 ROLL_UPS = (queries.ROLL_UP_ENTRIES, queries.ROLL_UP_NEWEST)

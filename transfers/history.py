@@ -7,6 +7,7 @@ from typing import Any
 
 from core import ids, request_context, rows
 from core.state_machines import transition_all
+from transfers import for_staff
 from transfers.models import Transfer, TransferContradiction, TransferEvent, TransferEventType, TransferState
 
 log = logging.getLogger("transfers")
@@ -62,5 +63,6 @@ def record_contradiction(
         **request_context.columns(),
         **fields,
     )
-    TransferContradiction.objects.bulk_create([contradiction], ignore_conflicts=True)
+    if rows.insert_once(contradiction, []):
+        for_staff.report(contradiction)
     log.error("%s is %s here, and %s reports %s", subject_id, state, route, answer)

@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                 ('id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction.', max_length=31, primary_key=True, serialize=False)),
                 ('reason', models.CharField(choices=[('', 'Not matched yet'), ('applied', 'Paid its payment'), ('declined', 'Declined by the bank'), ('reversed', 'Deducted from the balance'), ('ordered', 'Requested by a refund'), ('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry')], max_length=16)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('status', models.CharField(help_text='Open, or what was decided.', max_length=19)),
+                ('status', models.CharField(default='open', help_text='Open, or what was decided.', max_length=19)),
                 ('reported_at', models.DateTimeField(help_text='When the bank reported it.')),
                 ('payment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='exceptions', to='payments.payment')),
             ],

@@ -21,11 +21,11 @@ from core.admin_filters import AmountFilter
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
-from reconciliation.exceptions import detail_page, summaries
+from reconciliation.exceptions import detail_page, listing, summaries
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, may_view_exceptions
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary
-from reconciliation.models import ReconciliationException
+from reconciliation.models import BankNotification, ReconciliationException
 
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")
@@ -56,6 +56,17 @@ class AgeFilter(admin.SimpleListFilter):
     def queryset(self, request: Any, queryset: Any) -> Any:
         value = self.value()
         return queryset.filter(opened_at__lt=clock.now() - AGES[value][1]) if value in AGES else queryset
+
+
+class PayeeFilter(MerchantFilter):
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        if not self.value("merchant"):
+            return queryset
+        theirs = Q(merchant__in=self.found)
+        for each in self.found:
+            if each.biller_id:
+                theirs |= Q(merchant=None, bank=each.bank, biller_id=each.biller_id)
+        return queryset.filter(theirs)
 
 
 class LiveOrSandboxFilter(admin.SimpleListFilter):
@@ -106,7 +117,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
     list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
-    list_filter = [MerchantFilter, LiveOrSandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter]
+    list_filter = [PayeeFilter, LiveOrSandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter]
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]
@@ -121,6 +132,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         super().prepare_rows(shown)
+        listing.name_merchants(shown)
         found = summaries.by_id([row.pk for row in shown])
         for row in shown:
             row.summary = found.get(row.pk)
@@ -136,6 +148,10 @@ class ReconciliationExceptionAdmin(BulkActPages):
         for text in texts:
             words = text.upper().split()
             sources.append(newer.filter(*(Q(search_text__contains=word) for word in words)))
+        # The rows of messages do not name the payment of what they contradict, which can change.
+        named = Payment.objects.filter(Q(pk__in=texts) | Q(reference__in=texts))
+        about = BankNotification.objects.filter(movement__payment__in=named)
+        sources.append(known.filter(pk__in=about.values("pk")))
         if (amount := money.parse(search_term)) is not None:
             sources.append(known.filter(amount=amount))
         found = {key for rows in sources for key in rows.values_list("pk", flat=True)[:MAX_FOUND]}
@@ -180,7 +196,12 @@ class ReconciliationExceptionAdmin(BulkActPages):
         known = [each for each in ids_ if ids.looks_right(each, "")]
         subjects = summaries.by_id(known)
         waiting = ReconciliationException.objects.select_related("merchant").in_bulk(known)
+        listing.name_merchants(waiting.values())
         return [_chosen(each, subjects.get(each), waiting.get(each)) for each in ids_]
+
+    def export_merchant(self, row: ReconciliationException) -> str | None:
+        listing.name_merchants([row])
+        return row.merchant.pk if row.merchant else None
 
     @admin.display(description=_("age"), ordering="opened_at")
     def age(self, row: ReconciliationException) -> str:

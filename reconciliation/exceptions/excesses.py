@@ -35,13 +35,8 @@ def held_part(movement: BankTransaction) -> BankTransaction | Excess:
     return find(movement) or movement
 
 
-def amount_of(movement: BankTransaction) -> int:
-    """The amount in satang of the part that no payment received."""
-    excess = find(movement)
-    return excess.amount if excess else 0
-
-
 def create(movement: BankTransaction, amount: int, *, now: datetime) -> Excess:
     """The caller holds the lock of the bank transaction and has credited the rest of it."""
     excess: Excess = Excess.objects.create(movement=movement, amount=amount, created_at=now)
+    excess.publish_state()
     return excess

@@ -8,10 +8,10 @@ from django.db.models import Q
 from core import digests, triggers
 from core.columns import CausedRow, PublicId, PublicIdKey
 from core.state_machines import StateMachine
-from merchants.models import Merchant
-from payments.match_results import MatchResult
+from payments import exceptions
+from reconciliation.exceptions import listing
+from reconciliation.exceptions.listing import ExceptionReason
 from reconciliation.matching.models import BankTransaction, ResolutionState
-from reconciliation.notifications.models import NotificationResult
 
 
 class ResolutionType(models.TextChoices):
@@ -253,73 +253,12 @@ class Excess(StateMachine):
     def resolve(self, target: ResolutionState, *, now: datetime) -> None:
         """Change the state, or raise IllegalTransition. The caller holds the lock of the bank transaction."""
         self.transition(target, resolved_at=now if target else None)
+        self.publish_state()
 
-
-class ExceptionReason(models.TextChoices):
-    UNMATCHED = MatchResult.UNMATCHED.value, MatchResult.UNMATCHED.label
-    DUPLICATE = MatchResult.DUPLICATE.value, MatchResult.DUPLICATE.label
-    TIME_MISMATCH = MatchResult.TIME_MISMATCH.value, MatchResult.TIME_MISMATCH.label
-    AMOUNT_MISMATCH = MatchResult.AMOUNT_MISMATCH.value, MatchResult.AMOUNT_MISMATCH.label
-    LATE = MatchResult.LATE.value, MatchResult.LATE.label
-    EXCESS = "excess", "Excess not sent back"
-    REVERSAL = "reversal", "Reversed by the bank"
-    CONFLICT = NotificationResult.CONFLICT.value, "Contradicts an earlier message"
-    UNREADABLE = NotificationResult.UNREADABLE.value, "Unreadable message"
-    UNCONFIRMED = "unconfirmed", "Not confirmed by the bank"
-    RETURNED = "returned", "Refund came back"
-    CONTRADICTION = "contradiction", "Bank contradicts our record"
-
-
-class ReconciliationException(models.Model):
-    """A bank transaction, notification, refund or contradiction that needs a decision; the id says which.
-
-    Triggers keep it equal to the view `reconciliation_open_exceptions` in the same commit; no code writes it.
-    """
-
-    id = PublicIdKey()
-    reason = models.CharField("reason", max_length=16, choices=ExceptionReason.choices)
-    bank = models.CharField(max_length=20)
-    is_sandbox = models.GeneratedField(
-        expression=Q(bank="sandbox"),  # type: ignore[arg-type]  # Q is an expression to Django
-        output_field=models.BooleanField(),
-        db_persist=True,
-        help_text="Reported by the sandbox bank, whose money is not real.",
-    )
-    merchant = models.ForeignKey(
-        Merchant,
-        on_delete=models.DO_NOTHING,
-        null=True,
-        related_name="+",
-        db_constraint=False,
-        db_index=False,
-    )
-    payment_id = PublicId(null=True)
-    amount = models.BigIntegerField(null=True, help_text="Satang.")
-    reference1 = models.CharField(max_length=35)
-    bank_transaction_id = models.CharField(max_length=64)
-    opened_at = models.DateTimeField()
-    search_text = models.TextField(db_collation="C", help_text="Ids and references in capitals.")
-
-    class Meta:
-        default_permissions = ()
-        verbose_name, verbose_name_plural = "exception", "exceptions"
-        indexes = [
-            models.Index(fields=["is_sandbox", "opened_at", "id"], name="exception_live_first"),
-            models.Index(fields=["reason", "is_sandbox", "opened_at", "id"], name="exception_live_by_reason"),
-            models.Index(fields=["bank", "is_sandbox", "opened_at", "id"], name="exception_live_by_bank"),
-            models.Index(
-                fields=["merchant", "is_sandbox", "opened_at", "id"], name="exception_live_by_merchant"
-            ),
-            models.Index(fields=["opened_at", "id"], name="exception_oldest_first"),
-            models.Index(fields=["reason", "opened_at", "id"], name="exception_by_reason"),
-            models.Index(fields=["amount", "opened_at", "id"], name="exception_by_amount"),
-            # Reading a payment looks here for money of its amount.
-            models.Index(
-                fields=["merchant", "amount", "opened_at"],
-                condition=Q(reason="unmatched"),
-                name="exception_unmatched",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return str(self.id)
+    def publish_state(self) -> None:
+        """Show the state on the payment, and the excess on the list of exceptions while it is open."""
+        exceptions.set_status(self.movement_id, f"excess_{self.resolution_state or 'open'}")
+        if self.resolution_state:
+            listing.close(self.movement_id)
+        else:
+            listing.show([self.movement.listed(ExceptionReason.EXCESS, self.amount)])

@@ -17,6 +17,7 @@ from audit_trail import confirmation
 from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
 from core import request_context
+from reconciliation.exceptions import listing
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -132,7 +133,9 @@ def save(resolution: Resolution) -> Resolution:
 def record(
     subject_id: str, type: ResolutionType, note: str, now: datetime, payment_id: str | None = None
 ) -> Resolution:
-    """Draft and save. The caller holds the subject's lock. Raises AlreadyResolved."""
+    """Draft and save, and close the exception. The caller holds its lock. Raises AlreadyResolved."""
+    if type != ResolutionType.REOPENED:
+        listing.close(subject_id)
     return save(draft(subject_id, type, note, now, payment_id))
 
 

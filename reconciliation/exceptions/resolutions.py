@@ -21,18 +21,21 @@ from reconciliation.exceptions import (
     contradictions,
     excesses,
     explanations,
+    listing,
     probable_duplicates,
     resolution_records,
     returns,
 )
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.exceptions.returns import NoDestination, NoSender, ReturnDestination
+from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import crediting, reversals
 from reconciliation.matching import services as matching
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
     BankTransactionKind,
+    ConfirmationInquiry,
     Excess,
     MatchResult,
     Resolution,
@@ -40,6 +43,7 @@ from reconciliation.models import (
     ResolutionType,
     Return,
 )
+from reconciliation.notifications import intake
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
@@ -291,7 +295,14 @@ def _reopen_message(subject_id: str, *, note: str, now: datetime) -> Resolution:
     latest = resolution_records.latest(subject_id)
     if found is None or latest is None or latest.type != ResolutionType.DISMISSED:
         raise _cannot_reopen(latest)
-    return resolution_records.record(subject_id, ResolutionType.REOPENED, note, now)
+    resolution = resolution_records.record(subject_id, ResolutionType.REOPENED, note, now)
+    if isinstance(found, TransferContradiction):
+        listing.show_order(found)
+    else:
+        intake.show([found])
+        for inquiry in ConfirmationInquiry.objects.filter(notification=found):
+            confirmation_inquiries.show(inquiry)
+    return resolution
 
 
 @resolution_records.decision(ResolutionType.REOPENED)

@@ -16,8 +16,10 @@ _OF_AMOUNT = """
     p.status IN ('pending', 'expired') AND e.reason = 'unmatched' AND e.amount = p.amount
     AND e.opened_at >= p.created_at
 """
+# Money of no payment belongs to the merchant that has its biller id now.
+_OF_BILLER = "e.bank = m.bank AND e.biller_id = m.biller_id AND m.biller_id <> ''"
 IS_POSSIBLE = f"""EXISTS (
-    SELECT FROM reconciliation_reconciliationexception e WHERE e.merchant_id = m.id AND {_OF_AMOUNT}
+    SELECT FROM reconciliation_reconciliationexception e WHERE {_OF_BILLER} AND {_OF_AMOUNT}
 )"""
 # Whether the reported reference is a part of that of code `c`, or has a third of it. Every similar one is so.
 _IS_SIMILAR = f"""
@@ -36,7 +38,9 @@ _FIRST = f"""
         FROM payments_payment p JOIN merchants_merchant m ON m.id = p.merchant_id
         JOIN qrcodes_qrcode c ON c.payment_id = p.id
         JOIN reconciliation_reconciliationexception e
-            ON e.merchant_id = m.id OR %s AND e.merchant_id IS NULL AND e.bank = m.bank
+            ON {_OF_BILLER} OR %s AND e.bank = m.bank AND NOT EXISTS (
+                SELECT FROM merchants_merchant m WHERE {_OF_BILLER}
+            )
         CROSS JOIN LATERAL (
             SELECT regexp_replace(upper(e.reference1), '[^0-9A-Z]', '', 'g') AS text
             OFFSET 0

@@ -14,6 +14,7 @@ from banks import ReportedTransaction
 from core import due_work, rows
 from merchants.models import Merchant
 from qrcodes.models import QrCode
+from reconciliation.exceptions import listing, resolution_records
 from reconciliation.inquiries import bank_calls, rate_limit, schedule
 from reconciliation.inquiries.bank_calls import InquiryResponse
 from reconciliation.matching import deduplication
@@ -21,7 +22,10 @@ from reconciliation.models import (
     BankTransaction,
     BankTransactionKind,
     ConfirmationInquiry,
+    ExceptionReason,
     NotificationResult,
+    ReconciliationException,
+    ResolutionType,
 )
 from reconciliation.notifications import intake
 
@@ -99,6 +103,8 @@ def first_received_at(movement: BankTransaction) -> datetime:
 @transaction.atomic
 def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: datetime) -> None:
     """Store the answer and the time of the next inquiry. Confirmed money needs no further inquiry."""
+    if inquiry.notification_id:
+        resolution_records.lock_message(inquiry.notification_id)
     locked = ConfirmationInquiry.objects.select_for_update().get(pk=inquiry.pk)
     locked.attempts, locked.last_outcome, locked.lease_until = locked.attempts + 1, answer.outcome, None
     if _is_confirmed(locked):
@@ -108,8 +114,32 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
         locked.is_urgent = locked.is_urgent and now < locked.created_at + schedule.scaled(URGENT_FOR)
         _alert(locked, now)
     locked.save()
+    if locked.alerted_at:
+        show(locked)
     if payment_id := locked.payment_id or (locked.movement.payment_id if locked.movement else None):
         bank_calls.record_response(payment_id, answer, now)
+
+
+def show(inquiry: ConfirmationInquiry) -> None:
+    """List its notification while staff should look at it. The caller holds the notification's lock."""
+    message_id = str(inquiry.notification_id)
+    decision = resolution_records.latest(message_id)
+    is_dismissed = decision is not None and decision.type == ResolutionType.DISMISSED
+    if inquiry.alerted_at is None or inquiry.confirmed_at or is_dismissed:
+        listing.close(message_id)
+        return
+    row = ReconciliationException(
+        id=message_id,
+        reason=ExceptionReason.UNCONFIRMED,
+        bank=inquiry.bank,
+        merchant_id=inquiry.merchant_id,
+        payment_id=inquiry.payment_id,
+        amount=inquiry.amount,
+        reference1=inquiry.reference1,
+        bank_transaction_id=inquiry.bank_transaction_id,
+        opened_at=inquiry.created_at,
+    )
+    listing.show([row])
 
 
 def _is_confirmed(inquiry: ConfirmationInquiry) -> bool:

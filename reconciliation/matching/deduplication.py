@@ -15,11 +15,13 @@ from django.db.models import QuerySet
 from banks.parsing import CLOCK_TOLERANCE
 from core import digests, rows
 from core.clock import BANGKOK
+from reconciliation.exceptions import listing
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
     BankTransactionKind,
     NotificationResult,
+    ReconciliationException,
     ReportSource,
     StatementLine,
 )
@@ -149,6 +151,10 @@ def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransactio
 def set_bank_id(movement: BankTransaction, transaction_id: str) -> None:
     """Store the bank's id of a bank transaction that a statement line made. The caller holds both locks."""
     movement.set_fields(later_bank_transaction_id=transaction_id)
+    listed = list(ReconciliationException.objects.filter(pk=movement.id))
+    for row in listed:
+        row.bank_transaction_id = transaction_id
+    listing.show(listed)
 
 
 @transaction.atomic

@@ -17,6 +17,8 @@ from payments import exceptions
 from payments.match_results import HELD_RESULTS, PAYMENT_RESULTS, MatchResult
 from payments.models import Payment
 from payments.payers import Payer
+from reconciliation.exceptions import listing
+from reconciliation.exceptions.listing import ExceptionReason, ReconciliationException
 
 log = logging.getLogger("reconciliation")
 
@@ -59,10 +61,6 @@ CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "atta
 class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
     def not_matched(self) -> "BankTransactionQuerySet":
         return self.filter(match_result=MatchResult.PENDING)
-
-    def open_exceptions(self) -> "BankTransactionQuerySet":
-        """Return bank transactions that need a decision of staff."""
-        return self.filter(match_result__in=HELD_RESULTS, resolution_state=ResolutionState.OPEN)
 
     def unconfirmed(self) -> "BankTransactionQuerySet":
         """Money that only an uploaded statement reports."""
@@ -376,8 +374,31 @@ class BankTransaction(DigestedRow, StateMachine):
     def resolve(self, target: ResolutionState, *, now: datetime, **fields: Any) -> None:
         """Change the resolution state, or raise IllegalTransition. The caller holds the row lock.
 
-        The merchant of the payment is told, see `payments.exceptions`.
+        The list of exceptions shows it, and the merchant of the payment is told, see `payments.exceptions`.
         """
         self.transition(target, resolved_at=now if target else None, **fields)
+        if target:
+            listing.close(self.id)
+        else:
+            listing.show([self.listed()])
         if self.match_result in PAYMENT_RESULTS:
+            exceptions.set_status(self.id, target or "open")
             exceptions.publish([self.id], now=now)
+
+    def listed(
+        self, reason: ExceptionReason | None = None, amount: int | None = None
+    ) -> ReconciliationException:
+        """Its row in the list of exceptions. reason, amount: of an excess."""
+        is_reversal = self.kind == BankTransactionKind.REVERSAL
+        return ReconciliationException(
+            id=self.id,
+            reason=reason or (ExceptionReason.REVERSAL if is_reversal else self.match_result),
+            bank=self.bank,
+            merchant_id=self.merchant_id,
+            biller_id=self.biller_id,
+            payment_id=self.payment_id,
+            amount=amount or self.amount,
+            reference1=self.reference1,
+            bank_transaction_id=self.current_bank_transaction_id,
+            opened_at=self.received_at,
+        )

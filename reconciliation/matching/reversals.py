@@ -11,7 +11,7 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments.models import Payment
-from reconciliation.exceptions import excesses, probable_duplicates, returns
+from reconciliation.exceptions import excesses, listing, probable_duplicates, returns
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankTransaction,
@@ -104,6 +104,10 @@ def apply(
     if credit is not None and match_result != MatchResult.UNMATCHED:
         reversal.payment, reversal.merchant = credit.payment, credit.merchant
     reversal.save(update_fields=["match_result", "matched_at", "payment", "merchant"])
+    if match_result == MatchResult.UNMATCHED:
+        listing.show([reversal.listed()])
+    else:
+        listing.close(reversal.id)
     approvals.cancel(reversal.id, now=now)  # of a write-off
     log.warning("reversal %s of %s: %s", reversal.id, reversal.bank, reversal.match_result)
 

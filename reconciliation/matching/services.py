@@ -17,8 +17,8 @@ from ledger import services as ledger
 from merchants.models import LateMoneyPolicy
 from payments import exceptions, expiry_sweep
 from payments import services as payments
-from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import order_completion, probable_duplicates
+from payments.models import Payment, PaymentException, PaymentStatus
+from reconciliation.exceptions import listing, order_completion, probable_duplicates
 from reconciliation.matching import confirmation, crediting, deduplication, match_rules, reversals
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult
 from refunds import services as refunds
@@ -215,8 +215,21 @@ def _act_on(matches: Sequence[Match], now: datetime) -> None:
 
 def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> list[Match]:
     """Hold the money. Returns what waits for a decision: not late money that its merchant accepts."""
+    new = [
+        PaymentException(
+            id=match.movement.id,
+            payment=match.payment,
+            reason=match.result,
+            amount=match.movement.amount,
+            reported_at=match.movement.received_at,
+        )
+        for match in held
+        if match.payment
+    ]
+    exceptions.report(new)
     ledger.hold({match.movement.id: match.movement.amount for match in held}, source=source, now=now)
     waiting = [match for match in held if not _accept_late_money(match, now)]
+    listing.show([match.movement.listed() for match in waiting])
     if waiting:
         found = ", ".join(f"{match.movement.id} ({match.result})" for match in waiting)
         log.warning("bank transactions from %s wait for staff: %s", source, found)

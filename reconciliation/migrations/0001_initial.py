@@ -301,6 +301,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
                 ('bank', models.CharField(max_length=20)),
                 ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
+                ('biller_id', models.CharField(default='', max_length=15)),
                 ('payment_id', core.columns.PublicId(db_collation='C', max_length=31, null=True)),
                 ('amount', models.BigIntegerField(help_text='Satang.', null=True)),
                 ('reference1', models.CharField(max_length=35)),
@@ -593,10 +594,6 @@ class Migration(migrations.Migration):
             model_name='banknotification',
             index=models.Index(condition=models.Q(('order_id__isnull', False)), fields=['order_id'], name='notification_by_order'),
         ),
-        migrations.AddIndex(
-            model_name='banknotification',
-            index=models.Index(condition=models.Q(('result__in', ['conflict', 'unreadable'])), fields=['received_at'], name='notification_open_exceptions'),
-        ),
         migrations.AddConstraint(
             model_name='banknotification',
             constraint=models.CheckConstraint(condition=models.Q(('result__in', ['new', 'repeat', 'conflict', 'unreadable', 'unsigned'])), name='notification_result_known'),
@@ -679,7 +676,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='reconciliationexception',
-            index=models.Index(condition=models.Q(('reason', 'unmatched')), fields=['merchant', 'amount', 'opened_at'], name='exception_unmatched'),
+            index=models.Index(fields=['bank', 'biller_id', 'reason', 'amount', 'opened_at'], name='exception_by_biller'),
         ),
         migrations.AddIndex(
             model_name='return',

@@ -1,6 +1,7 @@
 """Store bank notifications as they came, each with its bank transaction in one commit, before matching."""
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -8,6 +9,7 @@ from django.db import transaction
 from banks import base
 from banks.parsing import MAX_NAME_LENGTH
 from core import ids, plain_text, request_context, rows
+from reconciliation.exceptions import listing
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,
@@ -40,6 +42,7 @@ def receive(
         notification_row = build_notification(bank, body, result, movement, now, source)
         new_rows = [movement] if result == NotificationResult.NEW else []
         rows.insert_together([*new_rows, notification_row])
+        show([notification_row])
     if result == NotificationResult.REPEAT:
         deduplication.add_payer_details(movement, new_movement)
     return movement
@@ -65,7 +68,9 @@ def store(
     """Store a notification byte for byte. order_id: the refund, withdrawal or return that it reports on."""
     notification = build_notification(bank, body, result, movement, now, source)
     notification.order_id = order_id
-    notification.save(force_insert=True)
+    with transaction.atomic():
+        notification.save(force_insert=True)
+        show([notification])
     return notification
 
 
@@ -92,6 +97,11 @@ def build_notification(
     )
     notification.seal(body.decode("latin-1"))  # latin-1 holds any bytes
     return notification
+
+
+def show(notifications: Sequence[BankNotification]) -> None:
+    """List those that wait for staff. The caller stores them, or holds their locks."""
+    listing.show([each.listed() for each in notifications if each.result in NEEDS_STAFF])
 
 
 def _find(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult]:

@@ -8,6 +8,7 @@ from django.db.models import Q
 from core import digests, triggers, vault
 from core.columns import PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
+from reconciliation.exceptions.listing import ReconciliationException
 from reconciliation.matching.models import BankTransaction, ReportSource
 
 
@@ -49,11 +50,6 @@ class BankNotification(DigestedRow):
             models.Index(
                 fields=["order_id"], condition=Q(order_id__isnull=False), name="notification_by_order"
             ),
-            models.Index(
-                fields=["received_at"],
-                condition=Q(result__in=["conflict", "unreadable"]),
-                name="notification_open_exceptions",
-            ),
         ]
         constraints = [known("result", NotificationResult, name="notification_result_known")]
 
@@ -65,6 +61,13 @@ class BankNotification(DigestedRow):
         """Return the raw bytes, none if they were erased. They are stored as latin-1 text."""
         sealed = self.body_sealed
         return vault.open_sealed(sealed, context=self.id).encode("latin-1") if sealed else b""
+
+    def listed(self) -> ReconciliationException:
+        """Its row in the list of exceptions, with what it contradicts."""
+        row = self.movement.listed() if self.movement else ReconciliationException(bank=self.bank)
+        row.id, row.reason, row.opened_at = self.id, self.result, self.received_at
+        row.merchant, row.payment_id, row.amount = None, None, None
+        return row
 
 
 class NotificationId(models.Model):

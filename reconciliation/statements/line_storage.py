@@ -147,14 +147,14 @@ def _new_line(
 
 def _store_unreadable(bank: str, lines: Sequence[StatementLine], now: datetime) -> None:
     """Each unreadable line becomes a notification that staff see as an exception."""
-    rows.copy_in(
-        [
-            intake.build_notification(
-                bank, line.line, NotificationResult.UNREADABLE, None, now, ReportSource.STATEMENT
-            )
-            for line in lines
-        ]
-    )
+    notifications = [
+        intake.build_notification(
+            bank, line.line, NotificationResult.UNREADABLE, None, now, ReportSource.STATEMENT
+        )
+        for line in lines
+    ]
+    rows.copy_in(notifications)
+    intake.show(notifications)
 
 
 def _stored_line(

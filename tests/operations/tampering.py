@@ -383,17 +383,6 @@ TAMPERINGS = {
             JOIN reconciliation_resolution AS resolution ON resolution.subject_id = contradiction.id WHERE
             type = 'booked_failed')""",
     ],
-    "payment exceptions match their bank transactions": [
-        "DELETE FROM payments_paymentexception WHERE status = 'open'",
-        "UPDATE payments_paymentexception SET amount = amount + 1",
-        "UPDATE payments_paymentexception SET status = 'sent_back' WHERE status = 'open'",
-        "UPDATE payments_paymentexception SET payment_id = 'pay_other' WHERE status = 'open'",
-        "UPDATE payments_paymentexception SET status = 'accepted' WHERE status = 'excess_open'",
-    ],
-    "payments with exceptions are marked": [
-        "UPDATE payments_payment SET has_exceptions = false",
-        f"UPDATE payments_payment SET has_exceptions = true WHERE id = {FAILED}",
-    ],
     "exception events match the payment exceptions": [
         "DELETE FROM webhooks_event WHERE type = 'payment.exception'",
         "DELETE FROM webhooks_event WHERE type = 'payment.exception_resolved'",
@@ -401,11 +390,11 @@ TAMPERINGS = {
         "UPDATE webhooks_event SET merchant_id = 'mch_other' WHERE type = 'payment.exception'",
         "UPDATE webhooks_event SET subject_id = 'rcp_other' WHERE type = 'payment.exception'",
     ],
-    "the list of exceptions is complete": [
+    "money that waits for staff, and no other, is on the list of exceptions": [
         f"DELETE FROM reconciliation_reconciliationexception WHERE id = {WAITS}",
-        f"UPDATE reconciliation_reconciliationexception SET amount = amount + 1 WHERE id = {WAITS}",
-        "DELETE FROM reconciliation_resolution WHERE type IN ('dismissed', 'kept')",
-        "DELETE FROM reconciliation_resolution WHERE type = 'reopened' AND subject_id LIKE 'ntc_%'",
+        "DELETE FROM reconciliation_reconciliationexception WHERE reason = 'excess'",
+        "DELETE FROM reconciliation_reconciliationexception WHERE reason = 'reversal'",
+        "DELETE FROM reconciliation_resolution WHERE type = 'kept'",
         ("UPDATE reconciliation_banktransaction SET resolution_state = 'taken_back', resolved_at = now() "
         f"WHERE id = {WAITS}"),
     ],
@@ -547,6 +536,27 @@ TAMPERINGS = {
     "approvals are decided by another person than the requester": [
         """ALTER TABLE approvals_approval DROP CONSTRAINT approval_decided_by_another;
            UPDATE approvals_approval SET decided_by = requested_by WHERE status = 'approved'""",
+    ],
+    # Rules of the tests alone.
+    "payment exceptions match their bank transactions": [
+        "DELETE FROM payments_paymentexception WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET amount = amount + 1",
+        "UPDATE payments_paymentexception SET status = 'sent_back' WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET payment_id = 'pay_other' WHERE status = 'open'",
+        "UPDATE payments_paymentexception SET status = 'accepted' WHERE status = 'excess_open'",
+    ],
+    "payments with exceptions are marked": [
+        "UPDATE payments_payment SET has_exceptions = false",
+        f"UPDATE payments_payment SET has_exceptions = true WHERE id = {FAILED}",
+    ],
+    "the list of exceptions is complete": [
+        f"DELETE FROM reconciliation_reconciliationexception WHERE id = {WAITS}",
+        "DELETE FROM reconciliation_reconciliationexception WHERE id LIKE 'ntc_%'",
+        f"UPDATE reconciliation_reconciliationexception SET amount = amount + 1 WHERE id = {WAITS}",
+        f"UPDATE reconciliation_reconciliationexception SET biller_id = '' WHERE id = {WAITS}",
+        "UPDATE reconciliation_reconciliationexception SET search_text = ''",
+        "DELETE FROM reconciliation_resolution WHERE type IN ('dismissed', 'kept')",
+        "DELETE FROM reconciliation_resolution WHERE type = 'reopened' AND subject_id LIKE 'ntc_%'",
     ],
 }  # fmt: skip
 

@@ -40,7 +40,7 @@ KEPT = {
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "withdrawals_withdrawal",
 }  # fmt: skip
 # They have no model.
-READ_ONLY = {"django_migrations", "reconciliation_open_exceptions"}
+READ_ONLY = {"django_migrations"}
 # Words in the names of columns that prove or open something.
 SECRET_WORDS = ("password", "secret", "sealed", "digest", "session", "token", "fingerprint")
 
@@ -211,7 +211,7 @@ def test_tables_of_another_release_keep_their_rights() -> None:
     execute("CREATE TABLE of_the_old_release (id int)")
     execute("CREATE TABLE of_nobody (id int)")
     execute(f"GRANT SELECT, INSERT, TRUNCATE ON of_the_old_release TO {APPLICATION}")
-    execute(f"GRANT INSERT ON django_migrations, reconciliation_open_exceptions TO {APPLICATION}")
+    execute(f"GRANT INSERT ON django_migrations TO {APPLICATION}")
     database_roles.grant()
     without_insert = {*READ_ONLY, "of_nobody"}
     assert {each for each in database_roles.tables() if not may("INSERT", each)} == without_insert

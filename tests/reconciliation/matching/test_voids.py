@@ -12,7 +12,7 @@ import banks
 from banks import AdapterConfig, TransferOrder, TransferResult
 from core import money
 from payments.models import Payment
-from reconciliation.models import BankTransaction
+from reconciliation.models import BankTransaction, ReconciliationException
 from refunds.tasks import run_due
 from tests.banks import fake_bbl
 from tests.banks.fake_bbl import INQUIRY, VOID, FakeBbl, response
@@ -72,7 +72,7 @@ def assert_refunded_once(live: ConnectedShop, code: dict[str, Any]) -> None:
     assert (payment.status, payment.amount_refunded) == ("refunded", payment.amount)
     assert Event.objects.filter(type="refund.completed").count() == 1
     assert BankTransaction.objects.get(kind="reversal").match_result == "ordered"
-    assert not BankTransaction.objects.open_exceptions().exists()
+    assert not ReconciliationException.objects.exists()
 
 
 def test_void_reported_by_the_bank_is_matched_with_the_refund(live: ConnectedShop, bank: FakeBbl) -> None:

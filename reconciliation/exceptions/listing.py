@@ -1,0 +1,134 @@
+"""The list of exceptions: what needs a decision of staff.
+
+The service that opens or closes an exception writes it, in the same commit and under the same locks.
+"""
+
+from collections.abc import Collection, Iterable
+
+from django.db import models
+from django.db.models import Q
+
+from core import rows
+from core.columns import PublicId, PublicIdKey
+from merchants.models import Merchant
+from payments.match_results import MatchResult
+from payments.models import Payment
+from refunds.models import Refund
+from transfers import for_staff
+from transfers.models import TransferContradiction
+
+
+class ExceptionReason(models.TextChoices):
+    UNMATCHED = MatchResult.UNMATCHED.value, MatchResult.UNMATCHED.label
+    DUPLICATE = MatchResult.DUPLICATE.value, MatchResult.DUPLICATE.label
+    TIME_MISMATCH = MatchResult.TIME_MISMATCH.value, MatchResult.TIME_MISMATCH.label
+    AMOUNT_MISMATCH = MatchResult.AMOUNT_MISMATCH.value, MatchResult.AMOUNT_MISMATCH.label
+    LATE = MatchResult.LATE.value, MatchResult.LATE.label
+    EXCESS = "excess", "Excess not sent back"
+    REVERSAL = "reversal", "Reversed by the bank"
+    CONFLICT = "conflict", "Contradicts an earlier message"
+    UNREADABLE = "unreadable", "Unreadable message"
+    UNCONFIRMED = "unconfirmed", "Not confirmed by the bank"
+    RETURNED = "returned", "Refund came back"
+    CONTRADICTION = "contradiction", "Bank contradicts our record"
+
+
+class ReconciliationException(models.Model):
+    """A bank transaction, notification, refund or contradiction that needs a decision; the id says which."""
+
+    id = PublicIdKey()
+    reason = models.CharField("reason", max_length=16, choices=ExceptionReason.choices)
+    bank = models.CharField(max_length=20)
+    is_sandbox = models.GeneratedField(
+        expression=Q(bank="sandbox"),  # type: ignore[arg-type]  # Q is an expression to Django
+        output_field=models.BooleanField(),
+        db_persist=True,
+        help_text="Reported by the sandbox bank, whose money is not real.",
+    )
+    # Null: the merchant that has the biller id now, if any.
+    merchant = models.ForeignKey(
+        Merchant,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+    biller_id = models.CharField(max_length=15, default="")
+    payment_id = PublicId(null=True)
+    amount = models.BigIntegerField(null=True, help_text="Satang.")
+    reference1 = models.CharField(max_length=35)
+    bank_transaction_id = models.CharField(max_length=64)
+    opened_at = models.DateTimeField()
+    search_text = models.TextField(db_collation="C", help_text="Ids and references in capitals.")
+
+    class Meta:
+        default_permissions = ()
+        verbose_name, verbose_name_plural = "exception", "exceptions"
+        indexes = [
+            models.Index(fields=["is_sandbox", "opened_at", "id"], name="exception_live_first"),
+            models.Index(fields=["reason", "is_sandbox", "opened_at", "id"], name="exception_live_by_reason"),
+            models.Index(fields=["bank", "is_sandbox", "opened_at", "id"], name="exception_live_by_bank"),
+            models.Index(
+                fields=["merchant", "is_sandbox", "opened_at", "id"], name="exception_live_by_merchant"
+            ),
+            models.Index(fields=["opened_at", "id"], name="exception_oldest_first"),
+            models.Index(fields=["reason", "opened_at", "id"], name="exception_by_reason"),
+            models.Index(fields=["amount", "opened_at", "id"], name="exception_by_amount"),
+            # Reading a payment looks here for money of its amount.
+            models.Index(
+                fields=["bank", "biller_id", "reason", "amount", "opened_at"], name="exception_by_biller"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+def show(found: Collection[ReconciliationException]) -> None:
+    """List these exceptions, or list them anew. The caller holds the locks of what they are about."""
+    named = Payment.objects.filter(pk__in={row.payment_id for row in found if row.payment_id})
+    references = dict(named.values_list("pk", "reference"))
+    for row in found:
+        words = [row.id, row.payment_id, row.reference1, row.bank_transaction_id]
+        row.search_text = " ".join(filter(None, [*words, references.get(row.payment_id)])).upper()
+    close(*(row.id for row in found))
+    rows.insert_many(list(found))
+
+
+def close(*subject_ids: str) -> None:
+    """Take them off the list. Ids that are not on it are ignored. The caller holds the locks."""
+    ReconciliationException.objects.filter(pk__in=subject_ids).delete()
+
+
+def show_order(subject: Refund | TransferContradiction) -> None:
+    """List a refund that came back, or a contradiction."""
+    row = ReconciliationException(
+        id=subject.id,
+        bank=subject.route.partition(":")[2],
+        merchant_id=subject.merchant_id or None,
+        amount=subject.amount,
+    )
+    if isinstance(subject, Refund):
+        assert subject.returned_at is not None
+        row.reason, row.opened_at = ExceptionReason.RETURNED, subject.returned_at
+        row.payment_id = subject.payment_id
+    else:
+        row.reason, row.opened_at = ExceptionReason.CONTRADICTION, subject.created_at
+        row.reference1, row.bank_transaction_id = subject.subject_id, subject.bank_reference
+        refund = Refund.objects.filter(pk=subject.subject_id).first()
+        is_payment = subject.subject_id.startswith("pay_")
+        row.payment_id = subject.subject_id if is_payment else refund and refund.payment_id
+    show([row])
+
+
+def name_merchants(shown: Iterable[ReconciliationException]) -> None:
+    """Fill in the merchants of money of no payment: those that have its biller ids now."""
+    unnamed = [row for row in shown if row.merchant_id is None and row.biller_id]
+    known = Merchant.objects.filter(biller_id__in={row.biller_id for row in unnamed})
+    owners = {(each.bank, each.biller_id): each for each in known}
+    for row in unnamed:
+        row.merchant = owners.get((row.bank, row.biller_id))
+
+
+for_staff.connect(show_order)  # what the apps below report
