@@ -81,7 +81,7 @@ class Limits:
     A quarter serves forms of claim pages, which wait until the picture of a slip is read. Half serve one key
     of the API, and one of these its lists that name a `limit`, of up to 100 rows: a merchant that reads them
     leaves the others to its neighbours. One serves each page of monitoring, so those who read it wait for
-    each other (`core.kept_value`), and one all documents.
+    each other, and get one answer a second, and one all documents.
     """
 
     def __init__(self, threads: int) -> None:

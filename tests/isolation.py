@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis
 from psycopg._preparing import PrepareManager
 from redis.connection import AbstractConnection
 
-from core import api, decoders, kept_value, redis, request_context, security_log
+from core import api, decoders, redis, request_context, security_log
 from core.logs import LogRateLimit
 from merchants.refused_keys import refused_keys
 from tests import concurrency, tables
@@ -96,8 +96,8 @@ def lasting_prepared_statements() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def values_of_the_moment() -> Iterator[None]:
     """Compute `/readyz` and `/metrics` anew for each request."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kept_value, "KEPT_SECONDS", 0.0)
+    caches = {**settings.CACHES, "process": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    with override_settings(CACHES=caches):
         yield
 
 

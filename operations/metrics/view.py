@@ -5,7 +5,9 @@ as they grow, and waiting rows are counted up to a limit, so the cost does not g
 """
 
 from collections.abc import Iterator
+from functools import partial
 
+from django.core.cache import caches
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, generate_latest
@@ -16,9 +18,8 @@ from apidocs import openapi as docs
 from core import clock, rows
 from core.api import get_or_head_only
 from core.deadlines import Deadline
-from core.kept_value import KeptValue
 from core.postgres.cut import connection_cut_at
-from operations.health import require_monitoring_token
+from operations.health import KEPT_SECONDS, require_monitoring_token
 from operations.metrics import deliveries, jobs, measured, money_in, money_out, service
 from operations.metrics.families import gauge
 
@@ -59,11 +60,11 @@ class DatabaseCollector(Collector):
 
 REGISTRY = CollectorRegistry()
 REGISTRY.register(DatabaseCollector())
-TEXT = KeptValue(lambda: generate_latest(REGISTRY))
 
 
 @docs.metrics
 @require_monitoring_token
 @get_or_head_only
 def metrics(request: HttpRequest) -> HttpResponse:
-    return HttpResponse(TEXT.get(), content_type=CONTENT_TYPE)
+    text = caches["process"].get_or_set("metrics", partial(generate_latest, REGISTRY), KEPT_SECONDS)
+    return HttpResponse(text, content_type=CONTENT_TYPE)

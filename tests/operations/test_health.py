@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from django.conf import settings
 from django.db import connection
-from django.test import Client
+from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 
 from core import clock
 from operations import heartbeats
@@ -33,6 +34,16 @@ def test_readyz_is_200_when_all_checks_pass(heartbeats_recorded: None) -> None:
         "worker_webhooks", "worker_cards", "worker_transfers", "worker_inquiries", "deliveries",
         "clock", "safe_mode",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/metrics"])
+def test_answer_is_computed_once_a_second(db: None, path: str) -> None:
+    of_process = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": path}
+    with override_settings(CACHES={**settings.CACHES, "process": of_process}):
+        first = Client().get(path)
+        with CaptureQueriesContext(connection) as captured:
+            assert Client().get(path).content == first.content
+    assert len(captured) == 0
 
 
 @pytest.mark.parametrize("name", ["beat", *settings.QUEUES])
