@@ -28,7 +28,7 @@ FIXED = {
     "DJANGO_SETTINGS_MODULE": "config.settings", "HOST": HOST, "ALLOWED_HOSTS": HOST, "PROXY_HOPS": "0",
     "DATABASE_PREPARE": "1", "RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "200", "WEBHOOK_PROBE": "off",
     "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8", "WEBHOOK_ALLOW_HTTP": "1", "NIGHTLY_JOBS": "",
-    "STATEMENTS_DIR": "", "LOG_STREAM": "stderr", "SPEEDUP": "1", "DEBUG": "0",
+    "STATEMENTS_DIR": "", "LOG_STREAM": "stderr", "SPEEDUP": "1",
 }  # fmt: skip
 
 
