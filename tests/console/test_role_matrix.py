@@ -133,6 +133,7 @@ class World:
         seller.paid()
         withdrawn(shop, amount=101)
         withdrawn(shop, amount=103)
+        transfer = Transfer.objects.get(amount=103)
         self.safe_mode = SafeMode.objects.create(cause=SafeModeCause.BY_STAFF, started_at=clock.now())
         limit(100)
         withdrawn(shop, amount=102)
@@ -148,8 +149,8 @@ class World:
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
             ("refunds.refund", "cancel"): refund.pk,
             ("refunds.refund", "revoke-claim-link"): claim.refund["refund_id"],
-            ("withdrawals.withdrawal", "cancel"): Withdrawal.objects.earliest("pk").pk,
-            **{("transfers.transfer", slug): Transfer.objects.latest("pk").pk for slug in TRANSFER_SLUGS},
+            ("withdrawals.withdrawal", "cancel"): Withdrawal.objects.get(amount=101).pk,
+            **{("transfers.transfer", slug): transfer.pk for slug in TRANSFER_SLUGS},
             **{("webhooks.endpoint", slug): Endpoint.objects.earliest("pk").pk for slug in ENDPOINT_SLUGS},
             ("auth.user", "reset-second-step"): self.colleague.pk,
             ("auth.user", "end-sessions"): self.colleague.pk,

@@ -252,6 +252,9 @@ def test_reconcile_by_command_is_a_run_if_it_compares_what_the_job_does() -> Non
     assert (run.job, run.day, run.differences, run.error) == (NightlyJob.RECONCILE, None, 1, "")
 
 
+AT_HALF_PAST_THREE = dict.fromkeys(map(str, NightlyJob), TimeOfDay(3, 30))
+
+
 @pytest.mark.parametrize(
     ("text", "hours"),
     [
@@ -264,11 +267,11 @@ def test_hours_of_jobs_are_read(
     monkeypatch: pytest.MonkeyPatch, text: str, hours: dict[str, TimeOfDay]
 ) -> None:
     monkeypatch.setenv("NIGHTLY_JOBS", text)
-    assert hours_of_jobs("NIGHTLY_JOBS", {}) == {"retention": TimeOfDay(3, 30)} | hours
+    assert hours_of_jobs("NIGHTLY_JOBS", AT_HALF_PAST_THREE) == {"retention": TimeOfDay(3, 30)} | hours
 
 
 @pytest.mark.parametrize("text", ["audit", "audit=25:00", "sleep=01:00", "audit=1:00,audit=2:00"])
 def test_wrong_hours_of_jobs_are_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("NIGHTLY_JOBS", text)
     with pytest.raises(ValueError):
-        hours_of_jobs("NIGHTLY_JOBS", {})
+        hours_of_jobs("NIGHTLY_JOBS", AT_HALF_PAST_THREE)
