@@ -97,6 +97,8 @@ lock: $(UV) ## Write requirements/*.lock anew from pyproject.toml
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras -o requirements/production.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group run $(call beside,requirements/production.lock) -o requirements/run.lock
 	$(UV) pip compile $(COMPILE) pyproject.toml --all-extras --group dev $(call beside,$(RUN_LOCKS)) -o requirements/dev.lock
+	@# Without the lists of what they leave out.
+	sed -i.old '/^# /d' requirements/run.lock requirements/dev.lock && rm requirements/*.lock.old
 	echo hatchling | $(UV) pip compile $(COMPILE) - $(addprefix -c ,$(DEV_LOCKS)) -o requirements/build.lock
 	printf '%s\n' $(HELM) kubernetes-validate~=1.37 | $(UV) pip compile $(COMPILE) - -o requirements/judges/python.lock
 	echo uv | $(UV) pip compile $(COMPILE) - -o requirements/uv.lock
