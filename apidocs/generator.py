@@ -1,6 +1,8 @@
 """Generates the OpenAPI document from the URL table and the operations beside the views."""
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +20,7 @@ from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
 
 Json = dict[str, Any]
+SHARED_BY = 3  # operations with the same parameter
 METHODS = ("post", "get", "patch", "delete")  # the framework has them in a set without order
 AS_CSV = (
     "With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its "
@@ -163,7 +166,8 @@ class ApiSchemaGenerator(SchemaGenerator):
 
     def get_schema(self, request: Any = None, public: bool = False) -> Json:
         schema: Json = super().get_schema(request, public)  # type: ignore[no-untyped-call]
-        schema["components"] |= components.COMPONENTS
+        shared = {**components.PARAMETERS, **_shared_parameters(schema["paths"])}
+        schema["components"] |= components.COMPONENTS | {"parameters": shared}
         tags = [{"name": tag.value, "description": text} for tag, text in TAGS.items()]
         # Paths that have no form with the country work below the first server only.
         paths = {
@@ -179,6 +183,21 @@ class ApiSchemaGenerator(SchemaGenerator):
         schema.view = view
         schema.registry = self.registry
         return schema
+
+
+def _shared_parameters(paths: Json) -> Json:
+    """Put references in place of parameters that several operations have, and return these by name."""
+    lists = [each["parameters"] for item in paths.values() for each in item.values()]
+    times = Counter(json.dumps(parameter) for parameters in lists for parameter in parameters)
+    shared: Json = {}
+    for parameters in lists:
+        for position, parameter in enumerate(parameters):
+            if "$ref" in parameter or times[json.dumps(parameter)] < SHARED_BY:
+                continue
+            name = parameter["name"].title().replace("_", "")
+            if shared.setdefault(name, parameter) == parameter:
+                parameters[position] = {"$ref": f"#/components/parameters/{name}"}
+    return shared
 
 
 def _allow_null(schema: Json) -> None:

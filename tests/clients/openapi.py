@@ -33,7 +33,12 @@ def _operations() -> Iterator[Operation]:
         for method in METHODS:
             described = item.get(method, {})
             if "x-scope" in described:
-                named = {each["name"] for each in described["parameters"] if "name" in each}
+                shared = DOCUMENT["components"]["parameters"]
+                given = [
+                    shared.get(each.get("$ref", "").rpartition("/")[2], each)
+                    for each in described["parameters"]
+                ]
+                named = {each["name"] for each in given if each["in"] != "header"}
                 fields = _fields(described)
                 yield Operation(described["operationId"], method.upper(), path, frozenset(named), fields)
 
