@@ -17,7 +17,7 @@ from core.errors import CATALOGUE, MESSAGES
 from payments.match_results import HELD
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
-WIDTH = 120
+WIDTH = 125  # as other documents
 HEADING = """\
 # Errors
 
