@@ -91,7 +91,7 @@ def test_money_after_expiry_is_accepted(page: Page, shop_client: ShopClient) -> 
     expect(link).to_be_visible(timeout=60_000)
     link.click()
     page.get_by_role("link", name="Accept").click()
-    page.get_by_label("Note").fill("The customer has the goods")
+    page.get_by_label("Reason").fill("The customer has the goods")
     page.get_by_role("button").last.click()
     expect(page.locator(".messagelist")).to_be_visible()
 

@@ -124,7 +124,7 @@ def test_env_file_gives_settings_and_the_environment_wins(installed: Installatio
     file = tmp_path / "settings.env"
     file.write_text('# the database\n\nLOG_LEVEL="nonsense"\nRATE_LIMIT=many\n')
     done = installed.run("--env-file", str(file), "web", is_checked=False, RATE_LIMIT="5")
-    assert "LOG_LEVEL cannot be read" in done.stderr
+    assert "LOG_LEVEL is unknown" in done.stderr
     assert "RATE_LIMIT" not in done.stderr
 
 

@@ -116,4 +116,4 @@ def test_thousand_lines_take_few_queries() -> None:
     with CaptureQueriesContext(connection) as asked:
         import_file(bot_file(*map(detail_of, range(1_000))))
     # Two batches, and the record of the import.
-    assert len(asked) <= 2 * 25 + 5
+    assert len(asked) <= 2 * 27 + 5
