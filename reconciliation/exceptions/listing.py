@@ -77,7 +77,9 @@ class ReconciliationException(models.Model):
             models.Index(fields=["amount", "opened_at", "id"], name="exception_by_amount"),
             # Reading a payment looks here for money of its amount.
             models.Index(
-                fields=["bank", "biller_id", "reason", "amount", "opened_at"], name="exception_by_biller"
+                fields=["bank", "biller_id", "amount", "opened_at"],
+                condition=Q(reason="unmatched"),
+                name="exception_unmatched",
             ),
         ]
 

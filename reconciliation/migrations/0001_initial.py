@@ -676,7 +676,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='reconciliationexception',
-            index=models.Index(fields=['bank', 'biller_id', 'reason', 'amount', 'opened_at'], name='exception_by_biller'),
+            index=models.Index(condition=models.Q(('reason', 'unmatched')), fields=['bank', 'biller_id', 'amount', 'opened_at'], name='exception_unmatched'),
         ),
         migrations.AddIndex(
             model_name='return',

@@ -51,7 +51,7 @@ def test_typescript_client_makes_a_whole_purchase(shop_client: ShopClient, tmp_p
     shutil.copy(PROGRAMS / "purchase.ts", tmp_path)
     steps: list[tuple[Path, *tuple[str | Path, ...]]] = [
         (judges.OPENAPI_TYPESCRIPT, judges.DOCUMENT, *TYPES),
-        (judges.TYPESCRIPT, *COMPILE, "purchase.ts"),
+        (judges.TYPESCRIPT, *COMPILE, "--types", "node", "purchase.ts"),
         (tmp_path / "purchase.js",),
     ]
     for program, *arguments in steps:

@@ -2,7 +2,6 @@
 import createClient from "openapi-fetch";
 import type { components, paths } from "./api.js";
 
-declare const process: { env: Record<string, string> };
 const [baseUrl, key] = [process.env.BASE_URL!, process.env.SECRET_KEY!];
 const client = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${key}` } });
 

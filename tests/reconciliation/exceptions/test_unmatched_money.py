@@ -236,5 +236,5 @@ def test_cost_of_the_look_does_not_grow_with_exceptions(seller: Seller) -> None:
             [code["payment_id"]],
         )
         plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert "Index Only Scan using exception_by_biller" in plan, plan
+    assert "Index Only Scan using exception_unmatched" in plan, plan
     assert "Filter: ((reason" not in plan, plan
