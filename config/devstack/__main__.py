@@ -5,7 +5,7 @@ import signal
 import sys
 
 from config.devstack import StartError, ports
-from config.devstack.environment import port
+from config.devstack.environment import has_separate_workers, port
 from config.devstack.instance import Instance, data_dir, wipe
 from config.devstack.stack import Stack, show_again
 from config.devstack.supervisor import StopRequestedError, Supervisor, print_text
@@ -17,6 +17,7 @@ def run(instance: Instance) -> None:
     instance.wait_for_leftovers()
     if not ports.is_free(port(), os.environ.get("HOST", ports.LOOPBACK)):
         raise StartError(f"Port {port()} is in use. Choose another: PORT={port() + 1} make run")
+    has_separate_workers()  # a wrong value ends here, before a server starts
     supervisor = Supervisor(instance.pids)
     try:
         Stack(instance, supervisor).start()

@@ -26,8 +26,11 @@ def port() -> int:
 
 
 def has_separate_workers() -> bool:
-    """Whether each worker has a process: SEPARATE_WORKERS=1."""
-    return os.environ.get("SEPARATE_WORKERS") == "1"
+    """Whether each worker has a process: SEPARATE_WORKERS, 0 or 1. Raises StartError for another value."""
+    value = os.environ.get("SEPARATE_WORKERS") or "0"
+    if value not in {"0", "1"}:
+        raise StartError(f"SEPARATE_WORKERS={value} is neither 0 nor 1.")
+    return value == "1"
 
 
 def environment(instance: Instance, databases: Mapping[str, str], redis_url: str) -> dict[str, str]:

@@ -63,18 +63,19 @@ def test_instance_port_is_kept_while_free(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_wrong_port_of_make_run_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["PORT", "SEPARATE_WORKERS"])
+def test_wrong_setting_of_make_run_is_named(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "config.devstack"],
         cwd=ROOT,
-        env=os.environ | {"PORT": "yes", "DATA_DIR": str(tmp_path / "data")},
+        env=os.environ | {name: "yes", "DATA_DIR": str(tmp_path / "data")},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("PORT=yes is ")
+    assert done.stderr.startswith(f"{name}=yes is ")
     assert done.stderr.count("\n") == 1
 
 
