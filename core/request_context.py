@@ -40,6 +40,7 @@ def request_id_for(given: str) -> str:
     """Return the `X-Request-Id` of a client, or a new id if it is empty or not safe in logs and headers."""
     if _SAFE_REQUEST_ID.fullmatch(given):
         return given
+    # No secret, so without a system call, after which a thread waits for the interpreter.
     return f"req_{random.getrandbits(96):024x}"
 
 
