@@ -133,4 +133,4 @@ def name_merchants(shown: Iterable[ReconciliationException]) -> None:
         row.merchant = owners.get((row.bank, row.biller_id))
 
 
-for_staff.connect(show_order)  # what the apps below report
+for_staff.LISTENERS.append(show_order)
