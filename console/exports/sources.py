@@ -90,7 +90,7 @@ class ListSource(Source):
             raise NotPossible(ExportFailure.INVALID) from None
         columns = admin_exports.columns_of(self._page)
         header = [name for column in columns for name in column.headers]
-        lines = admin_exports.cells(_newest_first(found), columns)
+        lines = admin_exports.cells(_newest_first(found, self._page.prepare_export), columns)
         return spreadsheets.write(file, file_type, header, follow(lines, _count(found)))
 
 
@@ -132,11 +132,12 @@ class ReportSource(Source):
         return sum(1 for _line in monthly.table(month, reports))
 
 
-def _newest_first(found: QuerySet[Any]) -> Iterator[Any]:
+def _newest_first(found: QuerySet[Any], prepare: Callable[[list[Any]], None]) -> Iterator[Any]:
     """The rows in the order of their primary keys, without those that are added meanwhile."""
     read: Callable[[QuerySet[Any]], list[Any]] = replica.reads(list)
     page = read(found.order_by("-pk")[:PAGE_ROWS])
     while page:
+        prepare(page)
         yield from page
         page = read(found.filter(pk__lt=page[-1].pk).order_by("-pk")[:PAGE_ROWS])
 

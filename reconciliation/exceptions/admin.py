@@ -199,9 +199,8 @@ class ReconciliationExceptionAdmin(BulkActPages):
         listing.name_merchants(waiting.values())
         return [_chosen(each, subjects.get(each), waiting.get(each)) for each in ids_]
 
-    def export_merchant(self, row: ReconciliationException) -> str | None:
-        listing.name_merchants([row])
-        return row.merchant.pk if row.merchant else None
+    def prepare_export(self, page: Sequence[Any]) -> None:
+        listing.name_merchants(page)
 
     @admin.display(description=_("age"), ordering="opened_at")
     def age(self, row: ReconciliationException) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from audit_trail.acts import Act
@@ -155,3 +157,18 @@ def test_only_roles_with_the_permission_export(declared_roles: None, role: Role)
         assert may_see is False or (f'action="{PAGE}"' in page.content.decode()) == may_export
         jobs.run_due()
     assert (AuditRecord.objects.filter(act=Act.EXPORTED).count() > 0) == may_export
+
+
+@pytest.mark.slow
+def test_merchants_of_unknown_references_are_found_by_one_statement(
+    admin_client: Client, shop: Shop, bank: SandboxBankClient
+) -> None:
+    seller, counts = Seller(shop, bank), []
+    for _ in range(2):
+        for _ in range(3):
+            seller.unmatched()
+        with CaptureQueriesContext(connection) as asked:
+            found = exported(admin_client, list="reconciliation.reconciliationexception", query="")
+        assert {row["Merchant"] for row in found} == {shop.merchant.pk}
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
