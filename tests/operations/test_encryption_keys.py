@@ -1,15 +1,12 @@
 """Keys that cannot open the sealed data are refused before anything is sealed with them."""
 
 import io
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from django.core.checks import CheckMessage
 from django.core.management import CommandError, call_command, get_commands, load_command_class
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.test import Client
 from pytest_django import Settings
 
@@ -18,7 +15,6 @@ from core import vault
 from core.commands import SealingCommand
 from operations import resealing
 from operations.models import EncryptionKeyCheck
-from tests.commands import warm
 from tests.conftest import Shop, open_shop
 from tests.factories import qr_request
 from tests.webhooks.builders import make_endpoint
@@ -165,34 +161,3 @@ def test_sealing_commands_check_the_encryption_keys() -> None:
     assert found - unchecked == {
         *("import_statement", "connect_bank", "payout_accounts", "record_lost_order", "erase"),
     }
-
-
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["-c", "import config.application"],
-        ["-m", "celery", "-A", "config", "worker"],
-        ["-m", "celery", "-A", "config", "beat"],
-        ["manage.py", "import_statement", "--bank", "sandbox", "day.csv"],
-        ["manage.py", "connect_bank", "mch_1", *("--bank", "scb", "--biller-id", "1", "--credentials", "-")],
-        ["manage.py", "payout_accounts", "list", "mch_1"],
-    ],
-    ids=["web", "worker", "beat", "import_statement", "connect_bank", "payout_accounts"],
-)
-def test_no_process_starts_with_a_wrong_encryption_key(command: list[str]) -> None:
-    resealing.write_key_check()
-    made = connection.settings_dict
-    url = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**made)
-    done = subprocess.run(
-        [*(warm() if command[0] == "manage.py" else [sys.executable]), *command],
-        cwd=ROOT,
-        env=os.environ | {"DATABASE_URL": url, "FIELD_ENCRYPTION_KEYS": WRONG},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "FIELD_ENCRYPTION_KEYS do not open what is in the database." in done.stdout + done.stderr
