@@ -28,8 +28,10 @@ from tests.memory import server_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 # The data need not survive a crash, so no commit waits. The service refuses to start with fsync=off.
-# Races and instances open many connections.
+# Races and instances open many connections. Autovacuum would take a sixth of the time of heavy tests, and its
+# locks meet those of tests that change a table.
 OPTIONS = [
+    *("-c", "autovacuum=off"),
     *("-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
     *("-c", "max_connections=600", "-c", "max_wal_size=4GB"),
 ]
