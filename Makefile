@@ -59,7 +59,7 @@ test-pgbouncer: $(VENV)/.dev ## Run the flows with all processes behind a real P
 	BEHIND_PGBOUNCER=1 $(PY) -m pytest tests/flows -m slow -q
 
 check: $(VENV)/.dev ## Check commit subjects, format, lint, types, imports, migrations and settings
-	@$(PY) .ci/commit_subjects.py
+	@$(PY) tests/commit_subjects.py
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(CHECK_ENV) $(VENV)/bin/mypy .

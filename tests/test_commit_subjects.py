@@ -10,7 +10,7 @@ from tests.stack import ROOT
 
 pytestmark = pytest.mark.slow
 
-CHECK = ROOT / ".ci" / "commit_subjects.py"
+CHECK = ROOT / "tests" / "commit_subjects.py"
 
 
 @pytest.mark.parametrize(
