@@ -1,9 +1,49 @@
-"""The rule type of the audit, and SQL that several rules share."""
+"""The rules of the audit: two queries each, in the files of `sql/`.
 
+`-- rule:` begins a rule, with what is expected; after `-- found` is what there is. `-- define` names a part,
+which the rules after it use in braces. What Python declares has a name in `WORDS`.
+"""
+
+import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from core import failures
 from core.triggers import sql_list
-from payments.match_results import HELD_RESULTS
+from counts.lists import CountedList
+from ledger.balance_transactions import BALANCE_TRANSACTIONS, SIGNS
+from payments.match_results import HELD_RESULTS, PAYMENT_RESULTS, MatchResult
+from payments.models import CLOCK_SKEW, PAYMENTS
+from refunds.models import REFUNDS
+from transactions.models import TRANSACTIONS
+from webhooks.filters import DELIVERIES, EVENTS
+from withdrawals.models import WITHDRAWALS
+
+FILES = ("ledger", "payment", "reconciliation", "money_out", "approval")
+BLOCK = re.compile(r"^-- (?:rule: (.+)|define (\w+).*)\n", re.MULTILINE)
+COUNTED_LISTS: list[CountedList[Any]] = [
+    TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS, BALANCE_TRANSACTIONS,
+]  # fmt: skip
+# A payment succeeded by this bank transaction.
+CREDITED = "(movement.match_result = 'applied' OR movement.resolution_state IN ('accepted', 'attached'))"
+WORDS = {
+    "CREDITED": CREDITED,
+    "HELD_RESULTS": sql_list(HELD_RESULTS),
+    "RESULTS_OF_CODES": sql_list([MatchResult.APPLIED, MatchResult.DECLINED, *PAYMENT_RESULTS]),
+    "CLOCK_SKEW": f"interval '{CLOCK_SKEW.seconds} seconds'",
+    "REJECTED_BY_STAFF": failures.REJECTED_BY_STAFF,
+    "BANK_UNREACHABLE": failures.BANK_UNREACHABLE,
+    "SIGNS_OF_TYPES": ", ".join(
+        f"('{type}', {sign.available}, {sign.reserved}, {sign.unconfirmed})" for type, sign in SIGNS.items()
+    ),
+    "COUNTED_ROWS": " UNION ALL ".join(
+        f"""SELECT '{counted.name}' AS list, {counted.owner_column} AS owner_id, {counted.kind_sql} AS kind,
+                date_trunc('minute', created_at, 'UTC') AS at, {counted.amount_sql} AS amount
+            FROM {counted.table}"""  # noqa: S608
+        for counted in COUNTED_LISTS
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +69,15 @@ class AuditRule:
         """  # noqa: S608
 
 
-# The amount that came in for a payment.
-RECEIVED_AMOUNT = "coalesce(payment.amount_received, payment.amount)"
-
-
-# CREDITED: a payment succeeded by this bank transaction. HELD: its money waits, or waited, for staff.
-CREDITED = "(movement.match_result = 'applied' OR movement.resolution_state IN ('accepted', 'attached'))"
-HELD = f"movement.kind = 'credit' AND movement.match_result IN {sql_list(HELD_RESULTS)}"
-
-
-def suspense_account(outside: str) -> str:
-    """The suspense account for money from an outside account. outside: an SQL expression."""
-    return f"CASE split_part({outside}, ':', 2) WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END"
-
-
-def journal_lines(where: str) -> str:
-    """The query of journal entries: subject, type and account, with the satang."""
-    return f"""
-        SELECT concat_ws(' ', journal.subject_id, journal.type, entry.account_id), entry.amount::text
-        FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
-        WHERE {where}
-    """  # noqa: S608
-
-
-def published_events(where: str) -> str:
-    """The query of events: subject and type, with their number and merchant."""
-    return f"""
-        SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', merchant_id)
-        FROM webhooks_event WHERE {where} GROUP BY subject_id, type, merchant_id
-    """  # noqa: S608
+def read(*files: str) -> list[AuditRule]:
+    """The rules of these files, in their order."""
+    rules, words = [], dict(WORDS)
+    for file in ("shared", *files):
+        _, *parts = BLOCK.split((Path(__file__).parent / "sql" / f"{file}.sql").read_text())
+        for rule, word, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            sql = text.format_map(words).strip()
+            if rule:
+                rules.append(AuditRule(rule, *sql.split("-- found\n")))
+            else:
+                words[word] = sql
+    return rules

@@ -8,23 +8,13 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 
 from core.clock import iso
-from operations.audit import (
-    approval_rules,
-    ledger_rules,
-    money_out_rules,
-    payment_rules,
-    reconciliation_rules,
-)
+from operations.audit import rules
 from operations.audit.rules import AuditRule
 from transfers.models import Transfer
 
-RULES = [
-    *ledger_rules.RULES,
-    *payment_rules.RULES,
-    *reconciliation_rules.RULES,
-    *money_out_rules.RULES,
-    *approval_rules.RULES,
-]
+RULES = rules.read(*rules.FILES)
+# Not differences: what somebody should do although the books are right.
+WARNINGS = rules.read("warnings")
 # The operator should ask the bank about a transfer that has no final status after this time.
 OVERDUE_AFTER = timedelta(days=1)
 # No time limits, and plans for reading all rows. The server ends a statement whose client is gone.
@@ -71,7 +61,7 @@ def warnings(now: datetime) -> Iterator[str]:
     """What somebody should do although the books are right. No line has names or accounts."""
     for transfer in Transfer.objects.open_since(now - OVERDUE_AFTER).order_by("created_at"):
         yield f"Ask the bank: {transfer.id} is {transfer.state} since {iso(transfer.created_at)}"
-    for rule in reconciliation_rules.WARNINGS:
+    for rule in WARNINGS:
         for each in _differences_of(rule):
             yield f"Import the whole statement of the day, or ask the bank: {each.id} is {each.found}"
 

@@ -49,7 +49,7 @@ def test_merchants_read_why_and_what_to_do() -> None:
 def test_lists_in_sql_are_those_of_the_catalogue() -> None:
     sources = [
         *Path(settings.BASE_DIR, "reconciliation", "sql").glob("*.sql"),
-        *Path(settings.BASE_DIR, "operations", "audit").glob("*.py"),
+        *Path(settings.BASE_DIR, "operations", "audit").rglob("*.sql"),
         *Path(settings.BASE_DIR, "reconciliation").rglob("models.py"),
     ]
     lists = [re.findall(r"\w+", found) for path in sources for found in LIST.findall(path.read_text())]

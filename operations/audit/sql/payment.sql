@@ -1,0 +1,219 @@
+-- Payments: transactions, list counts, journals, events, bank transactions.
+
+-- define HAS_PAYER
+num_nonnulls(payment.payer_name, payment.payer_bank_code, payment.payer_account_sealed,
+    payment.bank_transaction_id) > 0
+
+-- define OF_CODE: money matched by the reference of a code; what staff attached has another reference
+movement.payment_id IS NOT NULL AND resolution_state <> 'attached' AND match_result IN {RESULTS_OF_CODES}
+
+-- define EARLIEST: no payment is paid before it was created, whatever the clock of a bank says
+payment.created_at - {CLOCK_SKEW}
+
+-- rule: each ended payment, and no other, has its transaction
+SELECT concat_ws(' ', id, CASE status WHEN 'failed' THEN 'failed' ELSE 'payment' END),
+    concat_ws(' ', status, {RECEIVED_AMOUNT}, currency, merchant_id)
+FROM payments_payment AS payment WHERE status IN ('succeeded', 'refunded', 'failed')
+-- found
+SELECT concat_ws(' ', payment_id, type), concat_ws(' ', status, amount, currency, merchant_id)
+FROM transactions_transaction WHERE type <> 'refund'
+
+-- rule: transactions have the time of what they record
+SELECT id, created_at::text FROM transactions_transaction
+-- found
+SELECT transaction.id, coalesce(refund.created_at, event.created_at)::text
+FROM transactions_transaction AS transaction
+LEFT JOIN refunds_refund AS refund ON refund.id = transaction.refund_id
+LEFT JOIN LATERAL (
+    SELECT max(created_at) AS created_at FROM webhooks_event
+    WHERE subject_id = transaction.payment_id AND webhooks_event.type =
+        CASE transaction.type WHEN 'payment' THEN 'payment.succeeded' ELSE 'payment.failed' END
+) AS event ON transaction.refund_id IS NULL
+
+-- rule: card payments are paid after their creation and before the acquirer's answer
+SELECT id, 'between' FROM payments_payment WHERE qr_code_id IS NULL AND completed_at IS NOT NULL
+-- found
+-- A charge of the first releases has no time of its own.
+SELECT payment.id, CASE
+    WHEN payment.completed_at BETWEEN payment.created_at - interval '5 minutes'
+        AND charge.completed_at + interval '5 minutes'
+        AND payment.completed_at = coalesce(
+            CASE WHEN charge.paid_at < {EARLIEST} THEN payment.created_at ELSE charge.paid_at END,
+            payment.completed_at)
+    THEN 'between' ELSE 'another time'
+END
+FROM payments_payment AS payment
+JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
+WHERE payment.qr_code_id IS NULL AND payment.completed_at IS NOT NULL
+
+-- rule: QR codes show the biller, the reference and the amount by which their payment is found
+SELECT qr_code_id, 'its own' FROM payments_payment WHERE qr_code_id IS NOT NULL
+-- found
+SELECT code.id, CASE WHEN bool_and(code.merchant_id = payment.merchant_id)
+        AND count(*) = count(*) FILTER (WHERE strpos(code.qr_data, concat(
+        part.tag, lpad(length(part.value)::text, 2, '0'), part.value)) > 0)
+    THEN 'its own' ELSE 'another' END
+FROM qrcodes_qrcode AS code JOIN payments_payment AS payment ON payment.id = code.payment_id,
+LATERAL (VALUES ('01', code.biller_id), ('02', code.reference1),
+    ('54', (payment.amount / 100.0)::numeric(12, 2)::text)) AS part (tag, value)
+GROUP BY code.id
+
+-- rule: bank transactions have the biller and the reference of the code of their payment
+SELECT id, 'its own' FROM reconciliation_banktransaction AS movement WHERE {OF_CODE}
+-- found
+SELECT movement.id, 'its own' FROM reconciliation_banktransaction AS movement
+JOIN qrcodes_qrcode AS code ON code.payment_id = movement.payment_id
+    AND code.biller_id = movement.biller_id AND code.reference1 = movement.reference1
+WHERE {OF_CODE} AND kind = CASE match_result WHEN 'declined' THEN 'decline' ELSE 'credit' END
+
+-- rule: each succeeded payment, and no other, has its journal
+SELECT concat_ws(' ', paid.id, 'payment', account_id), satang::text
+FROM (
+    SELECT payment.id, payment.merchant_id, {RECEIVED_AMOUNT} AS received,
+        coalesce(
+            CASE WHEN movement.match_result = 'applied' THEN 'bank:' || movement.bank
+                WHEN movement.id IS NOT NULL
+                THEN CASE movement.bank WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END END,
+            'acquirer:' || charge.acquirer
+        ) AS source
+    FROM payments_payment AS payment
+    LEFT JOIN reconciliation_banktransaction AS movement ON movement.payment_id = payment.id AND {CREDITED}
+    LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
+    WHERE payment.status IN ('succeeded', 'refunded')
+) AS paid, LATERAL (
+    VALUES ('available:' || paid.merchant_id, paid.received), (paid.source, -paid.received)
+) AS line (account_id, satang)
+-- found
+-- Here confirmed and unconfirmed money are one sum. `reconciliation.sql` checks each of them.
+SELECT concat_ws(' ', journal.subject_id, journal.type,
+    replace(entry.account_id, 'unconfirmed:', 'available:')), entry.amount::text
+FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
+WHERE journal.type = 'payment'
+
+-- rule: payment events match the payment status
+SELECT concat_ws(' ', payment.id, kind), concat('1 to ', payment.merchant_id)
+FROM payments_payment AS payment
+LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
+JOIN LATERAL (VALUES
+    ('payment.pending', payment.qr_code_id IS NOT NULL OR charge.state = 'pending'),
+    ('payment.succeeded', payment.status IN ('succeeded', 'refunded')),
+    ('payment.failed', payment.status = 'failed')
+) AS event (kind, is_told) ON is_told
+-- found
+-- Two events are optional: `payment.failed` of an expired code (see EXPIRY_EVENTS), and
+-- `payment.pending` of a card payment.
+SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', event.merchant_id)
+FROM webhooks_event AS event
+LEFT JOIN payments_payment AS payment ON payment.id = event.subject_id
+LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = event.subject_id
+WHERE starts_with(event.type, 'payment.') AND NOT starts_with(event.type, 'payment.exception')
+GROUP BY subject_id, type, event.merchant_id, payment.id, charge.state
+HAVING count(*) > 1 OR event.merchant_id IS DISTINCT FROM payment.merchant_id OR (CASE type
+    WHEN 'payment.failed' THEN
+        payment.qr_code_id IS NOT NULL AND payment.status IN ('expired', 'succeeded', 'refunded')
+    WHEN 'payment.pending' THEN charge.state = 'completed'
+END) IS NOT TRUE
+
+-- rule: each succeeded QR payment has exactly one credited bank transaction
+SELECT id, concat_ws(' ', {RECEIVED_AMOUNT}, merchant_id, completed_at)
+FROM payments_payment AS payment
+WHERE qr_code_id IS NOT NULL AND status IN ('succeeded', 'refunded')
+-- found
+SELECT coalesce(payment_id, movement.id), concat_ws(' ', movement.amount - coalesce((
+    SELECT excess.amount FROM reconciliation_excess AS excess WHERE movement_id = movement.id
+), 0), movement.merchant_id,
+    CASE WHEN movement.paid_at < {EARLIEST} THEN payment.created_at ELSE movement.paid_at END)
+FROM reconciliation_banktransaction AS movement
+LEFT JOIN payments_payment AS payment ON payment.id = payment_id WHERE {CREDITED}
+
+-- rule: the payer of a payment is that of its bank transaction
+SELECT id, 'as reported' FROM payments_payment AS payment WHERE {HAS_PAYER}
+-- found
+-- What the bank reported later may not be on the payment yet. `contents` compares the account.
+SELECT payment.id, CASE
+    WHEN movement.id IS NULL THEN 'not reported'
+    WHEN payment.payer_name <> movement.payer_name THEN 'another name'
+    WHEN payment.payer_bank_code <> movement.payer_bank_code THEN 'another bank'
+    WHEN payment.payer_account_sealed <> '' AND movement.payer_account_sealed = ''
+    THEN 'another account'
+    WHEN payment.bank_transaction_id
+        NOT IN (movement.bank_transaction_id, movement.later_bank_transaction_id)
+    THEN 'another transaction id'
+    ELSE 'as reported'
+END
+FROM payments_payment AS payment
+LEFT JOIN reconciliation_banktransaction AS movement
+    ON movement.payment_id = payment.id AND {CREDITED}
+WHERE {HAS_PAYER}
+
+-- rule: each failed QR payment has a decline
+SELECT id, 'declined' FROM payments_payment
+WHERE qr_code_id IS NOT NULL AND status = 'failed'
+-- found
+SELECT DISTINCT payment.id, movement.match_result
+FROM reconciliation_banktransaction AS movement
+JOIN payments_payment AS payment ON payment.id = movement.payment_id
+WHERE movement.match_result = 'declined' AND payment.status = 'failed'
+
+-- rule: the card payment status matches its charge
+SELECT id, CASE status WHEN 'pending' THEN 'open' ELSE 'completed' END
+FROM payments_payment WHERE qr_code_id IS NULL
+-- found
+SELECT payment_id, CASE WHEN state IN ('submitted', 'pending') THEN 'open' ELSE state END
+FROM payments_cardcharge
+
+-- rule: the refund totals of payments match their refunds
+SELECT payment.id, concat(refunded, ' refunded, ', refunding, ' under way, ',
+    CASE WHEN refunded = {RECEIVED_AMOUNT} THEN 'refunded' ELSE 'succeeded' END)
+FROM payments_payment AS payment JOIN (
+    SELECT payment_id,
+        coalesce(sum(amount) FILTER (WHERE status = 'completed'), 0) AS refunded,
+        coalesce(sum(amount) FILTER (WHERE status = 'pending'), 0) AS refunding
+    FROM refunds_refund WHERE status IN ('completed', 'pending') GROUP BY payment_id
+) AS refund ON refund.payment_id = payment.id
+-- found
+SELECT id, concat(amount_refunded, ' refunded, ', amount_refunding, ' under way, ', status)
+FROM payments_payment
+WHERE amount_refunded <> 0 OR amount_refunding <> 0 OR status = 'refunded'
+
+-- rule: deliveries have the type of their event
+SELECT delivery.id, type FROM webhooks_delivery AS delivery
+JOIN webhooks_event AS event ON event.id = event_id WHERE type <> event_type
+-- found
+SELECT id, event_type FROM webhooks_delivery WHERE false
+
+-- rule: each event is once in the feed of its merchant, or waits for its sequence
+SELECT id, merchant_id FROM webhooks_event
+-- found
+SELECT event_id, string_agg(merchant_id, ' ') FROM (
+    SELECT event_id, merchant_id FROM webhooks_eventsequence
+    UNION ALL SELECT event_id, merchant_id FROM webhooks_unnumberedevent
+) AS placed GROUP BY event_id
+
+-- rule: the sequences of a merchant have no gaps
+SELECT merchant_id, count(*)::text FROM webhooks_eventsequence GROUP BY merchant_id
+-- found
+SELECT merchant_id, max(sequence)::text FROM webhooks_eventsequence GROUP BY merchant_id
+
+-- rule: list counts match the rows
+WITH minute AS (
+    SELECT list, owner_id, kind, at, count(*) AS rows, sum(amount) AS amount
+    FROM ({COUNTED_ROWS}) AS listed GROUP BY 1, 2, 3, 4
+    UNION ALL SELECT list, owner_id, kind, minute, -delta, -amount FROM counts_countdelta
+), listed AS (
+    SELECT minute.*, bucket
+    FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
+    UNION ALL
+    SELECT list, mode COLLATE "C", kind, at, rows, amount, bucket
+    FROM minute JOIN merchants_merchant AS merchant ON merchant.id = owner_id,
+        unnest(ARRAY['month', 'day', 'hour']) AS bucket
+)
+SELECT concat_ws(' ', list, owner_id, kind, bucket, date_trunc(bucket, at, 'UTC')),
+    concat(sum(rows), ' rows, ', sum(amount), ' satang')
+FROM listed
+GROUP BY list, owner_id, kind, bucket, date_trunc(bucket, at, 'UTC')
+HAVING sum(rows) <> 0
+-- found
+SELECT concat_ws(' ', list, owner_id, kind, bucket, starts_at),
+    concat(count, ' rows, ', amount, ' satang')
+FROM counts_listcount WHERE count <> 0
