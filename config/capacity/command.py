@@ -6,10 +6,9 @@ import signal
 import statistics
 import sys
 import tempfile
-import time
+import timeit
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
@@ -18,11 +17,7 @@ from config.capacity.databases import Refused
 from config.env import OWNER_URL, env
 from core.redis_urls import with_authorities
 
-AT_ONCE, WARM_UP_SECONDS = (1, 4, 16, 48), 3.0
-NOTICE = (
-    "This takes all processors for about {seconds:.0f} seconds, and half a minute before that. It uses a\n"
-    "database of its own, which it drops at the end. Run it before you go live, or at a quiet hour.\n"
-)
+AT_ONCE, WARM_UP_SECONDS, COMMITS = (1, 4, 16, 48), 3.0, 300
 SIZE = "SELECT sum(pg_total_relation_size(relid))::bigint FROM pg_stat_user_tables"
 
 
@@ -50,7 +45,7 @@ def _measured(seconds: float) -> str:
         raise Refused("DATABASE_URL is missing: the settings of the deployment are needed, or --env-file.")
     configured = databases.on_one_server(url, env.str(OWNER_URL, ""))
     redis_url = with_authorities(env.str("REDIS_URL", ""), env.str("CA_BUNDLE", ""))
-    sys.stderr.write(NOTICE.format(seconds=seconds))
+    sys.stderr.write(f"This takes all processors for {seconds + 30:.0f} seconds.\n")
     with ExitStack() as stack:
         made = stack.enter_context(databases.temporary_database(configured))
         settings = processes.settings(made, stack.enter_context(databases.temporary_redis(redis_url)))
@@ -72,34 +67,28 @@ def _report(owner_url: str, seconds: float, started: processes.Processes) -> str
 
     django.setup()
     logging.disable()  # its lines would be about the shops of the measurement
-    from config.capacity.figures import Processors, Step, report
+    from config.capacity.figures import Processors, report
     from config.capacity.load import Load
 
-    load, steps = Load(int(os.environ["PORT"])), []
+    load, rounds = Load(int(os.environ["PORT"])), []
     connections.close_all()
-    processors = Processors(os.environ["DATABASE_URL"], started.pids)
+    sessions = {process.pid: name for name, process in started.running.items()}
+    processors = Processors(os.environ["DATABASE_URL"], sessions)
     with psycopg.connect(owner_url, autocommit=True) as connection:
-        commit_ms = _commit_milliseconds(connection)
+        # One commit after the other, in one session: mostly one fsync.
+        connection.execute("CREATE TABLE capacity_commits (number integer)")
+        insert = "INSERT INTO capacity_commits VALUES (1)"
+        commits = timeit.repeat(lambda: connection.execute(insert), number=1, repeat=COMMITS)
         sys.stderr.write("warming up ...\n")
         load.lives(AT_ONCE[1], WARM_UP_SECONDS)
         (before,) = connection.execute(SIZE).fetchone() or (0,)
         for at_once in AT_ONCE:
             sys.stderr.write(f"whole lives, {at_once} at once ...\n")
             with processors.watching() as cores:
-                steps.append(Step(at_once, load.lives(at_once, seconds / len(AT_ONCE)), cores))
+                rounds.append(load.lives(at_once, seconds / len(AT_ONCE)))
+            rounds[-1].cores = cores
         (after,) = connection.execute(SIZE).fetchone() or (0,)
     started.check()
-    bytes_each = (after - before) / sum(len(step.round.webhooks) for step in steps)
-    return report(steps, web_workers=settings.WEB_WORKERS, commit_ms=commit_ms, bytes_each=bytes_each)
-
-
-def _commit_milliseconds(connection: psycopg.Connection[Any]) -> float:
-    """The median of one commit after the other for a second, in one session: mostly one fsync."""
-    taken: list[float] = []
-    connection.execute("CREATE TABLE capacity_commits (number integer)")
-    end = time.perf_counter() + 1
-    while (begin := time.perf_counter()) < end:
-        connection.execute("INSERT INTO capacity_commits VALUES (1)")
-        taken.append(1000 * (time.perf_counter() - begin))
-    connection.execute("DROP TABLE capacity_commits")
-    return statistics.median(taken)
+    bytes_each = (after - before) / sum(len(each.webhooks) for each in rounds)
+    commit_ms = 1000 * statistics.median(commits)
+    return report(rounds, web_workers=settings.WEB_WORKERS, commit_ms=commit_ms, bytes_each=bytes_each)

@@ -119,7 +119,5 @@ def temporary_redis(url: str) -> Iterator[str]:
                 yield made
             finally:
                 client.flushdb()
-    except ValueError:
-        raise Refused("REDIS_URL is no redis:// or rediss:// of one server.") from None
-    except (RedisError, OSError) as error:
-        raise Refused(f"Redis does not answer: {error or type(error).__name__}") from None
+    except (ValueError, RedisError, OSError) as error:
+        raise Refused(f"Redis does not answer at REDIS_URL: {error or type(error).__name__}") from None

@@ -9,16 +9,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 from banks.sandbox import SIGNATURE_HEADER
 from config.capacity.databases import Refused
 from config.capacity.processes import HOST
 from core import clock, ids, money, thaiqr
-from core.clock import BANGKOK
 from merchants import services
 from sandbox.callbacks import sign
 from webhooks import endpoints
@@ -32,11 +30,16 @@ CODE = {"amount": 150_000, "currency": "THB", "reference": "order-1042", "client
 
 @dataclass
 class Round:
-    """Seconds: of each request, from each code to its webhook, and of the whole round."""
+    """Seconds: of each request, from each code to its webhook, and of the whole round.
 
+    cores: the mean of each group of processes, and of the machine.
+    """
+
+    at_once: int
     requests: list[float] = field(default_factory=list)
     webhooks: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    cores: dict[str, float] = field(default_factory=dict)
 
     @property
     def rate(self) -> float:
@@ -54,19 +57,18 @@ class Load:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._waiting: dict[str, threading.Event] = {}
-        server = ThreadingHTTPServer((HOST, 0), partial(_Webhook, self._waiting))
+        server = ThreadingHTTPServer((HOST, 0), _Webhook)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://{HOST}:{server.server_port}/"
-        self._keys = [key for _, key in (open_shop(url) for _ in range(SHOPS))]
+        self._keys = [open_shop(url)[1] for _ in range(SHOPS)]
 
     def lives(self, at_once: int, seconds: float) -> Round:
         """So many payments at once, each from its code to its poll. Raises Refused."""
-        found, began = Round(), time.perf_counter()
+        found, began = Round(at_once), time.perf_counter()
 
         def shop(number: int) -> None:
-            customer = _Customer(self._port, self._keys[number % SHOPS], found, self._waiting)
+            customer = _Customer(self._port, self._keys[number % SHOPS], found)
             while time.perf_counter() < began + seconds:
                 customer.live()
 
@@ -79,17 +81,17 @@ class Load:
 class _Customer:
     """A kept connection to web, with the key of a shop."""
 
-    def __init__(self, port: int, key: str, found: Round, waiting: dict[str, threading.Event]) -> None:
+    def __init__(self, port: int, key: str, found: Round) -> None:
         self._connection = HTTPConnection(HOST, port, timeout=PATIENCE_SECONDS)
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._found, self._waiting = found, waiting
+        self._found = found
 
     def live(self) -> None:
         """Raises Refused."""
         began = time.perf_counter()
         code = self._ask("POST", "/Thai/v1/qr-codes", CODE, {"Idempotency-Key": ids.random_text(25)})
         payment_id = code["payment_id"]
-        arrived = self._waiting[payment_id] = threading.Event()
+        arrived = _Webhook.waiting[payment_id] = threading.Event()
         self._ask("POST", NOTIFICATION_PATH, *notification(code["qr_data"]))
         if not arrived.wait(PATIENCE_SECONDS):
             raise Refused(f"The webhook of {payment_id} did not arrive.")
@@ -113,14 +115,11 @@ class _Customer:
 
 class _Webhook(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-
-    def __init__(self, waiting: dict[str, threading.Event], *arguments: Any) -> None:
-        self._waiting = waiting
-        super().__init__(*arguments)
+    waiting: ClassVar[dict[str, threading.Event]] = {}  # by payment, in all loads of this process
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self._waiting.pop(message["data"]["payment_id"]).set()
+        self.waiting.pop(message["data"]["payment_id"]).set()
         self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -140,7 +139,7 @@ def open_shop(url: str) -> tuple[Endpoint, str]:
 
 def notification(qr_data: str) -> tuple[dict[str, Any], dict[str, str]]:
     """What the sandbox bank reports when somebody pays the code now, and its signature as a header."""
-    code, paid_at = thaiqr.parse(qr_data), clock.now().astimezone(BANGKOK)
+    code, paid_at = thaiqr.parse(qr_data), clock.now().astimezone(clock.BANGKOK)
     report = {
         "transaction_id": ids.new("sbp_", paid_at), "type": "credit", "biller_id": code.biller_id,
         "reference1": code.reference1, "reference2": code.reference2 or "",

@@ -22,7 +22,7 @@ from core import vault
 
 WEB, HOST = "web", "127.0.0.1"
 START_SECONDS, STOP_SECONDS, LAST_LINES = 180.0, 20.0, 15
-ADDRESS = re.compile(r".*_URL|.*_DSN|.*_ENDPOINT")
+OF_DEPLOYMENT = re.compile(rf"({'|'.join(SECRETS)}|.*_URL|.*_DSN|.*_ENDPOINT)({FILE_SUFFIX})?")
 # The limit of a key is never reached. With the usual burst web takes two requests from Redis at once.
 FIXED = {
     "DJANGO_SETTINGS_MODULE": "config.settings", "HOST": HOST, "ALLOWED_HOSTS": HOST, "PROXY_HOPS": "0",
@@ -37,9 +37,10 @@ def settings(databases: Addresses, redis_url: str) -> dict[str, str]:
 
     BASE_URL is that of a second web server, where the workers find the sandbox bank.
     """
-    kept = {name: value for name, value in os.environ.items() if not _is_of_deployment(name)}
+    kept = {name: value for name, value in os.environ.items() if not OF_DEPLOYMENT.fullmatch(name)}
     made = ("SECRET_KEY", "IDEMPOTENCY_KEYS", "SANDBOX_BANK_SECRET", "MONITORING_TOKEN")
-    web, bank = _free_ports()
+    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as other:
+        web, bank = (each.getsockname()[1] for each in (one, other))
     return {
         **kept,
         **FIXED,
@@ -53,61 +54,48 @@ def settings(databases: Addresses, redis_url: str) -> dict[str, str]:
     }
 
 
-def _is_of_deployment(name: str) -> bool:
-    plain = name.removesuffix(FILE_SUFFIX)
-    return plain in SECRETS or ADDRESS.fullmatch(plain) is not None
-
-
-def _free_ports() -> list[int]:
-    with socket.socket() as one, socket.socket() as other:
-        for each in (one, other):
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in (one, other)]
-
-
 class Processes:
     """Children of this process. They end with it, however it ends. Their lines go to a file."""
 
     def __init__(self, environ: Mapping[str, str], log: Path) -> None:
         # An installed program has its modules in a folder of their own.
         self._environ, self._log = {**environ, "PYTHONPATH": str(BASE_DIR)}, log
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-
-    @property
-    def pids(self) -> dict[str, int]:
-        return {name: process.pid for name, process in self._running.items()}
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
         """Make the tables; start web, the sandbox bank, a worker of each kind and beat. Raises Refused."""
         if self._spawn("migrate").wait() != 0:
             raise Refused(f"The tables cannot be made:\n{self._last_lines()}")
         bank = {"PORT": self._environ["BASE_URL"].rpartition(":")[2], "WEB_WORKERS": "1"}
-        self._running = {
+        self.running = {
             WEB: self._spawn("web"),
             "bank": self._spawn("web", **bank),
             "beat": self._spawn("beat"),
         }
         for name in WORKERS:
-            self._running[name] = self._spawn("worker", "--queues", name, "--name", name)
+            self.running[name] = self._spawn("worker", "--queues", name, "--name", name)
+        token = {"Authorization": f"Bearer {self._environ['MONITORING_TOKEN']}"}
+        ready = urllib.request.Request(f"http://{HOST}:{self._environ['PORT']}/readyz", headers=token)
         deadline = time.monotonic() + START_SECONDS
-        while not self._is_ready():
+        while time.monotonic() < deadline:
+            with suppress(OSError), urllib.request.urlopen(ready, timeout=10):  # noqa: S310 (our own server)
+                return
             self.check()
-            if time.monotonic() > deadline:
-                raise Refused(f"The processes are not ready:\n{self._last_lines()}")
             time.sleep(0.1)
+        raise Refused(f"The processes are not ready:\n{self._last_lines()}")
 
     def check(self) -> None:
         """Raises Refused if a process has ended."""
-        for name, process in self._running.items():
+        for name, process in self.running.items():
             if process.poll() is not None:
                 raise Refused(f"{name} ended with {process.returncode}:\n{self._last_lines()}")
 
     def stop(self) -> None:
         """End all at once; kill those that take too long."""
-        for process in self._running.values():
+        for process in self.running.values():
             process.terminate()
         deadline = time.monotonic() + STOP_SECONDS
-        for process in self._running.values():
+        for process in self.running.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
             with suppress(ProcessLookupError, PermissionError):
@@ -127,15 +115,6 @@ class Processes:
                 start_new_session=True,
                 preexec_fn=lambda: exit_with_parent(parent, signal.SIGKILL),  # noqa: PLW1509
             )
-
-    def _is_ready(self) -> bool:
-        token = {"Authorization": f"Bearer {self._environ['MONITORING_TOKEN']}"}
-        request = urllib.request.Request(f"http://{HOST}:{self._environ['PORT']}/readyz", headers=token)
-        try:
-            with urllib.request.urlopen(request, timeout=10):  # noqa: S310 (our own server)
-                return True
-        except OSError:
-            return False
 
     def _last_lines(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from config.capacity import figures
-from config.capacity.figures import LOAD, MACHINE, POSTGRES, Step
+from config.capacity.figures import LOAD, MACHINE, POSTGRES
 from config.capacity.load import Round
 
 
@@ -24,15 +24,15 @@ def made_up(**cores: float) -> dict[str, float]:
 def report_of(**cores: float) -> str:
     """2 web processes, 100 lives a second at best, 20 kB each."""
     rates = ((1, 30), (4, 100), (16, 80))
-    steps = [Step(at_once, round_of(rate), made_up(**cores)) for at_once, rate in rates]
-    return figures.report(steps, web_workers=2, commit_ms=1.5, bytes_each=20_000)
+    rounds = [round_of(at_once, rate, made_up(**cores)) for at_once, rate in rates]
+    return figures.report(rounds, web_workers=2, commit_ms=1.5, bytes_each=20_000)
 
 
 NAMES = {"load": LOAD, "machine": MACHINE, "postgres": POSTGRES}
 
 
-def round_of(rate: int) -> Round:
-    return Round(requests=[0.01] * rate * 30, webhooks=[0.04] * rate * 10, seconds=10.0)
+def round_of(at_once: int, rate: int, cores: dict[str, float]) -> Round:
+    return Round(at_once, [0.01] * rate * 30, [0.04] * rate * 10, seconds=10.0, cores=cores)
 
 
 @pytest.mark.parametrize(
@@ -47,28 +47,25 @@ def round_of(rate: int) -> Round:
         ),
         ({"machine": 3.9, "web": 1.9}, MACHINE, "without the other programs, which took 1.9"),
         ({"machine": 2.4, "web": 1.9}, "web", "Set WEB_WORKERS=4"),
-        ({"machine": 2.4, "webhooks": 0.95}, "worker of webhooks", "--queues webhooks --name webhooks2"),
+        ({"machine": 2.4, "webhooks": 0.95}, "webhooks", "--queues webhooks --name webhooks2"),
         ({"machine": 1.0, "load": 0.97}, LOAD, "at least"),
     ],
 )
 def test_full_resource_ends_first(cores: dict[str, Any], first: str, advice: str) -> None:
-    found = figures.ends_first(figures.resources(made_up(**cores), 2))
-    assert found is not None
-    assert found.name == first
-    assert advice in found.add
+    report = report_of(**cores)
+    assert f"Ends first: {first}, " in report
+    assert advice in report
 
 
 def test_web_with_a_process_for_each_core_needs_another_machine() -> None:
-    full = figures.resources(made_up(machine=3.0, web=3.9), 4)
-    web = next(each for each in full if each.name == "web")
-    assert "Add a machine" in web.add
+    assert "Add a machine" in figures.advice("web", made_up(machine=3.0, web=3.9), 4)
 
 
 def test_without_a_full_resource_nothing_ended_first() -> None:
     report = report_of(machine=0.5)
     assert "Ends first: nothing." in report
     assert "WEB_THREADS" in report
-    assert "a commit took 1.5 ms" in report
+    assert "a commit takes 1.50 ms" in report
 
 
 def test_report_gives_the_best_step_and_what_a_day_adds() -> None:
