@@ -148,7 +148,7 @@ def _start(supervisor: Supervisor, home: Path) -> dict[str, str]:
 
 def _silent(program: Program) -> Program:
     """Hide the output of the servers: the first line of ours is read as JSON."""
-    return replace(program, is_captured=True)
+    return replace(program, is_silent=True)
 
 
 if __name__ == "__main__":

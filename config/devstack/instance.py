@@ -83,21 +83,18 @@ class Instance:
         if self.pids.exists():
             wait_for_end(list(json.loads(self.pids.read_text()).values()), LEFTOVER_SECONDS)
 
-    def secret(self, name: str, make: Callable[[], str]) -> str:
-        """A secret that is made once and stored."""
-        return str(self._remember(name, make))
+    def secret(self, name: str, make: Callable[[], Any]) -> Any:
+        """A value that is made once and stored."""
+        if name not in self.state:
+            self.remember(name, make())
+        return self.state[name]
 
     def port(self, name: str) -> int:
         """The port of the last start if it is free, else another."""
         key = f"{name}_port"
         if not ports.is_free(self.state.get(key, 0)):
             del self.state[key]
-        return int(self._remember(key, ports.pick))
-
-    def _remember(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self.state:
-            self.remember(name, make())
-        return self.state[name]
+        return int(self.secret(key, ports.pick))
 
     def remember(self, name: str, value: Any) -> None:
         """Store a value."""

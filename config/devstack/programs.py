@@ -15,10 +15,11 @@ from pathlib import Path
 
 from django.core.management import call_command
 
+from config import command_line
 from config.devstack.forked_process import ForkedProcess
 from config.env import OWNER_URL, database_url
 from config.parent_process import exit_with_parent
-from config.workers import ALL, BEAT_ARGUMENTS, WORKERS, arguments_for
+from config.workers import WORKERS
 from core import request_context
 
 
@@ -64,8 +65,8 @@ class Program:
     stop_seconds: float = 3.0
     # Datastores stop after the programs that use them.
     is_datastore: bool = False
-    # Its output is returned and not printed.
-    is_captured: bool = False
+    # Its output is not printed.
+    is_silent: bool = False
 
     def spawn(self) -> "subprocess.Popen[bytes] | ForkedProcess":
         """Start it in its own session, so that Ctrl-C reaches only the supervisor."""
@@ -106,6 +107,8 @@ def import_application(environ: Mapping[str, str]) -> None:
     for name in PRELOADED:
         import_module(name)
     import_module("config.celery").app.loader.import_default_modules()
+    # In a container everything runs as root, so Celery's warning does not help.
+    warnings.filterwarnings("ignore", module="celery.platforms")
     # The garbage collector of a child would otherwise copy the memory that they share.
     gc.freeze()
 
@@ -123,29 +126,26 @@ def migrate() -> None:
     call_command("migrate", "--no-input", "--skip-checks", "-v0")
 
 
-def seed(password: str) -> None:
-    """Make the demo merchant, and a user of the console with this password."""
+def seed(password: str, output: Path) -> None:
+    """Make the demo merchant, and a user of the console with this password. The file gets their secrets."""
     os.environ.update(ADMIN_PASSWORD=password)
     request_context.begin(actor="command:seed_demo")
-    call_command("seed_demo")
+    with output.open("w") as file:
+        call_command("seed_demo", stdout=file)
 
 
 def services(are_separate: bool) -> list[Program]:
     """Web, workers, beat and the sandbox bank. SEPARATE_WORKERS=1 runs each worker by itself."""
-    web = Program("web", target=_serve, stop_seconds=8.0)  # more than both times of `config.server`
+    # It stops within both times of `config.server`.
+    web = Program("web", target=partial(command_line.main, ["web"]), stop_seconds=8.0)
     bank = Program("bank", target=partial(call_command, "sandbox_bank"))
     if not are_separate:
         return [web, Program("worker", target=_worker_with_beat), bank]
     separate = [
-        Program(name, target=partial(_celery, *arguments_for(name, worker)))
-        for name, worker in WORKERS.items()
+        Program(name, target=partial(command_line.main, ["worker", "--queues", name, "--name", name]))
+        for name in WORKERS
     ]
-    return [web, *separate, Program("beat", target=partial(_celery, *BEAT_ARGUMENTS)), bank]
-
-
-def _serve() -> None:
-    server = import_module("config.server")
-    server.serve(server.APPLICATION)
+    return [web, *separate, Program("beat", target=partial(command_line.main, ["beat"])), bank]
 
 
 def _worker_with_beat() -> None:
@@ -156,7 +156,7 @@ def _worker_with_beat() -> None:
     def start_beat(**_: object) -> None:
         threading.Thread(target=_beat, name="beat", daemon=True).start()
 
-    _celery(*arguments_for("worker", ALL))
+    command_line.main(["worker"])
 
 
 def _beat() -> None:
@@ -167,9 +167,3 @@ def _beat() -> None:
         service(app, scheduler_cls=app.conf.beat_scheduler, remote_control=False).start()
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _celery(*arguments: str) -> None:
-    # In a container everything runs as root, so Celery's warning does not help.
-    warnings.filterwarnings("ignore", module="celery.platforms")
-    import_module("config.celery").app.start(["--quiet", *arguments])

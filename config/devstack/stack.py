@@ -17,7 +17,7 @@ from config.devstack.environment import (
     read_env_file,
     write_env_file,
 )
-from config.devstack.instance import STATE_FILE, Instance, data_dir
+from config.devstack.instance import STATE_FILE, Instance, data_dir, private
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster, make_service_role
 from config.devstack.programs import Program, import_application, migrate, seed, services
@@ -118,10 +118,11 @@ class Stack:
         demo: dict[str, Any] = self.instance.state.get("demo", {})
         if demo.get("database") != database:
             password = self.instance.secret("admin_password", lambda: secrets.token_urlsafe(15))
-            lines = self.supervisor.run(Program("seed", target=partial(seed, password), is_captured=True))
-            made = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
-            demo = {**made, "database": database}
+            secrets_file = private(self.instance.folder / "demo.json")
+            self.supervisor.run(Program("seed", target=partial(seed, password, secrets_file)))
+            demo = {**json.loads(secrets_file.read_text()), "database": database}
             self.instance.remember("demo", demo)
+            secrets_file.unlink()
         return demo
 
 

@@ -1,4 +1,4 @@
-"""Keeps programs running in one thread. A signal, the end of a child or a line of output wakes it.
+"""Keeps programs running in one thread. The end of a child, a line of output or a tick wakes it.
 
 Its output is printed without waiting for the reader, because a slow reader must not stop the service.
 """
@@ -8,7 +8,6 @@ import os
 import select
 import selectors
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -22,10 +21,7 @@ from config.devstack.programs import Program
 TICK_SECONDS = 0.2
 SHORT_TICK_SECONDS = 0.02
 COMMAND_SECONDS = 600.0
-FIRST_RESTART_SECONDS = 0.2
-MAX_RESTART_SECONDS = 10.0
-# A child that ran this long starts again at once.
-STABLE_SECONDS = 10.0
+RESTART_SECONDS = 0.5
 READ_BYTES = 4096
 # A pipe that is ready for writing takes this much at once (PIPE_BUF, pipe(7)).
 PIPE_BYTES = 4096
@@ -52,20 +48,17 @@ def print_text(text: str) -> None:
 class ChildProcess:
     """A program that was started and, if it is a service, is started again when it ends."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.pause = FIRST_RESTART_SECONDS
-        self.next_start = 0.0
+    def __init__(self, program: Program, selector: selectors.BaseSelector) -> None:
+        self.program, self.selector = program, selector
         self.partial_line = b""
-        self.captured: list[str] = []
         self.start()
 
     def start(self) -> None:
-        self.process = self.program.spawn()
-        self.started = time.monotonic()
-        assert self.process.stdout is not None  # programs write to a pipe
-        self.output = self.process.stdout.fileno()
+        self.process, self.ended_at = self.program.spawn(), 0.0
+        assert self.process.stdout is not None and self.process.pid is not None  # it writes to a pipe
+        self.pid, self.output = self.process.pid, self.process.stdout.fileno()
         os.set_blocking(self.output, False)
+        self.selector.register(self.output, selectors.EVENT_READ, self)
 
     @property
     def running(self) -> bool:
@@ -76,27 +69,21 @@ class ChildProcess:
         with suppress(BlockingIOError):
             while chunk := os.read(self.output, READ_BYTES):
                 *lines, self.partial_line = (self.partial_line + chunk).split(b"\n")
-                for line in lines:
-                    if self.program.is_captured:
-                        self.captured.append(line.decode(errors="replace"))
-                    else:
-                        print_line(self.program.name, line.decode(errors="replace"))
+                for line in lines if not self.program.is_silent else ():
+                    print_line(self.program.name, line.decode(errors="replace"))
 
     def clean_up(self) -> None:
-        """Clean up after its end: print the last output, kill its session, and plan the next start."""
+        """Clean up after its end: print the last output, and kill its session."""
+        self.selector.unregister(self.output)
         self.relay()
         self.signal_session(signal.SIGKILL)
         if self.process.stdout is not None:
             self.process.stdout.close()
-        uptime = time.monotonic() - self.started
-        self.pause = (
-            FIRST_RESTART_SECONDS if uptime > STABLE_SECONDS else min(self.pause * 2, MAX_RESTART_SECONDS)
-        )
-        self.next_start = time.monotonic() + self.pause
+        self.ended_at = time.monotonic()
 
     def signal_session(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
+            os.killpg(self.pid, number)
 
 
 class Supervisor:
@@ -107,40 +94,28 @@ class Supervisor:
         self.children: list[ChildProcess] = []
         self.selector = selectors.DefaultSelector()
         self.stop_requested = False
-        self.wakeup_reader, self.wakeup_writer = socket.socketpair()
-        self.wakeup_reader.setblocking(False)
-        self.wakeup_writer.setblocking(False)
-        signal.set_wakeup_fd(self.wakeup_writer.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGINT, self._on_stop)
-        signal.signal(signal.SIGTERM, self._on_stop)
-        # Under nohup a closed terminal does not stop the instance.
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            signal.signal(signal.SIGHUP, self._on_stop)
-        self.selector.register(self.wakeup_reader, selectors.EVENT_READ)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Under nohup a closed terminal does not stop the instance.
+            if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP:
+                signal.signal(number, self._on_stop)
 
     def _on_stop(self, *_: object) -> None:
         self.stop_requested = True
 
-    def keep(self, program: Program) -> ChildProcess:
+    def keep(self, program: Program) -> None:
         """Start a service and keep it running from now on."""
-        child = ChildProcess(program)
-        self.selector.register(child.output, selectors.EVENT_READ, child)
-        self.children.append(child)
+        self.children.append(ChildProcess(program, self.selector))
         self._write_pids()
-        return child
 
-    def run(self, program: Program) -> list[str]:
-        """Run a program to its end; return what was captured. Raises StartError if it fails."""
-        child = ChildProcess(program)
-        self.selector.register(child.output, selectors.EVENT_READ, child)
+    def run(self, program: Program) -> None:
+        """Run a program to its end. Raises StartError if it fails."""
+        child = ChildProcess(program, self.selector)
         try:
             self.wait_until(lambda: not child.running, COMMAND_SECONDS, program.name)
         finally:
-            self._clean_up(child)
+            child.clean_up()
         if child.process.returncode:
-            raise StartError("\n".join([*child.captured, f"{program.name} failed; see its lines above."]))
-        return child.captured
+            raise StartError(f"{program.name} failed; see its lines above.")
 
     def wait_until(self, condition: Callable[[], bool], seconds: float, what: str) -> None:
         """Keep everything running until the condition holds. Raises StartError when time is up."""
@@ -156,29 +131,16 @@ class Supervisor:
         if self.stop_requested:
             raise StopRequestedError
         for child in self.children:
-            self._check_child(child)
-
-    def _check_child(self, child: ChildProcess) -> None:
-        if child.running:
-            return
-        if child.next_start < child.started:
-            print_line(child.program.name, f"ended with {child.process.returncode}, starts again")
-            self._clean_up(child)
-        elif time.monotonic() >= child.next_start:
-            child.start()
-            self.selector.register(child.output, selectors.EVENT_READ, child)
-            self._write_pids()
-
-    def _clean_up(self, child: ChildProcess) -> None:
-        self.selector.unregister(child.output)
-        child.clean_up()
+            if not child.running and not child.ended_at:
+                print_line(child.program.name, f"ended with {child.process.returncode}, starts again")
+                child.clean_up()
+            elif child.ended_at and time.monotonic() >= child.ended_at + RESTART_SECONDS:
+                child.start()
+                self._write_pids()
 
     def _relay(self, seconds: float) -> None:
         for key, _ in self.selector.select(seconds):
-            if isinstance(key.data, ChildProcess):
-                key.data.relay()
-            else:
-                self.wakeup_reader.recv(4096)
+            key.data.relay()
 
     def stop(self) -> None:
         """Stop everything: first the users of the datastores, then the datastores."""
@@ -201,5 +163,5 @@ class Supervisor:
 
     def _write_pids(self) -> None:
         """Write the running children as {name: pid}, for tools and tests."""
-        running = {child.program.name: child.process.pid for child in self.children if child.running}
+        running = {child.program.name: child.pid for child in self.children if child.running}
         write_private(self.pids, json.dumps(running))
