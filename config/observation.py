@@ -4,26 +4,27 @@ import logging
 import threading
 
 from core import error_reports, telemetry
-from operations import process_reports
+from operations.process_reports import Reporter
 
 log = logging.getLogger("threads")
-_begun: list[str] = []
+_reporters: list[Reporter] = []
 
 
 def begin(process: str) -> None:
     """Begin in the process named so, after its fork. A worker with beat in it calls it twice."""
-    if _begun:
+    if _reporters:
         return
-    _begun.append(process)
     threading.excepthook = _log_error
     error_reports.start(process)
     telemetry.start(process)
-    process_reports.start(process)
+    _reporters.append(Reporter(process))
+    _reporters[0].start()
 
 
 def end() -> None:
     """Store and export what waits."""
-    process_reports.stop()
+    for reporter in _reporters:
+        reporter.stop()
     telemetry.stop()
 
 

@@ -32,10 +32,11 @@ ON CONFLICT (name, labels, bucket) DO UPDATE
 """
 
 
-class Reporter:
+class Reporter(threading.Thread):
     """Reports for this process, named for example `web-0` or `beat`, until it ends."""
 
     def __init__(self, process: str) -> None:
+        super().__init__(name="process reports", daemon=True)
         self.process = process
         self._is_ending = threading.Event()
         self._reporting = threading.Lock()
@@ -46,18 +47,17 @@ class Reporter:
         self.report(is_last=True)
 
     def run(self) -> None:
-        self._show_life()
-        while not self._is_ending.wait(REPORT_SECONDS):
-            self._show_life()
-
-    def _show_life(self) -> None:
-        """Also while the database is away: a restart of this process would not bring it back."""
-        if settings.ALIVE_FILE:
-            Path(settings.ALIVE_FILE).touch()
         self.report()
+        while not self._is_ending.wait(REPORT_SECONDS):
+            self.report()
 
     def report(self, *, is_last: bool = False) -> None:
-        """Store everything in one commit. Without a database the numbers wait for the next time."""
+        """Store everything in one commit. Without a database the numbers wait for the next time.
+
+        ALIVE_FILE shows life without it, too: a restart of this process would not bring it back.
+        """
+        if settings.ALIVE_FILE:
+            Path(settings.ALIVE_FILE).touch()
         with self._reporting:
             taken = measurements.OF_PROCESS.take()
             try:
@@ -70,23 +70,6 @@ class Reporter:
             finally:
                 # A connection for a statement every ten seconds would take a place of `max_connections`.
                 connection.close()
-
-
-_of_process: Reporter | None = None
-
-
-def start(process: str) -> None:
-    """Begin to report for this process. A worker with beat in it reports once, under its first name."""
-    global _of_process  # noqa: PLW0603 (a process has one)
-    if _of_process is None:
-        _of_process = Reporter(process)
-        threading.Thread(target=_of_process.run, name="process reports", daemon=True).start()
-
-
-def stop() -> None:
-    """Report for the last time. Does nothing in a process that does not report."""
-    if _of_process is not None:
-        _of_process.stop()
 
 
 def add(taken: dict[Key, tuple[int, float]]) -> None:

@@ -189,5 +189,5 @@ def test_process_shows_that_it_lives_also_while_the_database_is_away(
     settings: Settings, tmp_path: Path
 ) -> None:
     settings.ALIVE_FILE = str(tmp_path / "alive")
-    without_database(process_reports.Reporter("beat")._show_life)
+    without_database(process_reports.Reporter("beat").report)
     assert (tmp_path / "alive").exists()
