@@ -63,10 +63,10 @@ app.conf.beat_max_loop_interval = 1.0
 @signals.worker_init.connect
 def start_worker(sender: Any, **kwargs: Any) -> None:
     """Report under the name that the option `-n` gave. Work goes on without the broker and without beat."""
-    from config import observation
+    from config import checks, observation
     from config.silent_queues import SilentQueues
 
-    _refuse_wrong_settings()
+    checks.refuse_wrong_settings()
     observation.begin(sender.hostname.partition("@")[0])
     watch = SilentQueues(app)
     watch.start()
@@ -75,23 +75,11 @@ def start_worker(sender: Any, **kwargs: Any) -> None:
 
 @signals.beat_init.connect
 def start_beat(**kwargs: Any) -> None:
-    from config import observation
+    from config import checks, observation
 
-    _refuse_wrong_settings()
+    checks.refuse_wrong_settings()
     observation.begin("beat")
     atexit.register(observation.end)
-
-
-def _refuse_wrong_settings() -> None:
-    """As the web server does."""
-    from django.core.management.base import SystemCheckError
-
-    from config.checks import refuse_wrong_settings
-
-    try:
-        refuse_wrong_settings()
-    except SystemCheckError as error:
-        sys.exit(str(error))  # Celery logs any other exception of a signal and goes on
 
 
 @signals.worker_shutdown.connect

@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 from django.db import DatabaseError, ProgrammingError, connections
 from redis.connection import parse_url
 
@@ -33,14 +35,17 @@ OPTIONAL_PACKAGES = [
 
 
 def refuse_wrong_settings() -> None:
-    """Run every check. Servers and workers call it at their start. Raises SystemCheckError."""
-    # Ours come first: without a database, Django's checks of models end in a traceback.
-    _run_checks(SETTINGS_TAG, Tags.database)
-    _run_checks()
-    with suppress(ProgrammingError):  # without tables `/readyz` reports it
-        resealing.write_key_check()
-        safe_mode.check(now=clock.now())
-    _run_checks(Tags.database)  # somebody else may have written it, with other keys
+    """Run every check. Servers and workers call it at their start, and exit with what is wrong."""
+    try:
+        # Ours come first: without a database, Django's checks of models end in a traceback.
+        _run_checks(SETTINGS_TAG, Tags.database)
+        _run_checks()
+        with suppress(ProgrammingError):  # without tables `/readyz` reports it
+            resealing.write_key_check()
+            safe_mode.check(now=clock.now())
+        _run_checks(Tags.database)  # somebody else may have written it, with other keys
+    except SystemCheckError as error:
+        sys.exit(str(error))
 
 
 def _run_checks(*tags: str) -> None:

@@ -4,16 +4,15 @@ import gc
 import resource
 import signal
 import sys
-from importlib import import_module
 from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.management.base import SystemCheckError
 from django.db import connections
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
+from gunicorn.util import import_app
 from gunicorn.workers.base import Worker
 
 from config import concurrency
@@ -80,7 +79,7 @@ class WebServer(BaseApplication):  # type: ignore[misc]  # it has no types
 
     def load(self) -> AsgiApplication:
         """The ASGI application of a worker, which is a fork and uses what its parent imported."""
-        application = load(self.target)
+        application: Handle = import_app(self.target)
         # Loaded modules stay; without this each garbage collection would scan them for 50 ms.
         gc.freeze()
         card_threads = settings.CARD_CONCURRENCY * concurrency.THREADS_PER_CALL if apps.ready else 0
@@ -119,31 +118,17 @@ def end_worker(server: Arbiter, worker: Worker) -> None:
         observation.end()
 
 
-def load(target: str) -> Handle:
-    """Import `module:attribute`."""
-    module, _, attribute = target.partition(":")
-    application: Handle = getattr(import_module(module), attribute)
-    return application
-
-
 def serve(target: str) -> None:
     """Serve until stopped. Imports the application first, because workers are forks."""
-    try:
-        load(target)
-    except SystemCheckError as error:
-        sys.exit(str(error))
+    import_app(target)
     if apps.ready:
         # Workers must not share the connection that the checks of the application opened.
         connections.close_all()
-    _raise_file_limit()
-    WebServer(target).run()
-
-
-def _raise_file_limit() -> None:
-    """Each connection is an open file, and many systems allow 1024 by default."""
+    # Each connection is an open file, and many systems allow 1024 by default.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    WebServer(target).run()
 
 
 if __name__ == "__main__":
