@@ -1,6 +1,7 @@
 """Metrics of webhooks: the backlog, and endpoints."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import datetime
 
 from django.db.models import Count, Q
@@ -12,19 +13,8 @@ from webhooks.models import Endpoint, EndpointStatus
 
 
 def read(now: datetime) -> Iterator[Metric]:
-    waiting = backlog.backlog(now)
-    yield gauges(
-        "webhook_deliveries_due",
-        f"Deliveries that wait for a worker (due), or for an endpoint that is paused or unverified (paused); "
-        f"counted up to {backlog.MAX_COUNTED}.",
-        "state",
-        {"due": waiting.due, "paused": waiting.paused},
-    )
-    yield gauge(
-        "webhook_deliveries_oldest_due_seconds",
-        "Age of the oldest due delivery that no worker took; without paused and unverified endpoints.",
-        backlog.oldest_due_seconds(now),
-    )
+    yield gauges("webhook_deliveries_due", "state", asdict(backlog.backlog(now)))
+    yield gauge("webhook_deliveries_oldest_due_seconds", backlog.oldest_due_seconds(now))
     is_active, is_paused = Q(status=EndpointStatus.ACTIVE), Q(health__paused_until__isnull=False)
     is_verified = Q(health__verified_at__isnull=False)
     states = Endpoint.objects.filter(deleted_at=None).aggregate(
@@ -33,4 +23,4 @@ def read(now: datetime) -> Iterator[Metric]:
         paused=Count("pk", filter=is_active & is_paused),
         disabled=Count("pk", filter=~is_active),
     )
-    yield gauges("webhook_endpoints", "Registered endpoints.", "state", states)
+    yield gauges("webhook_endpoints", "state", states)

@@ -14,35 +14,16 @@ LABEL = "nightly_job"
 
 def read() -> Iterator[Metric]:
     """A job that never ran has only its first value."""
-    enabled = {job.value: float(jobs.is_enabled(job)) for job in NightlyJob}
-    yield gauges("job_enabled", "Whether beat runs the nightly job.", LABEL, enabled)
-    ended = {job: run for job in NightlyJob if (run := _newest(job)) is not None}
-    done = {job: run for job in NightlyJob if (run := _newest(job, error="")) is not None}
-    for name, help_text, values in [
-        (
-            "job_last_success_timestamp_seconds",
-            "Unix time at which the job last ran to its end.",
-            {job.value: run.ended_at.timestamp() for job, run in done.items() if run.ended_at},
-        ),
-        (
-            "job_failed",
-            "Whether the newest run stopped before its end.",
-            {job.value: float(run.error != "") for job, run in ended.items()},
-        ),
-        (
-            "job_differences",
-            "What the newest complete run found.",
-            {job.value: float(run.differences or 0) for job, run in done.items()},
-        ),
-        (
-            "job_seconds",
-            "Duration of the newest run.",
-            {job.value: run.seconds or 0.0 for job, run in ended.items()},
-        ),
-    ]:
-        yield gauges(name, help_text, LABEL, values)
+    yield gauges("job_enabled", LABEL, {job.value: float(jobs.is_enabled(job)) for job in NightlyJob})
+    ended, done = _newest(), _newest(error="")
+    at = {job: run.ended_at.timestamp() for job, run in done.items() if run.ended_at}
+    yield gauges("job_last_success_timestamp_seconds", LABEL, at)
+    yield gauges("job_failed", LABEL, {job: float(run.error != "") for job, run in ended.items()})
+    yield gauges("job_differences", LABEL, {job: float(run.differences or 0) for job, run in done.items()})
+    yield gauges("job_seconds", LABEL, {job: run.seconds or 0.0 for job, run in ended.items()})
 
 
-def _newest(job: NightlyJob, **conditions: str) -> JobRun | None:
-    ended = JobRun.objects.filter(job=job, ended_at__isnull=False, **conditions)
-    return ended.order_by("-started_at").first()
+def _newest(**conditions: str) -> dict[str, JobRun]:
+    """The newest run of each job that has ended."""
+    ended = JobRun.objects.filter(ended_at__isnull=False, **conditions).order_by("-started_at")
+    return {job.value: run for job in NightlyJob if (run := ended.filter(job=job).first()) is not None}

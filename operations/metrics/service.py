@@ -11,11 +11,11 @@ from prometheus_client.core import Metric
 from redis import Redis
 
 from audit_trail.models import AuditRecord, UnchainedRecord
-from core import admin_lists, redis, rows
+from core import redis, rows
 from core.postgres import replica
 from core.postgres.archiver import Archiver
 from operations import health, heartbeats
-from operations.metrics.families import Labels, count, counters, gauge, gauges
+from operations.metrics.families import Labels, age, counters, few, gauge, gauges
 from operations.models import ProcessReport
 from transfers import safe_mode
 
@@ -29,9 +29,9 @@ FROM pg_stat_database
 
 def read_redis() -> Iterator[Metric]:
     lengths = redis.try_call(_queue_lengths)
-    yield gauge("redis_up", "Whether Redis answers.", lengths is not None)
+    yield gauge("redis_up", lengths is not None)
     if lengths is not None:
-        yield gauges("queue_length", "Tasks that wait for a worker.", "queue", lengths)
+        yield gauges("queue_length", "queue", lengths)
 
 
 def _queue_lengths(client: Redis) -> dict[str, float]:
@@ -42,27 +42,19 @@ def _queue_lengths(client: Redis) -> dict[str, float]:
 
 
 def read(now: datetime) -> Iterator[Metric]:
-    yield gauge(
-        "clock_difference_seconds",
-        "Database clock minus process clock, in seconds.",
-        health.clock_difference(),
-    )
-    yield gauge("safe_mode", "1 while no money is sent, such as after a restore.", float(safe_mode.is_on()))
+    yield gauge("clock_difference_seconds", health.clock_difference())
+    yield gauge("safe_mode", float(safe_mode.is_on()))
     used, limit = rows.run(_CONNECTIONS, []).fetchone()
-    yield gauge("database_connections", "Connections to the server, of all clients.", used)
-    yield gauge("database_connections_limit", "The most connections of ordinary users.", limit)
+    yield gauge("database_connections", used)
+    yield gauge("database_connections_limit", limit)
     yield from _replica()
     archiver = Archiver.read()
     # No value if the server does not archive by `archive_mode`.
     ages = {(): archiver.age_seconds} if archiver.is_on else {}
-    yield gauges("wal_archive_age_seconds", "Time since PostgreSQL last archived WAL.", (), ages)
+    yield gauges("wal_archive_age_seconds", (), ages)
     yield from _processes()
-    yield gauges(
-        "heartbeat_silent",
-        "Whether beat, or the workers of a queue, gave no sign for 30 seconds.",
-        "part",
-        {name: float(is_silent) for name, is_silent in heartbeats.silent(now=now).items()},
-    )
+    silent = {name: float(is_silent) for name, is_silent in heartbeats.silent(now=now).items()}
+    yield gauges("heartbeat_silent", "part", silent)
     yield from _unchained_records(now)
 
 
@@ -74,8 +66,8 @@ def _replica() -> Iterator[Metric]:
         with suppress(Error):
             lag[()] = replica.lag_bytes()
         up[()] = float(bool(lag))
-    yield gauges("replica_up", "Whether the replica for lists and exports answers.", (), up)
-    yield gauges("replica_lag_bytes", "Log of the primary that the replica has not replayed.", (), lag)
+    yield gauges("replica_up", (), up)
+    yield gauges("replica_lag_bytes", (), lag)
 
 
 def _processes() -> Iterator[Metric]:
@@ -84,27 +76,19 @@ def _processes() -> Iterator[Metric]:
     }
     versions = Counter(each.version for each in found.values())
     versions[settings.VERSION] += 0
-    yield gauges("processes", "Running processes, by version.", "version", versions)
-    for name, help_text, column in [
-        ("process_memory_bytes", "Resident memory.", "memory_bytes"),
-        ("process_open_files", "Open files and sockets.", "open_files"),
-        ("process_max_files", "The most open files and sockets.", "max_files"),
-    ]:
+    yield gauges("processes", "version", versions)
+    for column in ("memory_bytes", "open_files", "max_files"):
         values = {labels: float(getattr(each, column)) for labels, each in found.items()}
-        yield gauges(name, help_text, PROCESS_LABELS, values)
+        yield gauges(f"process_{column}", PROCESS_LABELS, values)
     started = {labels: each.started_at.timestamp() for labels, each in found.items()}
-    yield gauges("process_start_time_seconds", "Unix time of the start.", PROCESS_LABELS, started)
+    yield gauges("process_start_time_seconds", PROCESS_LABELS, started)
     used = {labels: each.processor_seconds for labels, each in found.items()}
-    yield counters("process_cpu_seconds", "Processor time.", PROCESS_LABELS, used)
+    yield counters("process_cpu_seconds", PROCESS_LABELS, used)
 
 
 def _unchained_records(now: datetime) -> Iterator[Metric]:
     waiting = UnchainedRecord.objects.all()
-    oldest = AuditRecord.objects.filter(pk=waiting.order_by("pk").values("pk")[:1]).values_list("created_at")
-    age = max(((now - at).total_seconds() for (at,) in oldest), default=0.0)
-    yield gauge(
-        "audit_records_unchained",
-        f"Audit records without a link in the chain. Counted up to {admin_lists.MAX_COUNTED}.",
-        count(waiting, admin_lists.MAX_COUNTED),
-    )
-    yield gauge("audit_records_oldest_unchained_seconds", "Age of the oldest.", max(age, 0.0))
+    first = waiting.order_by("pk").values("pk")[:1]
+    oldest = AuditRecord.objects.filter(pk=first).values_list("created_at", flat=True)
+    yield gauge("audit_records_unchained", few(waiting))
+    yield gauge("audit_records_oldest_unchained_seconds", age(now, oldest.first()))

@@ -42,8 +42,8 @@ class DatabaseCollector(Collector):
             is_complete = True
         except (DatabaseError, InterfaceError):
             connection.close_if_unusable_or_obsolete()
-        yield gauge("database_up", "Whether the database answers.", bool(found))
-        yield gauge("metrics_complete", "Whether all metrics were read in time.", is_complete)
+        yield gauge("database_up", bool(found))
+        yield gauge("metrics_complete", is_complete)
         yield from service.read_redis()
         yield from found
 
