@@ -22,22 +22,20 @@ LOOK_EVERY = 5.0
 TICK_SECONDS = 1.0
 
 
-class SilentQueues:
+class SilentQueues(threading.Thread):
     """Looks at the heartbeats of the queues of this worker, and stands in for beat and the broker."""
 
     def __init__(self, app: Celery) -> None:
+        super().__init__(name="silent queues", daemon=True)
         self.app = app
         self._stopping = threading.Event()
         self._due_at: dict[str, float] = {}
         self._runs: dict[str, Future[None]] = {}
 
-    def start(self) -> None:
-        threading.Thread(target=self._run, name="silent queues", daemon=True).start()
-
     def stop(self) -> None:
         self._stopping.set()
 
-    def _run(self) -> None:
+    def run(self) -> None:
         # A worker that starts has not had the time for a heartbeat.
         self._stopping.wait(heartbeats.SILENT_AFTER.total_seconds())
         # A thread for each task, so that one that waits for a bank or a merchant delays no other.

@@ -31,6 +31,10 @@ from withdrawals.views import WithdrawalViewSet
 
 THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 
+EXCEPTION = "payments/<str:payment_id>/exceptions/<str:exception_id>"
+REFUND, WEBHOOK = "refunds/<str:refund_id>", "webhooks/<str:webhook_id>"
+NOTICES = "banks/<str:bank>/notices"
+CHANGE_WEBHOOK = {"get": "retrieve", "patch": "partial_update", "delete": "destroy"}
 # path, viewset, method to action
 API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes", qr_codes.QrCodeViewSet, {"get": "list", "post": "create"}),
@@ -41,37 +45,21 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("payments/<str:payment_id>", PaymentDetailViewSet, {"get": "retrieve"}),
     ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
     ("payments/<str:payment_id>/exceptions", PaymentExceptionViewSet, {"get": "list"}),
-    (
-        "payments/<str:payment_id>/exceptions/<str:exception_id>/accept",
-        PaymentExceptionViewSet,
-        {"post": "accept"},
-    ),
-    (
-        "payments/<str:payment_id>/exceptions/<str:exception_id>/return",
-        PaymentExceptionViewSet,
-        {"post": "send_back"},
-    ),
+    (f"{EXCEPTION}/accept", PaymentExceptionViewSet, {"post": "accept"}),
+    (f"{EXCEPTION}/return", PaymentExceptionViewSet, {"post": "send_back"}),
     ("refunds", RefundViewSet, {"get": "list", "post": "create"}),
-    ("refunds/<str:refund_id>", RefundViewSet, {"get": "retrieve"}),
-    ("refunds/<str:refund_id>/destination", RefundViewSet, {"post": "destination"}),
-    ("refunds/<str:refund_id>/claim-link", RefundViewSet, {"get": "claim_link", "post": "create_claim_link"}),
-    ("refunds/<str:refund_id>/cancel", RefundViewSet, {"post": "cancel"}),
+    (REFUND, RefundViewSet, {"get": "retrieve"}),
+    (f"{REFUND}/destination", RefundViewSet, {"post": "destination"}),
+    (f"{REFUND}/claim-link", RefundViewSet, {"get": "claim_link", "post": "create_claim_link"}),
+    (f"{REFUND}/cancel", RefundViewSet, {"post": "cancel"}),
     ("webhooks", WebhookViewSet, {"get": "list", "post": "create"}),
-    (
-        "webhooks/<str:webhook_id>",
-        WebhookViewSet,
-        {"get": "retrieve", "patch": "partial_update", "delete": "destroy"},
-    ),
-    ("webhooks/<str:webhook_id>/secret", WebhookViewSet, {"get": "secret"}),
-    ("webhooks/<str:webhook_id>/secret/rotate", WebhookViewSet, {"post": "rotate_secret"}),
-    ("webhooks/<str:webhook_id>/test", DeliveryViewSet, {"post": "test"}),
-    ("webhooks/<str:webhook_id>/deliveries", DeliveryViewSet, {"get": "list"}),
-    (
-        "webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver",
-        DeliveryViewSet,
-        {"post": "redeliver"},
-    ),
-    ("webhooks/<str:webhook_id>/replay", DeliveryViewSet, {"post": "replay"}),
+    (WEBHOOK, WebhookViewSet, CHANGE_WEBHOOK),
+    (f"{WEBHOOK}/secret", WebhookViewSet, {"get": "secret"}),
+    (f"{WEBHOOK}/secret/rotate", WebhookViewSet, {"post": "rotate_secret"}),
+    (f"{WEBHOOK}/test", DeliveryViewSet, {"post": "test"}),
+    (f"{WEBHOOK}/deliveries", DeliveryViewSet, {"get": "list"}),
+    (f"{WEBHOOK}/deliveries/<str:delivery_id>/redeliver", DeliveryViewSet, {"post": "redeliver"}),
+    (f"{WEBHOOK}/replay", DeliveryViewSet, {"post": "replay"}),
     ("events", EventViewSet, {"get": "list"}),
     ("events/<str:event_id>", EventViewSet, {"get": "retrieve"}),
     ("transactions", TransactionViewSet, {"get": "list"}),
@@ -85,6 +73,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("requests", RequestViewSet, {"get": "list"}),
     ("requests/<str:request_id>", RequestViewSet, {"get": "retrieve"}),
 ]
+CLOCK = {"get": "retrieve", "post": "advance", "delete": "reset"}
 
 
 urlpatterns = [
@@ -100,16 +89,11 @@ urlpatterns = [
         for form in ("Thai/", THAI_PREFIX, PLAIN_PREFIX)
     ),
     # For banks, the sandbox bank, staff and monitoring.
-    path("banks/<str:bank>/notices", NotificationViewSet.as_view({"post": "create"})),
-    path(
-        "banks/<str:bank>/notices/<str:secret>", NotificationViewSet.as_view({"post": "create_for_merchant"})
-    ),
+    path(NOTICES, NotificationViewSet.as_view({"post": "create"})),
+    path(f"{NOTICES}/<str:secret>", NotificationViewSet.as_view({"post": "create_for_merchant"})),
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
     path("sandbox/v1/statements/<str:date>", OwnStatementViewSet.as_view({"get": "retrieve"})),
-    path(
-        "sandbox/v1/clock",
-        ClockViewSet.as_view({"get": "retrieve", "post": "advance", "delete": "reset"}),
-    ),
+    path("sandbox/v1/clock", ClockViewSet.as_view(CLOCK)),
     path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),
     path("sandbox/bank/v1/orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
     path("sandbox/bank/v1/transactions", EntriesViewSet.as_view({"get": "list"})),
