@@ -35,15 +35,6 @@ GROUP BY 1, 2
 
 
 def read(now: datetime) -> Iterator[Metric]:
-    yield from _payments(now)
-    yield from _inquiries(now)
-    yield from _card_charges(now)
-    yield from _bank_transactions()
-    yield from _exceptions(now)
-    yield _statements(now)
-
-
-def _payments(now: datetime) -> Iterator[Metric]:
     overdue = count(Payment.objects.overdue(now))
     pending = count(Payment.objects.filter(status=PaymentStatus.PENDING))
     yield gauge("payments_pending", max(0, pending - overdue))
@@ -51,29 +42,22 @@ def _payments(now: datetime) -> Iterator[Metric]:
     by_status: dict[Labels, float] = dict.fromkeys(product(("live", "test"), PaymentStatus.values), 0)
     by_status |= {(mode, status): found for mode, status, found in rows.run(_PAYMENTS, []).fetchall()}
     yield gauges("payments", ("mode", "status"), by_status)
-
-
-def _inquiries(now: datetime) -> Iterator[Metric]:
     due = Inquiry.objects.filter(due_at__lte=now)
     yield gauge("inquiries_due", count(due))
     yield gauge("inquiries_overdue", count(due.filter(due_at__lte=now - INQUIRY_OVERDUE_AFTER)))
     waiting = ConfirmationInquiry.objects.filter(due_at__isnull=False)
     yield gauge("confirmation_inquiries_due", few(waiting.filter(notification=None)))
     yield gauge("notifications_unconfirmed", few(waiting.exclude(notification=None)))
-
-
-def _card_charges(now: datetime) -> Iterator[Metric]:
-    """Reads the index of open charges only."""
-    pending = CardCharge.objects.filter(state__in=OPEN_STATES).order_by("created_at")
-    yield gauge("card_charges_pending", few(pending))
-    oldest = pending.values_list("created_at", flat=True).first()
+    # These read the index of open charges only.
+    charges = CardCharge.objects.filter(state__in=OPEN_STATES).order_by("created_at")
+    yield gauge("card_charges_pending", few(charges))
+    oldest = charges.values_list("created_at", flat=True).first()
     yield gauge("card_charges_oldest_pending_seconds", age(now, oldest))
-
-
-def _bank_transactions() -> Iterator[Metric]:
     found = BankTransaction.objects
     yield _by_money("bank_transactions_not_matched", found.not_matched(), bank=accounts.SANDBOX)
     yield _by_money("bank_transactions_unconfirmed", found.unconfirmed(), bank=accounts.SANDBOX)
+    yield from _exceptions(now)
+    yield _statements(now)
 
 
 def _exceptions(now: datetime) -> Iterator[Metric]:

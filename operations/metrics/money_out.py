@@ -15,28 +15,16 @@ from withdrawals.models import Withdrawal
 
 
 def read(now: datetime) -> Iterator[Metric]:
-    yield from _transfers(now)
-    yield from _approvals(now)
-    yield from _merchant_debts()
-
-
-def _transfers(now: datetime) -> Iterator[Metric]:
     yield gauge("transfers_overdue", few(Transfer.objects.open_since(now - OVERDUE_AFTER)))
     breakers = CircuitBreaker.objects.filter(open_until__gt=now).values_list("route")
-    counts = dict(breakers.annotate(count=Count("pk")).order_by("route"))
-    yield gauges("circuit_breakers_open", "route", counts)
-
-
-def _approvals(now: datetime) -> Iterator[Metric]:
+    yield gauges(
+        "circuit_breakers_open", "route", dict(breakers.annotate(count=Count("pk")).order_by("route"))
+    )
     waiting = Approval.objects.waiting()
     counts = dict(waiting.order_by().values_list("kind").annotate(Count("pk")))
-    by_kind = {kind: counts.get(kind, 0) for kind in ApprovalKind.values}
-    yield gauges("approvals_waiting", "kind", by_kind)
+    yield gauges("approvals_waiting", "kind", {kind: counts.get(kind, 0) for kind in ApprovalKind.values})
     oldest = waiting.aggregate(at=Min("requested_at"))["at"]
     yield gauge("approvals_oldest_waiting_seconds", age(now, oldest))
-
-
-def _merchant_debts() -> Iterator[Metric]:
     debts = ledger.debts()
     held = Withdrawal.objects.held(debts).aggregate(count=Count("pk"), satang=Sum("amount", default=0))
     yield gauge("merchants_in_debt", len(debts))

@@ -55,7 +55,11 @@ def read(now: datetime) -> Iterator[Metric]:
     yield from _processes()
     silent = {name: float(is_silent) for name, is_silent in heartbeats.silent(now=now).items()}
     yield gauges("heartbeat_silent", "part", silent)
-    yield from _unchained_records(now)
+    waiting = UnchainedRecord.objects.all()
+    first = waiting.order_by("pk").values("pk")[:1]
+    oldest = AuditRecord.objects.filter(pk=first).values_list("created_at", flat=True)
+    yield gauge("audit_records_unchained", few(waiting))
+    yield gauge("audit_records_oldest_unchained_seconds", age(now, oldest.first()))
 
 
 def _replica() -> Iterator[Metric]:
@@ -84,11 +88,3 @@ def _processes() -> Iterator[Metric]:
     yield gauges("process_start_time_seconds", PROCESS_LABELS, started)
     used = {labels: each.processor_seconds for labels, each in found.items()}
     yield counters("process_cpu_seconds", PROCESS_LABELS, used)
-
-
-def _unchained_records(now: datetime) -> Iterator[Metric]:
-    waiting = UnchainedRecord.objects.all()
-    first = waiting.order_by("pk").values("pk")[:1]
-    oldest = AuditRecord.objects.filter(pk=first).values_list("created_at", flat=True)
-    yield gauge("audit_records_unchained", few(waiting))
-    yield gauge("audit_records_oldest_unchained_seconds", age(now, oldest.first()))
