@@ -34,16 +34,13 @@ class ConnectionGuard(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_in_first_head:
-            self._look_for_end(data)
+            self._end = self._end[-len(END_OF_HEAD) :] + data
+            if END_OF_HEAD in self._end:
+                self._is_in_first_head, self._end = False, b""
+                self._timer.cancel()
         for start in range(0, len(data), MAX_LINE):
             if not self._transport.is_closing():
                 self._protocol.data_received(data[start : start + MAX_LINE])
-
-    def _look_for_end(self, data: bytes) -> None:
-        self._end = self._end[-len(END_OF_HEAD) :] + data
-        if END_OF_HEAD in self._end:
-            self._is_in_first_head, self._end = False, b""
-            self._timer.cancel()
 
     def pause_writing(self) -> None:
         """The client does not keep up with a response."""

@@ -95,13 +95,11 @@ class Command(migrate.Command):
 
     def _lock(self, cursor: Any) -> None:
         is_told = False
-        while not _has_locked(cursor):
+        while True:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_AT_A_TIME])
+            if cursor.fetchone()[0]:
+                return
             if not is_told:
                 self.stderr.write("Another migrate is running. Waiting for its end.")
             is_told = True
             time.sleep(1)
-
-
-def _has_locked(cursor: Any) -> bool:
-    cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_AT_A_TIME])
-    return bool(cursor.fetchone()[0])
