@@ -16,10 +16,8 @@ from withdrawals.models import Withdrawal
 
 def read(now: datetime) -> Iterator[Metric]:
     yield gauge("transfers_overdue", few(Transfer.objects.open_since(now - OVERDUE_AFTER)))
-    breakers = CircuitBreaker.objects.filter(open_until__gt=now).values_list("route")
-    yield gauges(
-        "circuit_breakers_open", "route", dict(breakers.annotate(count=Count("pk")).order_by("route"))
-    )
+    breakers = CircuitBreaker.objects.filter(open_until__gt=now).values_list("route").order_by("route")
+    yield gauges("circuit_breakers_open", "route", dict(breakers.annotate(count=Count("pk"))))
     waiting = Approval.objects.waiting()
     counts = dict(waiting.order_by().values_list("kind").annotate(Count("pk")))
     yield gauges("approvals_waiting", "kind", {kind: counts.get(kind, 0) for kind in ApprovalKind.values})
