@@ -73,7 +73,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("requests", RequestViewSet, {"get": "list"}),
     ("requests/<str:request_id>", RequestViewSet, {"get": "retrieve"}),
 ]
-CLOCK = {"get": "retrieve", "post": "advance", "delete": "reset"}
+CLOCK: dict[str, Any] = {"get": "retrieve", "post": "advance", "delete": "reset"}
 
 
 urlpatterns = [
