@@ -180,8 +180,8 @@ def _drawn(
     payload = thaiqr.bill_payment(
         biller_id=merchant["biller_id"],
         reference1=reference1,
-        reference2=merchant["reference2"] or None,
-        reference3=merchant["reference3"] or None,
+        reference2=merchant["reference2"],
+        reference3=merchant["reference3"],
         amount=requested.amount,
     )
     expires_at = now + timedelta(minutes=requested.expiry_minutes)

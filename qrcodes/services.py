@@ -77,8 +77,8 @@ def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
         qr_data=thaiqr.bill_payment(
             biller_id=merchant.biller_id,
             reference1=reference1,
-            reference2=merchant.reference2 or None,
-            reference3=merchant.reference3 or None,
+            reference2=merchant.reference2,
+            reference3=merchant.reference3,
             amount=payment.amount,
         ),
         created_at=payment.created_at,

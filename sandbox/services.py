@@ -49,9 +49,9 @@ def parse_qr(qr_data: str) -> Payload:
         payload = thaiqr.parse(qr_data)
     except tlv.BadPayload as error:
         raise InvalidQrData(
-            param="qr_data", detail=f"is not a Thai QR payment: {error}", received=shown
+            param="qr_data", detail=f"is not a Thai QR bill payment: {error}", received=shown
         ) from None
-    if payload.kind != thaiqr.Kind.BILL_PAYMENT or not payload.amount or _CONTROL.search(qr_data):
+    if not payload.amount or _CONTROL.search(qr_data):
         raise InvalidQrData(param="qr_data", detail="is not a bill payment with an amount", received=shown)
     return payload
 
@@ -62,7 +62,7 @@ def parse_known_qr(qr_data: str) -> Payload:
     The check characters in reference 1 show that the service made the code. Raises InvalidQrData.
     """
     payload = parse_qr(qr_data)
-    biller_id, reference1 = payload.biller_id or "", payload.reference1 or ""
+    biller_id, reference1 = payload.biller_id, payload.reference1
     if not references.is_checked(biller_id, reference1, settings.SANDBOX_BANK_SECRET):
         raise UnknownQrCode(param="qr_data")
     _check_limit(biller_id, reference1, 1)
@@ -87,10 +87,10 @@ def plan(
         raise InvalidReportAt(param="report_at", detail=TOO_FAR, received=clock.iso(report_at))
     payload, scenario_ = parse_qr(qr_data), scenarios.find(scenario)
     transfer = SimulatedTransfer(
-        biller_id=payload.biller_id or "",
-        reference1=payload.reference1 or "",
-        reference2=payload.reference2 or "",
-        reference3=payload.reference3 or "",
+        biller_id=payload.biller_id,
+        reference1=payload.reference1,
+        reference2=payload.reference2,
+        reference3=payload.reference3,
         amount=payload.amount or 0,
         paid_at=paid_at or now + scenario_.pays_after,
         report_at=report_at or now + scenario_.reports_after,

@@ -161,7 +161,7 @@ def _bank(
         try:
             payload = services.parse_known_qr(qr_data)
             amount = money.display(payload.amount or 0)
-            context |= {"payload": payload, "shop": payload.value("59"), "amount": amount}
+            context |= {"payload": payload, "amount": amount}
         except Invalid as unreadable:
             context["error"] = error or unreadable
     error = context["error"]

@@ -142,8 +142,7 @@ def notification(qr_data: str) -> tuple[dict[str, Any], dict[str, str]]:
     code, paid_at = thaiqr.parse(qr_data), clock.now().astimezone(clock.BANGKOK)
     report = {
         "transaction_id": ids.new("sbp_", paid_at), "type": "credit", "biller_id": code.biller_id,
-        "reference1": code.reference1, "reference2": code.reference2 or "",
-        "reference3": code.reference3 or "",
+        "reference1": code.reference1, "reference2": code.reference2, "reference3": code.reference3,
         "amount": money.baht(code.amount or 0), "currency": money.CURRENCY,
         "paid_at": paid_at.isoformat(timespec="milliseconds"), "payer_name": "สมชาย ใจดี",
         "payer_bank_code": "014", "payer_account": "4051234567",

@@ -35,11 +35,9 @@ def bill(draw: random.Random, size: int) -> str:
     return thaiqr.bill_payment(
         biller_id="".join(draw.choices(string.digits, k=15)),
         reference1=reference(),
-        reference2=draw.choice([None, reference()]),
-        reference3=draw.choice([None, reference()]),
+        reference2=draw.choice(["", reference()]),
+        reference3=draw.choice(["", reference()]),
         amount=draw.randint(money.MIN_AMOUNT, money.MAX_AMOUNT),
-        bank_code=draw.choice([None, "004"]),
-        city=draw.choice([None, "BANGKOK"]),
     )
 
 

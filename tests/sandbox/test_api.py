@@ -15,6 +15,7 @@ from sandbox.models import SandboxCallback, SandboxOrder, SandboxPayment
 from tests.conftest import Shop, open_shop
 from tests.error_messages import check_error
 from tests.sandbox.conftest import BILLER, REFERENCE, error_of, payload, send_signed, sign
+from tests.thai_codes import altered
 
 URL, STATEMENT_URL, PAGE_URL = "/sandbox/v1/payments", "/sandbox/v1/statements/2026-11-21", "/sandbox/bank"
 PHONE = "00020101021129370016A0000006770101110113006681234567853037645802TH6304823E"
@@ -127,8 +128,8 @@ def test_repeated_idempotency_key_pays_once(shop: Shop) -> None:
         "not a code",
         payload()[:-1] + "X",
         PHONE,
-        payload(amount=None),
-        payload(cross_border=True),
+        altered(payload(), "54071500.00", ""),
+        altered(payload(), thaiqr.BILL, "A000000677012006"),
         None,
         17,
     ],
@@ -144,13 +145,8 @@ def test_missing_qr_data_is_refused(shop: Shop) -> None:
 
 
 def test_control_characters_are_refused_even_with_valid_checksum(shop: Shop) -> None:
-    tags: list[thaiqr.Tag] = [
-        (tag, tuple((part, text.replace("ABC", "A\x07C")) for part, text in value))
-        if isinstance(value, tuple)
-        else (tag, value)
-        for tag, value in thaiqr.parse(payload(reference1="ABC")).tags
-    ]
-    assert shop.post(URL, {"qr_data": thaiqr.build(tags)}).json()["error"]["code"] == "invalid_qr_data"
+    qr_data = altered(payload(reference1="ABC"), "0203ABC", "0203A\x07C")
+    assert shop.post(URL, {"qr_data": qr_data}).json()["error"]["code"] == "invalid_qr_data"
 
 
 @pytest.mark.parametrize(

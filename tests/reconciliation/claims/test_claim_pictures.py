@@ -1,7 +1,6 @@
 """Payers prove a payment by a picture of its slip. Pictures come from strangers."""
 
 import io
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from PIL import Image
 
 from core import decoders, redis, uploads
 from core.rate_limits import RateLimit
-from core.slips import Slip, WalletSlip, slip_payload
+from core.slips import Slip, slip_payload
 from qrcodes import images
 from qrcodes.models import QrCode
 from reconciliation.claims import page, slip_pictures
@@ -21,6 +20,7 @@ from refunds.models import ClaimLink, ClaimTry
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.claims.builders import FORM, NO_BANK, Claim, claim_of
 from tests.reconciliation.slips.test_slip_check import claiming, written
+from tests.thai_codes import wallet_slip
 from transfers.models import Transfer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("pictures_may_take_long"), pytest.mark.slow]
@@ -93,7 +93,7 @@ def test_slip_of_somebody_who_paid_the_same_code_again_is_no_proof(
 
 
 def test_slip_of_a_wallet_is_read(claim: Claim) -> None:
-    slip = slip_payload(WalletSlip("P2P", "50001234567890", date(2026, 11, 21)))
+    slip = wallet_slip(**{"03": "50001234567890"})
     assert "This does not match" in claim.send_picture(images.png(slip)).content.decode()
 
 

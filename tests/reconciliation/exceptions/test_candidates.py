@@ -68,7 +68,7 @@ def nearest(movement: BankTransaction) -> list[Candidate]:
 
 
 def reference(code: dict[str, Any]) -> str:
-    return thaiqr.parse(code["qr_data"]).reference1 or ""
+    return thaiqr.parse(code["qr_data"]).reference1
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from core import clock, thaiqr
-from core.slips import Slip, WalletSlip, slip_payload
+from core.slips import Slip, slip_payload
 from merchants.models import BankConnection, Merchant
 from reconciliation.inquiries import rate_limit
 from reconciliation.inquiries import services as inquiries
@@ -25,6 +25,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, staff_client
 from tests.reconciliation.inquiries.builders import database_now, sweep
 from tests.staff_acts import acts_of_staff
+from tests.thai_codes import wallet_slip
 from tests.webhook_receiver import Reply
 
 PAGE = "/admin/reconciliation/slipcheck/check/"
@@ -69,7 +70,7 @@ def shown(client: Client, of: str) -> str:
 
 
 def reference_of(code: dict[str, Any]) -> str:
-    return thaiqr.parse(code["qr_data"]).reference1 or ""
+    return thaiqr.parse(code["qr_data"]).reference1
 
 
 def knows(bank: FakeScb, code: dict[str, Any], **changes: Any) -> None:
@@ -108,8 +109,7 @@ def test_bank_without_slip_lookup_cannot_be_asked(
 
 
 def test_wallet_slip_makes_no_slip_lookup(malee: Client) -> None:
-    slip = WalletSlip("P2P", "50001234567890", clock.now().date())
-    page = malee.post(PAGE, {"text": slip_payload(slip)}).content.decode()
+    page = malee.post(PAGE, {"text": wallet_slip()}).content.decode()
     assert "No bank has reported" in page
     assert BUTTON not in page
     assert "No bank can be asked" in ask(malee, "mch_x")

@@ -8,7 +8,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from django.test import Client
 from PIL import Image
 
 from core import decoders, ids
-from core.slips import Slip, WalletSlip, slip_payload
+from core.slips import Slip, slip_payload
 from qrcodes import images
 from reconciliation.models import BankTransaction, SlipCheck
 from reconciliation.slips import decode_picture, pictures
@@ -29,6 +28,7 @@ from reconciliation.slips.pictures import UnreadablePicture
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, exception_url, staff_client
+from tests.thai_codes import wallet_slip
 
 PAGE = "/admin/reconciliation/slipcheck/check/"
 UNHEARD = "No bank has reported this transfer"
@@ -149,8 +149,8 @@ def test_slip_check_shows_reversed_money(shop: Shop, bank: SandboxBankClient, ma
 
 
 def test_wallet_slip_is_parsed(malee: Client) -> None:
-    slip = WalletSlip("P2P", "50001234567890", date(2026, 11, 21))
-    assert f"{UNHEARD}: TrueMoney, id 50001234567890." in check(malee, slip_payload(slip))
+    slip = wallet_slip(**{"03": "50001234567890"})
+    assert f"{UNHEARD}: TrueMoney, id 50001234567890." in check(malee, slip)
     assert SlipCheck.objects.get().sending_bank == "truemoney"
 
 

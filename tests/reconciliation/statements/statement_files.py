@@ -105,7 +105,7 @@ def credit_line(qr_code: dict[str, Any], paid_at: datetime, **changes: Any) -> b
     code, at = thaiqr.parse(qr_code["qr_data"]), paid_at.astimezone(BANGKOK)
     fields = {
         "date": f"{at:%d%m%Y}", "time": f"{at:%H%M%S}", "ref1": code.reference1,
-        "ref2": code.reference2 or "", "ref3": code.reference3 or "", "biller": code.biller_id,
+        "ref2": code.reference2, "ref3": code.reference3, "biller": code.biller_id,
         "account": str(code.biller_id)[-10:], "amount": qr_code["amount"],
     }  # fmt: skip
     return detail(**fields | changes)
