@@ -17,7 +17,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
 from core import measurements, strict_json, telemetry, tls
-from core.deadlines import Deadline, Watchdog
+from core.deadlines import Deadline
 from core.strict_json import JsonRefused
 
 MAX_RESPONSE_BYTES = 1_048_576
@@ -107,7 +107,7 @@ def _send(
             )
             body = _read_body(response)
             if deadline.is_past:
-                raise NoResponse("timeout")  # the watchdog may have cut the body
+                raise NoResponse("timeout")  # the body may have been cut
             return Response(response.status_code, strict_json.loads(body), body)
         except RequestException as error:
             cause: FailureCause = "timeout" if deadline.is_past else _cause_of(error)
@@ -143,7 +143,6 @@ def cause_of_status(status: int) -> FailureCause:
     return "credentials" if status in (401, 403) else "other"
 
 
-_watchdog = Watchdog()
 Watch = Callable[[socket.socket], Any]
 
 
@@ -162,11 +161,11 @@ class WatchedTlsConnection(WatchedConnection, HTTPSConnection):
 
 
 class DeadlineAdapter(HTTPAdapter):
-    """Watches its connections until the stack ends: at the deadline the watchdog shuts them down."""
+    """Watches its connections until the stack ends: after the deadline they are shut down."""
 
     def __init__(self, deadline: Deadline, stack: ExitStack) -> None:
         super().__init__()
-        self._watch: Watch = lambda sock: stack.enter_context(_watchdog.watch(sock, deadline))
+        self._watch: Watch = lambda sock: stack.enter_context(deadline.shuts_down(sock))
 
     def get_connection_with_tls_context(
         self, request: PreparedRequest, *args: Any, **options: Any

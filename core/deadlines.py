@@ -1,14 +1,14 @@
-"""Deadlines, and a thread that closes sockets whose deadline has passed."""
+"""Deadlines, also of reads that do not return."""
 
-import contextlib
-import heapq
-import itertools
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+
+# Reads check deadlines themselves. Sockets are shut down for reads that do not return.
+GRACE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, order=True)
@@ -33,55 +33,20 @@ class Deadline:
             raise TimeoutError
         return seconds
 
-
-# Reads check deadlines themselves. The watchdog is for reads that do not return.
-WATCHDOG_GRACE_SECONDS = 0.1
-
-
-class Watchdog:
-    """One thread for all sockets. It sleeps until the earliest deadline."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._by_deadline: list[tuple[Deadline, int]] = []
-        self._watched: dict[int, socket.socket] = {}
-        self._numbers = itertools.count()
-        self._thread: threading.Thread | None = None
-
     @contextmanager
-    def watch(self, sock: socket.socket, deadline: Deadline) -> Iterator[None]:
+    def shuts_down(self, sock: socket.socket) -> Iterator[None]:
         """Shut the socket down soon after the deadline unless the block has ended."""
-        late = Deadline(deadline.expires_at + WATCHDOG_GRACE_SECONDS)
-        with self._changed:
-            number = next(self._numbers)
-            self._watched[number] = sock
-            heapq.heappush(self._by_deadline, (late, number))
-            if self._by_deadline[0][1] == number:
-                self._changed.notify()
-            # A forked process has this object without its thread.
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
-                self._thread.start()
+        timer = threading.Timer(self.expires_at + GRACE_SECONDS - time.monotonic(), _shut_down, [sock])
+        timer.daemon = True
+        timer.start()
         try:
             yield
         finally:
-            with self._changed:
-                self._watched.pop(number, None)
+            timer.cancel()
+            timer.join()  # afterwards another socket may have this one's number
 
-    def _run(self) -> None:
-        with self._changed:
-            while True:
-                self._changed.wait(self._shut_down_what_is_late())
 
-    def _shut_down_what_is_late(self) -> float | None:
-        """Shut down the sockets past their deadline. Return the seconds until the next deadline, if any."""
-        while self._by_deadline:
-            deadline, number = self._by_deadline[0]
-            if number in self._watched and not deadline.is_past:
-                return deadline.expires_at - time.monotonic()
-            heapq.heappop(self._by_deadline)
-            if late := self._watched.pop(number, None):
-                with contextlib.suppress(OSError):
-                    # The method of SSLSocket would let the reader continue without TLS.
-                    socket.socket.shutdown(late, socket.SHUT_RDWR)
-        return None
+def _shut_down(sock: socket.socket) -> None:
+    with suppress(OSError):
+        # The method of SSLSocket would let the reader continue without TLS.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -7,9 +7,7 @@ from contextlib import closing, contextmanager
 
 from django.db import connection
 
-from core.deadlines import Deadline, Watchdog
-
-_watchdog = Watchdog()
+from core.deadlines import Deadline
 
 
 @contextmanager
@@ -21,6 +19,6 @@ def connection_cut_at(deadline: Deadline) -> Iterator[None]:
     connection.ensure_connection()
     with (
         closing(socket.socket(fileno=os.dup(connection.connection.fileno()))) as sock,
-        _watchdog.watch(sock, deadline),
+        deadline.shuts_down(sock),
     ):
         yield
