@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from core import hmacs
 from core.strict_json import OtherNumber
 from idempotency.errors import IdempotencyKeyReused
 
@@ -29,12 +28,12 @@ class Fingerprint:
     @property
     def digest(self) -> bytes:
         """The hash by the newest key, as it is stored."""
-        return hmacs.sha256(settings.IDEMPOTENCY_KEYS[0], self.request)
+        return self.digests[0]
 
     @property
     def digests(self) -> list[bytes]:
         """The hashes by all keys, the newest first."""
-        return [hmacs.sha256(key, self.request) for key in settings.IDEMPOTENCY_KEYS]
+        return [hmac.digest(key.encode(), self.request, "sha256") for key in settings.IDEMPOTENCY_KEYS]
 
     def check(self, stored: bytes) -> None:
         """Raises IdempotencyKeyReused unless `stored` is the hash of this request, by any key."""
