@@ -1,9 +1,8 @@
 """Public identifiers: a type prefix and 27 base62 characters that sort by creation time."""
 
-import os
 import re
-import threading
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
@@ -15,7 +14,6 @@ BODY_LENGTH = 27
 TIME_LENGTH = 5  # the seconds; the other 22 characters are 130 bits of chance
 MAX_LENGTH = 31  # the longest prefix is four characters
 EPOCH = 1_700_000_000  # 2023-11-14: 62**5 seconds last until 2052
-READ_AHEAD = 512  # random bytes: those of about ten ids
 _MAX_SECONDS: int = len(ALPHABET) ** TIME_LENGTH - 1
 _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
 T = TypeVar("T")
@@ -24,16 +22,6 @@ T = TypeVar("T")
 def new(prefix: str, at: datetime) -> str:
     """A new id such as `pay_...`. Ids of a later second sort later."""
     return prefix + _time(_seconds(at)) + random_text(BODY_LENGTH - TIME_LENGTH)
-
-
-def new_together(prefix: str, times: Sequence[datetime]) -> list[str]:
-    """A new id for each time. Together they take a third of the time."""
-    length = BODY_LENGTH - TIME_LENGTH
-    chance = random_text(length * len(times))
-    return [
-        prefix + _time(_seconds(at)) + chance[number * length : (number + 1) * length]
-        for number, at in enumerate(times)
-    ]
 
 
 def first(prefix: str, at: datetime) -> str:
@@ -60,42 +48,9 @@ def find(value: str, prefix: str, query: Callable[[], T | None], not_found: type
 
 
 def random_text(length: int, alphabet: str = ALPHABET) -> str:
-    """`length` unguessable characters of `alphabet`, which is ASCII."""
-    # Bytes beyond the last whole multiple of the alphabet are dropped, so that all characters are as likely.
-    # This takes a tenth of the time of a random number for each character.
-    table, dropped = _tables(alphabet)
-    text = b""
-    while len(text) < length:
-        text += _randomness.take(2 * length).translate(table, dropped)
-    return text[:length].decode()
-
-
-class _Randomness(threading.local):
-    """Random bytes of the system, read ahead by each thread.
-
-    A system call releases the interpreter lock, and under load a thread waits to get it back. Each byte is
-    used once. A fork reads bytes of its own, because it begins with those of its parent.
-    """
-
-    _bytes, _used, _process = b"", 0, 0
-
-    def take(self, number: int) -> bytes:
-        end = self._used + number
-        if end > len(self._bytes) or self._process != os.getpid():
-            self._bytes, self._used, end = os.urandom(READ_AHEAD + number), 0, number
-            self._process = os.getpid()
-        taken, self._used = self._bytes[self._used : end], end
-        return taken
-
-
-_randomness = _Randomness()
-
-
-@lru_cache
-def _tables(alphabet: str) -> tuple[bytes, bytes]:
-    """The character for each byte, and the bytes to drop."""
-    repeated = alphabet.encode() * (256 // len(alphabet))
-    return repeated.ljust(256), bytes(range(len(repeated), 256))
+    """`length` unguessable characters of `alphabet`."""
+    # One random number: one for each character would take ten times as long.
+    return written(secrets.randbelow(len(alphabet) ** length), length, alphabet)
 
 
 def _seconds(at: datetime) -> int:

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 import threading
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -95,7 +95,7 @@ def _store_process(process: str, now: datetime, *, is_last: bool) -> None:
         "process": process[:40],
         "version": settings.VERSION[:40],
         "reported_at": now,
-        "started_at": clock.of_nanoseconds(int(found.get("process_start_time_seconds", 0) * 10**9)),
+        "started_at": datetime.fromtimestamp(found.get("process_start_time_seconds", 0), UTC),
         "memory_bytes": int(found.get("process_resident_memory_bytes", 0)),
         "open_files": int(found.get("process_open_fds", 0)),
         "max_files": int(found.get("process_max_fds", 0)),

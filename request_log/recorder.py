@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -49,7 +50,7 @@ class FinishedRequest(NamedTuple):
     """
 
     merchant_id: str
-    ended_at: int  # Unix nanoseconds
+    ended_at: datetime
     seconds: float
     context: RequestContext
     method: str
@@ -147,7 +148,7 @@ def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> F
     match, headers = request.resolver_match, request.META
     return FinishedRequest(
         request.merchant_id,  # type: ignore[attr-defined]
-        time.time_ns(),
+        clock.now(),
         seconds,
         request_context.current(),
         str(request.method),
@@ -167,12 +168,12 @@ def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> F
 def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
     """The rows to store. Only the first requests and the first refusals of each merchant have bodies."""
     counts: Counter[tuple[str, bool]] = Counter()
-    times = [clock.of_nanoseconds(each.ended_at) for each in records]
-    for each, record_id, ended_at in zip(records, ids.new_together(PREFIX, times), times, strict=True):
+    for each in records:
         kind = (each.merchant_id, each.status >= 400)
         counts[kind] += 1
         has_bodies = counts[kind] <= MAX_BODIES_PER_MERCHANT
-        yield (record_id, each.merchant_id, ended_at, *_row(each, has_bodies=has_bodies))
+        record_id = ids.new(PREFIX, each.ended_at)
+        yield (record_id, each.merchant_id, each.ended_at, *_row(each, has_bodies=has_bodies))
 
 
 def _row(made: FinishedRequest, *, has_bodies: bool) -> tuple[Any, ...]:

@@ -1,6 +1,5 @@
 """Identifiers: their shape, their order, and that no two are the same."""
 
-import os
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -38,29 +37,6 @@ def test_ids_of_a_time_range_sort_between_the_first_ids_of_start_and_end() -> No
 @pytest.mark.slow
 def test_hundred_thousand_ids_of_one_second_are_unique() -> None:
     assert len({ids.new("pay_", NOON) for _ in range(100_000)}) == 100_000
-
-
-def test_ids_made_together_are_unique_and_keep_their_times() -> None:
-    times = [NOON + timedelta(seconds=second) for second in range(1000)] * 2
-    made = ids.new_together("rlg_", times)
-    assert len(set(made)) == len(times)
-    assert all(ids.looks_right(each, "rlg_") for each in made)
-    assert all(ids.first("rlg_", at) <= each < ids.first("rlg_", at + timedelta(seconds=1))
-               for each, at in zip(made, times, strict=True))  # fmt: skip
-
-
-@pytest.mark.slow
-def test_fork_makes_other_ids_than_its_parent() -> None:
-    ids.new("pay_", NOON)  # reads random bytes ahead
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writer, ids.new("pay_", NOON).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(reader, 100).decode() != ids.new("pay_", NOON)
-    os.close(reader)
-    os.close(writer)
 
 
 def test_id_for_a_time_before_the_epoch_is_valid() -> None:

@@ -32,7 +32,7 @@ ODD_TEXTS = [
     "\u200b", "\0", "'; --", "a" * 3_000, "💩", "%00", "../..", "all", "null", "pay_ 1",
 ]  # fmt: skip
 ORDERS = ["o=1.-2", "o=-99", "o=x&p=2", "all=&p=-1", "_facets=1"]
-PREFIX = re.compile(r'ids\.(?:new|new_together|first)\(\s*"([a-z]{2,3}_)"')
+PREFIX = re.compile(r'ids\.(?:new|first)\(\s*"([a-z]{2,3}_)"')
 
 
 def declared_prefixes() -> set[str]:
