@@ -8,16 +8,17 @@ password are those of Redis. `sentinels://` uses TLS to Sentinel and to Redis. O
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from redis.backoff import NoBackoff
+from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
 SENTINEL_PORT = 26379
 # Of TLS, by the names that redis-py gives them.
-TLS_OPTIONS = ("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-SENTINEL_OPTIONS = {*TLS_OPTIONS, "sentinel_username", "sentinel_password"}
+TLS_OPTIONS = {"ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}
+SENTINEL_LOGIN = {"sentinel_username", "sentinel_password"}
 TLS_SCHEMES = ("rediss", "sentinels")
 
 
@@ -36,58 +37,54 @@ def is_sentinel(url: str) -> bool:
 
 @dataclass(frozen=True)
 class SentinelUrl:
-    """The parts of a URL of Sentinel, decoded. name: of the primary in the configuration of Sentinel."""
+    """The parts of a URL of Sentinel. name: of the primary in the configuration of Sentinel.
 
-    has_tls: bool
-    username: str
-    password: str
+    urls: one for each Sentinel, as kombu reads them. tls: the options of TLS, `ssl` too; empty without it.
+    """
+
+    urls: tuple[str, ...]
     hosts: tuple[tuple[str, int], ...]
     name: str
-    database: int
-    options: Mapping[str, str]
+    login: Mapping[str, Any]
+    sentinel_login: Mapping[str, str]
+    tls: Mapping[str, Any]
 
     @classmethod
     def parse(cls, url: str) -> Self:
         """Raises ValueError."""
         parts = urlsplit(url)
-        user, _, hosts = parts.netloc.rpartition("@")
-        username, _, password = user.partition(":")
+        user, mark, hosts = parts.netloc.rpartition("@")
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
         name, _, database = unquote(parts.path.removeprefix("/")).partition("/")
-        if not is_sentinel(url) or options.keys() - SENTINEL_OPTIONS or parts.fragment:
+        if not is_sentinel(url) or options.keys() - TLS_OPTIONS - SENTINEL_LOGIN or parts.fragment:
             raise ValueError("unknown scheme or option")
         if not name or not (database or "0").isdecimal():
             raise ValueError("no name of a primary, or no database")
+        urls = tuple(f"redis://{user}{mark}{host}/{database or 0}" for host in hosts.split(","))
+        found = [parse_url(each) for each in urls]  # type: ignore[no-untyped-call]
+        if not all("host" in each for each in found):
+            raise ValueError("no host")
+        tls: dict[str, Any] = {"ssl": True} if parts.scheme == "sentinels" else {}
         return cls(
-            has_tls=parts.scheme == "sentinels",
-            username=unquote(username),
-            password=unquote(password),
-            hosts=tuple(map(_host, hosts.split(","))),
+            urls=tuple(f"sentinel{each.removeprefix('redis')}" for each in urls),
+            hosts=tuple((each["host"], each.get("port", SENTINEL_PORT)) for each in found),
             name=name,
-            database=int(database or "0"),
-            options=options,
+            login={key: value for key, value in found[0].items() if key not in ("host", "port")},
+            sentinel_login={
+                key.removeprefix("sentinel_"): options[key] for key in SENTINEL_LOGIN if options.get(key)
+            },
+            tls=tls and tls | {key: options[key] for key in TLS_OPTIONS & options.keys()},
         )
-
-    @property
-    def tls(self) -> dict[str, str]:
-        """The options of TLS that were given."""
-        return {name: self.options[name] for name in TLS_OPTIONS if name in self.options}
 
     @property
     def is_verified(self) -> bool:
         """Whether the certificates of the servers are verified."""
-        return self.has_tls and self.options.get("ssl_cert_reqs", "required") == "required"
+        return bool(self.tls) and self.tls.get("ssl_cert_reqs", "required") == "required"
 
     def sentinel_options(self, seconds: float) -> dict[str, Any]:
         """How to connect to Sentinel. If one does not answer, the next is asked at once."""
-        given = {name: self.options.get(f"sentinel_{name}") for name in ("username", "password")}
-        return {
-            **{name: value for name, value in given.items() if value},
-            **({"ssl": True, **self.tls} if self.has_tls else {}),
-            "socket_timeout": seconds,
-            "socket_connect_timeout": seconds,
-            "retry": Retry(NoBackoff(), 0),
-        }
+        times = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
+        return {**self.sentinel_login, **self.tls, **times, "retry": Retry(NoBackoff(), 0)}
 
     def sentinels(self, seconds: float) -> Sentinel:
         """All of them. Nothing connects yet."""
@@ -97,13 +94,7 @@ class SentinelUrl:
     def pool(self, seconds: float, **options: Any) -> SentinelConnectionPool:
         """Connections to the primary: each asks Sentinel for it first."""
         return SentinelConnectionPool(  # type: ignore[no-untyped-call]
-            self.name,
-            self.sentinels(seconds),
-            username=self.username or None,
-            password=self.password or None,
-            db=self.database,
-            **({"ssl": True, **self.tls} if self.has_tls else {}),
-            **options,
+            self.name, self.sentinels(seconds), **self.login, **self.tls, **options
         )
 
 
@@ -119,8 +110,6 @@ class Broker:
     def of(cls, url: str, *, options: Mapping[str, Any] | None = None) -> Self:
         """A malformed URL stays as it is: `config.checks` reports it. options: of a connection."""
         options = options or {}
-        if not is_sentinel(url):
-            return cls(url, options)
         try:
             found = SentinelUrl.parse(url)
         except ValueError:
@@ -129,23 +118,6 @@ class Broker:
             "master_name": found.name,
             "sentinel_kwargs": found.sentinel_options(options.get("socket_connect_timeout", 1)),
         }
-        tls = {"ssl_cert_reqs": "required", **found.tls} if found.has_tls else None
-        return cls(_of_kombu(found), {**options, **named}, tls)
-
-
-def _of_kombu(found: SentinelUrl) -> str:
-    """A URL for each Sentinel, separated by semicolons."""
-    user = f"{quote(found.username, safe='')}:{quote(found.password, safe='')}@"
-    user = "" if user == ":@" else user
-    return ";".join(
-        f"sentinel://{user}{f'[{host}]' if ':' in host else host}:{port}/{found.database}"
-        for host, port in found.hosts
-    )
-
-
-def _host(text: str) -> tuple[str, int]:
-    parts: SplitResult = urlsplit(f"//{text}")
-    port = SENTINEL_PORT if parts.port is None else parts.port
-    if not parts.hostname or not port or parts.path or parts.query or "@" in text:
-        raise ValueError("no host, or port 0")
-    return parts.hostname, port
+        given = {name: value for name, value in found.tls.items() if name != "ssl"}
+        tls = {"ssl_cert_reqs": "required", **given} if found.tls else None
+        return cls(";".join(found.urls), {**options, **named}, tls)
