@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 MAX_DEPTH = 32
 _INT64 = range(-(2**63), 2**63)
 _LONGEST_INT = 20
-_SURE_INT = 18  # so many characters fit
+TOO_DEEP = f"the body is nested deeper than {MAX_DEPTH} levels"
 
 
 class JsonRefused(ValueError):
@@ -51,48 +51,31 @@ class OtherNumber:
 
 def loads(raw: bytes, *, is_body: bool = False) -> dict[str, Any]:
     """The object in `raw`. In a body, a number that does not fit is an OtherNumber. Raises JsonRefused."""
-    _check_depth(raw)
     try:
         value = (_BODY_DECODER if is_body else _DECODER).decode(raw.decode("utf-8"))
     except UnicodeDecodeError:
         raise JsonRefused("the body is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise JsonRefused(f"the body is not JSON at character {error.pos + 1}") from None
+    except RecursionError:
+        raise JsonRefused(TOO_DEEP) from None
     if not isinstance(value, dict):
         raise JsonRefused("the body is not a JSON object")
-    if b"\\u" in raw:  # only an escape can contain U+0000 or half a surrogate pair
-        _check_text(value)
+    # Only an escape can contain U+0000 or half a surrogate pair.
+    if b"\\u" in raw or raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+        _check(value, 1)
     return value
 
 
-def _check_depth(raw: bytes) -> None:
-    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
-        return
-    depth, in_string, escaped = 0, False, False
-    for byte in raw:
-        if in_string:
-            in_string, escaped = escaped or byte != 0x22, not escaped and byte == 0x5C
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise JsonRefused(f"the body is nested deeper than {MAX_DEPTH} levels")
-        elif byte in b"]}":
-            depth -= 1
-
-
-def _check_text(value: object) -> None:
+def _check(value: object, depth: int) -> None:
     if isinstance(value, str):
         if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
             raise JsonRefused("the body has a string with U+0000 or half of a surrogate pair")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _check_text(key)
-            _check_text(item)
-    elif isinstance(value, list):
-        for item in value:
-            _check_text(item)
+    elif isinstance(value, dict | list):
+        if depth > MAX_DEPTH:
+            raise JsonRefused(TOO_DEEP)
+        for item in (*value, *value.values()) if isinstance(value, dict) else value:
+            _check(item, depth + 1)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,11 +86,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _body_integer(text: str) -> int | OtherNumber:
-    if len(text) <= _SURE_INT:
-        return int(text)
-    if len(text) > _LONGEST_INT or (number := int(text)) not in _INT64:
-        return OtherNumber(text)
-    return number
+    if len(text) <= _LONGEST_INT and (number := int(text)) in _INT64:
+        return number
+    return OtherNumber(text)
 
 
 def _body_number(text: str) -> float | OtherNumber:
