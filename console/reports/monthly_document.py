@@ -25,10 +25,12 @@ def write(month: Month, reports: Sequence[MerchantMonth], now: datetime) -> byte
     document.facts(_facts(month, reports))
     if not has_ended:
         at = now.astimezone(clock.BANGKOK).strftime(TIME_FORM)
-        document.line(_("The month has not ended. The figures are of %(time)s.") % {"time": at}, bold=True)
+        document.add_line(
+            _("The month has not ended. The figures are of %(time)s.") % {"time": at}, bold=True
+        )
     for report in reports:
         _add(document, report)
-    return document.content()
+    return bytes(document.output())
 
 
 def _facts(month: Month, reports: Sequence[MerchantMonth]) -> list[tuple[str, str]]:
@@ -46,13 +48,13 @@ def _add(document: Document, report: MerchantMonth) -> None:
     *lines, (verdict, *_difference) = monthly.lines_of(report)
     # A short table stays on one page with its merchant.
     document.heading(merchant.name, room=min(len(lines) + 4, 20) * ROW)
-    document.line(f"{merchant.pk} ({merchant.get_mode_display()})", small=True)
+    document.add_line(f"{merchant.pk} ({merchant.get_mode_display()})", small=True)
     rows = [
         (str(label), counterpart, "" if count is None else f"{count:,}", f"{money.decimal(amount):,}")
         for label, counterpart, count, amount in lines
     ]
-    document.table(_columns(), rows, has_sum=True)
-    document.line(str(verdict), small=report.agrees, bold=not report.agrees)
+    document.add_rows(_columns(), rows, has_sum=True)
+    document.add_line(str(verdict), small=report.agrees, bold=not report.agrees)
 
 
 def _columns() -> list[Column]:

@@ -38,13 +38,13 @@ def write(close: DailyClose) -> bytes:
         if len(found) <= left:
             left -= len(found)
             rows = [[each[name], *_amounts([each])] for each in found]
-            document.table(_columns(name), [*rows, _sum(found)], has_sum=True)
+            document.add_rows(_columns(name), [*rows, _sum(found)], has_sum=True)
         else:
-            document.table(_columns(name), [_sum(found)], has_sum=True)
+            document.add_rows(_columns(name), [_sum(found)], has_sum=True)
             count = {"count": f"{len(found):,}"}
-            document.line(_("%(count)s rows are too many to print. The signed file has them.") % count)
+            document.add_line(_("%(count)s rows are too many to print. The signed file has them.") % count)
     _add_proof(document, close, body)
-    return document.content()
+    return bytes(document.output())
 
 
 def _facts(close: DailyClose, body: dict[str, Any]) -> list[tuple[str, str]]:
@@ -88,7 +88,7 @@ def _add_proof(document: Document, close: DailyClose, body: dict[str, Any]) -> N
             (_("Closed at (UTC)"), body["closed_at"]),
         ]
     )
-    document.line(
+    document.add_line(
         _(
             "The signature is of the text in the JSON file, from which this page was made. Verify that file "
             "with manage.py daily_close --check, and compare the hash and the fingerprint. The QR code has "

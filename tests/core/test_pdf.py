@@ -25,19 +25,19 @@ def document(title: str = "Report") -> Document:
 
 def with_rows(count: int) -> Document:
     made = document()
-    made.table(COLUMNS, [[f"row {number}", f"{number}.00"] for number in range(count)], has_sum=False)
+    made.add_rows(COLUMNS, [[f"row {number}", f"{number}.00"] for number in range(count)], has_sum=False)
     return made
 
 
-def texts(content: bytes) -> list[str]:
+def texts(content: bytes | bytearray) -> list[str]:
     return [page.extract_text() for page in PdfReader(io.BytesIO(content)).pages]
 
 
 def ink(text: str) -> tuple[int, int, int, int] | None:
     """The box of what is printed below the title."""
     made = document("")
-    made.line(text)
-    [page] = pypdfium2.PdfDocument(made.content())
+    made.add_line(text)
+    [page] = pypdfium2.PdfDocument(bytes(made.output()))
     image = page.render(scale=4).to_pil().convert("L").crop((0, 0, 2380, 400))
     box: tuple[int, int, int, int] | None = image.point(lambda shade: 255 * (shade < 128)).getbbox()
     return box
@@ -45,18 +45,18 @@ def ink(text: str) -> tuple[int, int, int, int] | None:
 
 @pytest.mark.slow
 def test_same_input_gives_the_same_bytes() -> None:
-    assert with_rows(60).content() == with_rows(60).content()
+    assert with_rows(60).output() == with_rows(60).output()
 
 
 def test_date_of_a_document_is_the_one_that_it_is_given() -> None:
-    metadata = PdfReader(io.BytesIO(document().content())).metadata
+    metadata = PdfReader(io.BytesIO(document().output())).metadata
     assert metadata is not None
     assert metadata.creation_date == AT
 
 
 @pytest.mark.slow
 def test_each_page_has_its_number_and_the_head_of_the_table() -> None:
-    pages = texts(with_rows(100).content())
+    pages = texts(with_rows(100).output())
     assert len(pages) == 3
     for number, page in enumerate(pages, 1):
         assert f"{number} / 3" in page
@@ -65,14 +65,14 @@ def test_each_page_has_its_number_and_the_head_of_the_table() -> None:
 
 @pytest.mark.slow
 def test_no_row_is_lost_between_pages() -> None:
-    found = "\n".join(texts(with_rows(100).content())).splitlines()
+    found = "\n".join(texts(with_rows(100).output())).splitlines()
     assert [line for line in found if line.startswith("row ")] == [f"row {n} {n}.00" for n in range(100)]
 
 
 def test_thai_text_can_be_copied() -> None:
     made = document()
-    made.line(THAI)
-    assert "ร้านกาแฟที่นี่" in texts(made.content())[0]
+    made.add_line(THAI)
+    assert "ร้านกาแฟที่นี่" in texts(made.output())[0]
 
 
 @pytest.mark.slow
@@ -88,8 +88,8 @@ def test_tone_marks_stand_above_vowels() -> None:
 @pytest.mark.slow
 def test_long_text_of_a_cell_is_cut_and_numbers_are_not() -> None:
     made = document()
-    made.table(COLUMNS, [["ก" * 300, "1,234,567,890,123.00"]], has_sum=True)
-    [page] = texts(made.content())
+    made.add_rows(COLUMNS, [["ก" * 300, "1,234,567,890,123.00"]], has_sum=True)
+    [page] = texts(made.output())
     assert "…" in page
     assert "1,234,567,890,123.00" in page
 
@@ -99,15 +99,15 @@ def test_any_text_can_be_printed(text: str) -> None:
     made = document(text)
     made.heading(text)
     made.facts([(text, text * 50)])
-    made.table(COLUMNS, [[text, "1.00"]], has_sum=True)
-    assert texts(made.content())
+    made.add_rows(COLUMNS, [[text, "1.00"]], has_sum=True)
+    assert texts(made.output())
 
 
 def test_document_has_a_limit_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf, "MAX_ROWS", 5)
     made = with_rows(3)
     with pytest.raises(TooManyRows):
-        made.table(COLUMNS, [["a", "1"]] * 3, has_sum=False)
+        made.add_rows(COLUMNS, [["a", "1"]] * 3, has_sum=False)
 
 
 @pytest.mark.slow

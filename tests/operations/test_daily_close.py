@@ -278,8 +278,8 @@ def test_print_has_the_totals_of_the_signed_text(busy_shop: Shop, day: date, noo
 def test_print_never_cuts_an_account(noon: datetime) -> None:
     account = "unconfirmed:mch_6TLvcz6eLgHUQVY7BCm4G3ROHJU"
     paper = Document("Daily close", at=noon, language="en")
-    paper.table(document._columns("account"), [[account, "0.00", "0.00", "0.00", "0.00"]], has_sum=False)
-    assert account in PdfReader(io.BytesIO(paper.content())).pages[0].extract_text()
+    paper.add_rows(document._columns("account"), [[account, "0.00", "0.00", "0.00", "0.00"]], has_sum=False)
+    assert account in PdfReader(io.BytesIO(paper.output())).pages[0].extract_text()
 
 
 def test_print_has_what_proves_the_signed_text(
