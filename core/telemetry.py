@@ -10,7 +10,7 @@ path, a name, an account number or a body.
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from django.conf import settings
@@ -43,30 +43,18 @@ def start(process: str) -> None:
 
     # The exporters read this variable. An operator may set it for the collector alone.
     os.environ.setdefault("OTEL_EXPORTER_OTLP_CERTIFICATE", tls.ca_file())
+    for other in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # it would take the place of that one
+        os.environ.pop(other, None)
     resource = Resource.create(
         {"service.name": SERVICE, "service.version": settings.VERSION, "process.name": process}
     )
     traces = TracerProvider(resource=resource)
-    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(session=_session())))
-    metrics = PeriodicExportingMetricReader(OTLPMetricExporter(session=_session()))
+    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    metrics = PeriodicExportingMetricReader(OTLPMetricExporter())
     meters = MeterProvider([metrics], resource=resource)
     measurements.OF_PROCESS.listener = _metric_writer(meters.get_meter(SERVICE))
     _providers[:] = [traces, meters]
     _parents, _tracer = TraceContextTextMapPropagator(), traces.get_tracer(SERVICE)
-
-
-def _session() -> Any:
-    """A session that keeps its authorities. By default those of REQUESTS_CA_BUNDLE take their place."""
-    import requests
-
-    class Session(requests.Session):
-        def merge_environment_settings(
-            self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
-        ) -> Any:
-            chosen = self.verify if verify is None else verify
-            return super().merge_environment_settings(url, proxies, stream, chosen, cert)
-
-    return Session()
 
 
 def stop() -> None:
@@ -147,21 +135,19 @@ def record_outcome(**attributes: Any) -> None:
         get_current_span().set_attributes({f"thaiqr.{name}": value for name, value in attributes.items()})
 
 
-@contextmanager
-def bank_call(bank: str) -> Iterator[None]:
+def bank_call(bank: str) -> AbstractContextManager[Any]:
     """A call to a bank or acquirer, which gets no header of ours."""
     if _tracer is None:
-        yield
-        return
+        return nullcontext()
     from opentelemetry.trace import SpanKind
 
-    with _span("bank call", kind=SpanKind.CLIENT, attributes={"thaiqr.bank": bank}):
-        yield
+    return _span("bank call", kind=SpanKind.CLIENT, attributes={"thaiqr.bank": bank})
 
 
-def _span(name: str, **options: Any) -> Any:
+def _span(name: str, **options: Any) -> AbstractContextManager[Any]:
     """A span that records no text of an exception."""
-    return _tracer.start_as_current_span(name, record_exception=False, **options)
+    span: AbstractContextManager[Any] = _tracer.start_as_current_span(name, record_exception=False, **options)
+    return span
 
 
 def _context(traceparent: str) -> Any:
