@@ -6,6 +6,5 @@ class AuditTrailApp(AppConfig):
 
     def ready(self) -> None:
         from audit_trail import recording
-        from core import staff_acts
 
-        staff_acts.connect(recording)
+        self.recording = recording

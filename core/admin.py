@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import get_fields_from_path, unquote
@@ -16,7 +17,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_columns, admin_lists, ids, money, personal_data, plain_text, security_log, staff_acts
+from core import admin_columns, admin_lists, ids, money, personal_data, plain_text, security_log
 from core.columns import PublicIdKey
 from core.postgres import replica
 from core.security_log import SecurityEvent
@@ -30,20 +31,26 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
     """Names of filters, or look-ups of links, that find few rows by an index."""
 
+    @property
+    def recorder(self) -> Any:
+        """`audit_trail.recording`, which is above `core`."""
+        audit_trail: Any = apps.get_app_config("audit_trail")
+        return audit_trail.recording
+
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> Any:
-        return staff_acts.recorder().form_changes(form)
+        return self.recorder.form_changes(form)
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        staff_acts.recorder().added(obj, message)
+        self.recorder.added(obj, message)
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        staff_acts.recorder().changed(obj, message)
+        self.recorder.changed(obj, message)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         for row in queryset:
-            staff_acts.recorder().deleted(row)
+            self.recorder.deleted(row)
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Without Django's action to delete many rows, which is not one transaction with its records."""
@@ -70,7 +77,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         """Record in the audit trail and the security log that somebody saw personal data of this object."""
         if personal_data.is_hidden():
             return
-        staff_acts.recorder().viewed(self.opts.label_lower, object_id)
+        self.recorder.viewed(self.opts.label_lower, object_id)
         subject = f"{self.opts.model_name}:{object_id}"
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 

@@ -11,7 +11,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from core import admin_columns, admin_refusals, rows, staff_acts
+from audit_trail import recording
+from core import admin_columns, admin_refusals, rows
 from core.admin import ReadOnlyAdmin
 from operations.models import DailyClose, Heartbeat, JobResult, JobRun
 
@@ -140,6 +141,6 @@ class DailyCloseAdmin(ReadOnlyAdmin):
 def _download(close: DailyClose, file: str, content_type: str, content: bytes) -> HttpResponse:
     """The file as a download, with its audit record."""
     details = {"day": close.day, "file": file}
-    staff_acts.recorder().exported(close._meta.label_lower, details, str(close.pk))
+    recording.exported(close._meta.label_lower, details, str(close.pk))
     headers = {"Content-Disposition": f'attachment; filename="daily-close-{close.day}.{file}"'}
     return HttpResponse(content, content_type=content_type, headers=headers)

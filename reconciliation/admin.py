@@ -8,8 +8,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail import recording
 from audit_trail.act_pages import ActPages
-from core import admin_columns, personal_data, security_log, staff_acts
+from core import admin_columns, personal_data, security_log
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import DateFilter
@@ -87,7 +88,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
 
     def _record_search(self, name: str, count: int) -> None:
         details = {"name": personal_data.masked_name(name), "rows": count}
-        staff_acts.recorder().searched(self.opts.label_lower, details)
+        recording.searched(self.opts.label_lower, details)
         subject = f"{self.opts.model_name}:search"
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 

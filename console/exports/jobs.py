@@ -20,10 +20,11 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.http import HttpRequest, QueryDict
 from django.utils import translation
 
+from audit_trail import recording
 from console.exports import sources
 from console.exports.sources import NotPossible, Source
 from console.models import Export, ExportFailure, ExportPart
-from core import admin_exports, personal_data, request_context, security_log, staff_acts
+from core import admin_exports, personal_data, request_context, security_log
 from core.background_jobs import Abandoned, JobQueue
 from core.security_log import SecurityEvent
 from core.spreadsheets import FileType
@@ -137,7 +138,7 @@ def _finish(export: Export, source: Source, file: IO[bytes], count: int) -> None
     for number, content in enumerate(parts):
         ExportPart.objects.create(export=export, number=number, content=content)
     details = {"list": export.list, "file": export.file_type, "rows": count, "filter": export.query}
-    staff_acts.recorder().exported(source.object_type, details)
+    recording.exported(source.object_type, details)
     if has_personal_data:
         record_personal_data(source)
 
