@@ -148,20 +148,20 @@ class BoundedChangeList(DeclaredChangeList):
         # An empty field that staff type into filters nothing. Other filters can look for the empty text.
         typed = {name for each in self.list_filter for name in getattr(each, "parameters", ())}
         names = {name for name in self.get_filters_params() if self.params[name] or name not in typed}
+        has_few = bool(self.query) or not names.isdisjoint(self.model_admin.indexed_filters)
+        of_these_days = of_days
         if not self.query and (owner := self._owner(names)):
-            self._narrow_to_owner(*owner, names)
-        else:
-            self._narrow_to_newest(names)
-        found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        return found
-
-    def _narrow_to_newest(self, names: set[str]) -> None:
-        """Read only the newest rows, or those of the days, for filters without an index."""
+            given, key = owner
+            names -= set(given.parameters)
+            has_few, of_these_days, self.newest_first = False, created_in, given.newest_first
+            self.root_queryset = self.root_queryset.filter(**{given.lookup: key})
         if DateFilter in self.list_filter and not names.isdisjoint(DateFilter.parameters):
             names -= set(DateFilter.parameters)
-            self.root_queryset = of_days(self.root_queryset, self.params)
-        if names and not self.query and names.isdisjoint(self.model_admin.indexed_filters):
-            self.root_queryset, self.is_limited = newest(self.root_queryset)
+            self.root_queryset = of_these_days(self.root_queryset, self.params)
+        if names and not has_few:
+            self.root_queryset, self.is_limited = newest(self.root_queryset, self.newest_first or ("-pk",))
+        found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        return found
 
     def _owner(self, names: set[str]) -> tuple[type[OwnerFilter], str] | None:
         """The filter of an owner with an index, and the owner, if the address names exactly one."""
@@ -171,21 +171,6 @@ class BoundedChangeList(DeclaredChangeList):
                 if name in names and (owner := given.owner_of(self.params[name])):
                     return given, owner
         return None
-
-    def _narrow_to_owner(self, given: type[OwnerFilter], owner: str, names: set[str]) -> None:
-        """Read only rows of this owner; for other filters only its newest, or the newest of the days."""
-        rows = self.root_queryset.filter(**{given.lookup: owner})
-        others = names - set(given.parameters)
-        if DateFilter in self.list_filter and not others.isdisjoint(DateFilter.parameters):
-            others -= set(DateFilter.parameters)
-            rows = created_in(rows, self.params)
-        self.newest_first = given.newest_first
-        if others:
-            times = rows.order_by(*self.newest_first).values_list("created_at", flat=True)
-            older = times[FILTERED_ROWS:].first()
-            self.is_limited = older is not None
-            rows = rows if older is None else rows.filter(created_at__gt=older)
-        self.root_queryset = rows
 
     def get_ordering(self, request: HttpRequest, queryset: Any) -> list[Any]:
         return list(self.newest_first) or super().get_ordering(request, queryset)
@@ -199,8 +184,8 @@ class BoundedChangeList(DeclaredChangeList):
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
 
-def newest(rows: Any) -> tuple[Any, bool]:
-    """The newest FILTERED_ROWS rows, and whether there are older ones."""
-    keys = rows.order_by("-pk").values_list("pk", flat=True)
-    older = keys[FILTERED_ROWS:].first()
-    return (rows, False) if older is None else (rows.filter(pk__gt=older), True)
+def newest(rows: Any, order: Sequence[str] = ("-pk",)) -> tuple[Any, bool]:
+    """The newest FILTERED_ROWS rows by the first column of the order, and whether there are older ones."""
+    column = order[0].removeprefix("-")
+    older = rows.order_by(*order).values_list(column, flat=True)[FILTERED_ROWS:].first()
+    return (rows, False) if older is None else (rows.filter(**{f"{column}__gt": older}), True)
