@@ -79,6 +79,7 @@ class ApiViewSet(viewsets.ViewSet):
     authentication_classes: Any = []
     permission_classes: Any = []
     throttle_classes: Any = []
+    http_method_names: Any = ["get", "post", "put", "patch", "delete", "head"]  # no OPTIONS, as by default
     # No headers: responses do not vary, and only 405 has `Allow`.
     default_response_headers: Any = MappingProxyType({})
 
@@ -95,14 +96,6 @@ class ApiViewSet(viewsets.ViewSet):
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         self.headers = {"Allow": ", ".join(self.allowed_methods)}
         return super().http_method_not_allowed(request, *args, **kwargs)
-
-    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.http_method_not_allowed(request, *args, **kwargs)
-
-    @property
-    def allowed_methods(self) -> list[str]:
-        """The methods in `Allow`, without OPTIONS, which DRF would add."""
-        return [method for method in super().allowed_methods if method != "OPTIONS"]
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse:
