@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import get_fields_from_path, unquote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
-from django.core.exceptions import FieldDoesNotExist, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -165,18 +165,13 @@ class ReadOnlyAdmin(RecordedAdmin):
     def get_list_filter(self, request: HttpRequest) -> Any:
         """Replace filters of columns without choices, because Django would read the whole table for them."""
         return [
-            (value, admin_lists.NewestValuesFilter)
-            if isinstance(value, str) and self._has_open_values(value)
-            else value
+            (value, admin_lists.NewestValuesFilter) if self._has_open_values(value) else value
             for value in super().get_list_filter(request)
         ]
 
-    def _has_open_values(self, name: str) -> bool:
-        try:
-            field = self.opts.get_field(name)
-        except FieldDoesNotExist:
-            return False
-        return not (field.is_relation or getattr(field, "choices", None) or isinstance(field, BooleanField))
+    def _has_open_values(self, name: Any) -> bool:
+        field = admin_columns.field_of(self.model, name) if isinstance(name, str) else None
+        return not (field is None or field.is_relation or field.choices or isinstance(field, BooleanField))
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Rows with exactly this text in one of the fields. Each field is a query by its index.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin
@@ -72,6 +73,13 @@ def link_to(model: type[Model], key: Any, label: Any) -> Any:
         return label
 
 
+def field_of(model: type[Model], name: str) -> Any:
+    """The field with this name, or None for a method of the page."""
+    with suppress(FieldDoesNotExist):
+        return model._meta.get_field(name)
+    return None
+
+
 def columns(model: type[Model], names: Any) -> list[Column]:
     """The columns of a list: fields of some types are shown in a better form than Django's."""
     return [_column(model, name) if isinstance(name, str) else name for name in names]
@@ -86,9 +94,8 @@ def details(page: Any, names: Any) -> list[Column]:
 
 
 def _detail(page: Any, name: str) -> Column:
-    try:
-        field = page.model._meta.get_field(name)
-    except FieldDoesNotExist:
+    field = field_of(page.model, name)
+    if field is None:
         return _titled(name, label_for_field(name, page.model, page), lambda row: _value(page, name, row))
     show = None if field.is_relation else _form_of(field)
     return name if show is None else _titled(name, field.verbose_name, show)
@@ -108,14 +115,11 @@ def _titled(name: str, title: Any, show: Callable[[Any], Any]) -> Column:
 
 
 def _column(model: type[Model], name: str) -> Column:
-    try:
-        field = model._meta.get_field(name)
-    except FieldDoesNotExist:
-        return name
+    field = field_of(model, name)
     show = _form_of(field) if isinstance(field, Field) else None
     if show is None:
         return name
-    column = admin.display(description=field.verbose_name, ordering=name)(show)  # type: ignore[union-attr]
+    column = admin.display(description=field.verbose_name, ordering=name)(show)
     column.__name__ = name  # the CSS class of the cell
     return column
 

@@ -10,7 +10,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from django.core.exceptions import FieldDoesNotExist
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
@@ -47,20 +46,12 @@ def columns_of(page: Any) -> list[ExportColumn]:
 def _fields_of_list(page: Any) -> list[str]:
     """The primary key, and the columns of the list that are fields. `baht` stands for `amount`."""
     named = ["amount" if name == "baht" else name for name in page.list_display]
-    names = [page.opts.pk.name, *(name for name in named if _field(page, name))]
+    names = [page.opts.pk.name, *(name for name in named if admin_columns.field_of(page.model, name))]
     return list(dict.fromkeys(names))
 
 
-def _field(page: Any, name: str) -> Any:
-    """The field of the model with this name, or None."""
-    try:
-        return page.opts.get_field(name)
-    except FieldDoesNotExist:
-        return None
-
-
 def _column(page: Any, name: str) -> ExportColumn:
-    field = _field(page, name)
+    field = admin_columns.field_of(page.model, name)
     label = str(capfirst(field.verbose_name if field else name.replace("_", " ")))
     show = getattr(page, f"export_{name}", None)
     value: Callable[[Any], Any] = show or (lambda row: getattr(row, field.attname))
