@@ -194,11 +194,10 @@ def _values(row: Model) -> list[Any]:
 
 @lru_cache
 def _writers(model: type[Model]) -> list[tuple[str, Callable[..., Any] | None]]:
-    return [(field.attname, _writer(field)) for field in _inserted_fields(model)]
-
-
-def _writer(field: Any) -> Callable[..., Any] | None:
-    return None if isinstance(field, PASSED_THROUGH) else field.get_db_prep_save
+    return [
+        (field.attname, None if isinstance(field, PASSED_THROUGH) else field.get_db_prep_save)
+        for field in _inserted_fields(model)
+    ]
 
 
 @lru_cache(maxsize=256)
@@ -211,8 +210,10 @@ def _insert_sql(models: tuple[type[Model], ...]) -> str:
 @lru_cache(maxsize=256)
 def _insert_once_sql(first: type[Model], models: tuple[type[Model], ...]) -> str:
     inserts = "".join(
-        f", r{number} AS ({_into(model)} SELECT {_typed_marks(model)}"  # noqa: S608
-        " WHERE EXISTS (SELECT FROM first))"
+        # A SELECT takes the type from the value, where VALUES takes it from the column.
+        f", r{number} AS ({_into(model)} SELECT "  # noqa: S608
+        + ", ".join(f"%s::{_type_of(field)}" for field in _inserted_fields(model))
+        + " WHERE EXISTS (SELECT FROM first))"
         for number, model in enumerate(models)
     )
     claim = f"{_insert_one_sql(first)} ON CONFLICT DO NOTHING RETURNING 1"
@@ -227,11 +228,6 @@ def _insert_one_sql(model: type[Model]) -> str:
 def _into(model: type[Model]) -> str:
     names = ", ".join(f'"{field.column}"' for field in _inserted_fields(model))
     return f"INSERT INTO {model._meta.db_table} ({names})"
-
-
-def _typed_marks(model: type[Model]) -> str:
-    """A SELECT takes the type from the value, where VALUES takes it from the column."""
-    return ", ".join(f"%s::{_type_of(field)}" for field in _inserted_fields(model))
 
 
 def _updated_fields(model: type[Model], names: Sequence[str]) -> list[Any]:
