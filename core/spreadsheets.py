@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import chain
-from typing import IO, Any
+from typing import IO
 
 import xlsxwriter
 
@@ -18,7 +18,6 @@ Cell = str | int | Decimal | date | datetime | None
 """A Decimal is an amount in baht; a datetime has whole seconds and no zone, which its column names."""
 # The limit of the format.
 XLSX_ROWS = 1_048_576
-_XLSX_TEXT = 32_767
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +61,20 @@ def _write_xlsx(file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[
     # The rows wait in a file of their own until the end, which is deleted after an error too.
     with tempfile.TemporaryDirectory() as folder:
         options = {"constant_memory": True, "default_date_format": "yyyy-mm-dd", "tmpdir": folder}
+        # A text is never a formula or a link.
+        options |= {"strings_to_formulas": False, "strings_to_urls": False}
         book = xlsxwriter.Workbook(file, options)
-        count = _fill(book, header, rows)
+        sheet = book.add_worksheet()
+        formats = {
+            Decimal: book.add_format({"num_format": "#,##0.00"}),
+            datetime: book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"}),
+        }
+        sheet.freeze_panes(1, 0)
+        sheet.set_column(0, len(header) - 1, 20)
+        sheet.write_row(0, 0, header, book.add_format({"bold": True}))
+        count = 0
+        for count, row in enumerate(rows, 1):
+            for column, value in enumerate(row):
+                sheet.write(count, column, value, formats.get(type(value)))
         book.close()
-    return count
-
-
-def _fill(book: Any, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> int:
-    sheet = book.add_worksheet()
-    amount = book.add_format({"num_format": "#,##0.00"})
-    instant = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
-    bold = book.add_format({"bold": True})
-    sheet.freeze_panes(1, 0)
-    sheet.set_column(0, len(header) - 1, 20)
-    for column, name in enumerate(header):
-        sheet.write_string(0, column, name, bold)
-    count = 0
-    for count, row in enumerate(rows, 1):
-        for column, value in enumerate(row):
-            if isinstance(value, str):
-                sheet.write_string(count, column, value[:_XLSX_TEXT])  # never a formula or a link
-            elif isinstance(value, Decimal):
-                sheet.write_number(count, column, value, amount)
-            elif isinstance(value, datetime):
-                sheet.write_datetime(count, column, value, instant)
-            elif isinstance(value, date):
-                sheet.write_datetime(count, column, value)
-            elif value is not None:
-                sheet.write_number(count, column, value)
     return count
