@@ -86,15 +86,8 @@ class JobQueue:
         if not self._mine(job).update(lease_until=Now() + LEASE, **columns):
             raise Abandoned
 
-    def finish(self, job: BackgroundJob, **columns: Any) -> None:
+    def end(self, job: BackgroundJob, state: JobState, **columns: Any) -> None:
         """Raises Abandoned."""
-        self._end(job, JobState.DONE, columns)
-
-    def fail(self, job: BackgroundJob, **columns: Any) -> None:
-        """Raises Abandoned."""
-        self._end(job, JobState.FAILED, columns)
-
-    def _end(self, job: BackgroundJob, state: JobState, columns: dict[str, Any]) -> None:
         ended = {"state": state, "finished_at": clock.now(), "lease_until": None}
         if not self._mine(job).update(**ended, **columns):
             raise Abandoned

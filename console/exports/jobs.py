@@ -25,7 +25,7 @@ from console.exports import sources
 from console.exports.sources import NotPossible, Source
 from console.models import Export, ExportFailure, ExportPart
 from core import admin_exports, personal_data, request_context, security_log
-from core.background_jobs import Abandoned, JobQueue
+from core.background_jobs import Abandoned, JobQueue, JobState
 from core.security_log import SecurityEvent
 from core.spreadsheets import FileType
 from core.wakeup import WakeupSender
@@ -72,7 +72,7 @@ def run_due() -> int:
             failure = error.failure if isinstance(error, NotPossible) else ExportFailure.OTHER
             log.warning("an export failed: %s (%s)", failure.value, type(error).__name__)
             with suppress(Abandoned):
-                QUEUE.fail(export, failure=failure)
+                QUEUE.end(export, JobState.FAILED, failure=failure)
         count += 1
     return count
 
@@ -132,7 +132,7 @@ def _finish(export: Export, source: Source, file: IO[bytes], count: int) -> None
     if file.tell() > MAX_FILE_BYTES:
         raise NotPossible(ExportFailure.TOO_LARGE)
     has_personal_data = source.shows_personal_data and not personal_data.is_hidden()
-    QUEUE.finish(export, rows=count, has_personal_data=has_personal_data)
+    QUEUE.end(export, JobState.DONE, rows=count, has_personal_data=has_personal_data)
     file.seek(0)
     parts = iter(lambda: file.read(PART_BYTES), b"")
     for number, content in enumerate(parts):

@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import clock, ids, request_context, rows, vault
-from core.background_jobs import OPEN_STATES, Abandoned, JobQueue
+from core.background_jobs import OPEN_STATES, Abandoned, JobQueue, JobState
 from core.vault import CannotOpen
 from reconciliation.models import (
     Statement,
@@ -131,7 +131,7 @@ def run_due() -> int:
         return 0
     except (InvalidStatementFile, CannotOpen, zlib.error) as error:
         log.error("statement %s cannot be imported: %s", job.statement_id, type(error).__name__)
-        QUEUE.fail(job)
+        QUEUE.end(job, JobState.FAILED)
     except ReaderBusy:
         # When the lease has ended, a worker goes on.
         log.warning("statement %s waits for another Excel file", job.statement_id)
@@ -156,7 +156,7 @@ def _run(job: StatementImport) -> None:
             file = statement_file.open_file(copy, statement.file_name)
             occurrences = contents.read(file).occurrences
             importing.run(file, statement, occurrences, clock=clock.now, hold=partial(QUEUE.renew, job))
-    QUEUE.finish(job)
+    QUEUE.end(job, JobState.DONE)
 
 
 def _check_room() -> None:
