@@ -27,18 +27,14 @@ def between(value: str, now: datetime) -> tuple[datetime, datetime] | None:
     """
     today = now.astimezone(BANGKOK).replace(hour=0, minute=0, second=0, microsecond=0)
     tomorrow, month = today + timedelta(days=1), today.replace(day=1)
-    match value:
-        case "today":
-            return today, tomorrow
-        case "yesterday":
-            return today - timedelta(days=1), today
-        case "week":
-            return today - timedelta(days=6), tomorrow
-        case "month":
-            return month, tomorrow
-        case "last-month":
-            return (month - timedelta(days=1)).replace(day=1), month
-    return _typed(value)
+    spans = {
+        "today": (today, tomorrow),
+        "yesterday": (today - timedelta(days=1), today),
+        "week": (today - timedelta(days=6), tomorrow),
+        "month": (month, tomorrow),
+        "last-month": ((month - timedelta(days=1)).replace(day=1), month),
+    }
+    return spans[value] if value in spans else _typed(value)
 
 
 def span(query: Mapping[str, str], now: datetime) -> tuple[datetime, datetime] | None:

@@ -60,15 +60,11 @@ def _only_what_is_safe(event: Any, hint: dict[str, Any]) -> Any:
     kept["server_name"] = event.get("server_name")
     # The template, whose values may be paths or names.
     kept["logentry"] = {"message": redact(str((event.get("logentry") or {}).get("message", "")))[:MAX_LENGTH]}
-    kept["exception"] = {"values": [_safe_error(each) for each in _errors(event)]}
+    errors = (event.get("exception") or {}).get("values") or []
+    kept["exception"] = {"values": [_safe_error(each) for each in errors]}
     if request_id := request_context.current().request_id:
         kept["tags"] = {"request_id": redact(request_id)}
     return kept
-
-
-def _errors(event: Any) -> list[Any]:
-    found: list[Any] = (event.get("exception") or {}).get("values") or []
-    return found
 
 
 def _safe_error(error: Any) -> dict[str, Any]:

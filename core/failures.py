@@ -16,6 +16,8 @@ INVALID_ACCOUNT, BANK_UNREACHABLE = "invalid_account", "bank_unreachable"
 REJECTED_BY_ACQUIRER, VOID_REJECTED = "rejected_by_acquirer", "void_rejected"
 VOID_WINDOW_CLOSED = "void_window_closed"
 REJECTED_BY_STAFF, NEVER_ARRIVED = "rejected_by_staff", "never_arrived"
+_OTHER_CARD = gettext_noop("The customer can pay with another card.")
+_TRY_AGAIN = gettext_noop("The customer can try again or pay otherwise.")
 _OTHER_WAY = gettext_noop("Give the money back in another way.")
 _OTHER_ACCOUNT = gettext_noop("Ask the customer for another account, and refund again.")
 _WITHDRAW_ELSEWHERE = gettext_noop("The merchant can withdraw it to another account.")
@@ -39,24 +41,12 @@ _NO_ACCOUNT = gettext_noop("the account does not exist")
 _NOT_DONE = gettext_noop("the bank did not carry out the transfer")
 _REJECTED = Failure(gettext_noop("the operator rejected it"), gettext_noop("Ask the operator."))
 OF_PAYMENTS = {
-    DECLINED_BY_BANK: Failure(
-        gettext_noop("the bank declined the payment"),
-        gettext_noop("The customer can try again or pay otherwise."),
-        is_retryable=True,
-    ),
-    "insufficient_funds": Failure(
-        gettext_noop("the card has too little money"), gettext_noop("The customer can pay with another card.")
-    ),
-    "card_declined": Failure(
-        gettext_noop("the card was declined"), gettext_noop("The customer can pay with another card.")
-    ),
-    "expired_card": Failure(
-        gettext_noop("the card has expired"), gettext_noop("The customer can pay with another card.")
-    ),
+    DECLINED_BY_BANK: Failure(gettext_noop("the bank declined the payment"), _TRY_AGAIN, is_retryable=True),
+    "insufficient_funds": Failure(gettext_noop("the card has too little money"), _OTHER_CARD),
+    "card_declined": Failure(gettext_noop("the card was declined"), _OTHER_CARD),
+    "expired_card": Failure(gettext_noop("the card has expired"), _OTHER_CARD),
     PROCESSING_ERROR: Failure(
-        gettext_noop("the card payment could not be processed"),
-        gettext_noop("The customer can try again or pay otherwise."),
-        is_retryable=True,
+        gettext_noop("the card payment could not be processed"), _TRY_AGAIN, is_retryable=True
     ),
 }
 OF_REFUNDS = {
