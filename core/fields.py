@@ -220,28 +220,21 @@ class Metadata(serializers.DictField):
             self.fail("not_a_dict")
         if len(data) > METADATA_KEYS:
             self.fail("keys", most=METADATA_KEYS, has=len(data))
-        metadata: dict[str, Any] = data
         try:
-            size = len(orjson.dumps(metadata))
-        except orjson.JSONEncodeError:  # it contains an OtherNumber
-            metadata = self._as_floats(data)
-            size = len(orjson.dumps(metadata))
-        if size > METADATA_BYTES:
-            self.fail("bytes", most=METADATA_BYTES, has=size)
+            encoded = orjson.dumps(data, default=self._nearest_float)
+        except orjson.JSONEncodeError:
+            self.fail("number")
+        if len(encoded) > METADATA_BYTES:
+            self.fail("bytes", most=METADATA_BYTES, has=len(encoded))
+        metadata: dict[str, Any] = orjson.loads(encoded)
         return metadata
 
-    def _as_floats(self, value: Any) -> Any:
-        """The value, with the nearest float for numbers that have a fraction or an exponent."""
-        if isinstance(value, dict):
-            return {name: self._as_floats(each) for name, each in value.items()}
-        if isinstance(value, list):
-            return [self._as_floats(each) for each in value]
-        if not isinstance(value, OtherNumber):
-            return value
-        number = float(value)
-        if value.is_plain or math.isinf(number):
-            self.fail("number")
-        return number
+    @staticmethod
+    def _nearest_float(number: OtherNumber) -> float:
+        """Only of a number that has a fraction or an exponent."""
+        if number.is_plain or math.isinf(float(number)):
+            raise TypeError
+        return float(number)
 
 
 class QueryInteger(serializers.IntegerField):
