@@ -19,8 +19,7 @@ _WRITTEN = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(\.[0-9]{1,2})?")
 
 def baht(satang: int) -> str:
     """Baht with two decimals, as banks write it: 150000 satang is "1500.00"."""
-    whole, rest = divmod(abs(satang), 100)
-    return f"{_sign(satang)}{whole}.{rest:02d}"
+    return f"{decimal(satang):.2f}"
 
 
 def decimal(satang: int) -> Decimal:
@@ -43,12 +42,7 @@ def satang(text: str) -> int:
 @lru_cache(maxsize=1024)  # an answer and its event show the same amount
 def display(satang: int) -> str:
     """An amount as people read it: 150000 satang is "1,500.00 THB"."""
-    whole, rest = divmod(abs(satang), 100)
-    return f"{_sign(satang)}{whole:,}.{rest:02d} {CURRENCY}"
-
-
-def _sign(satang: int) -> str:
-    return "-" if satang < 0 else ""
+    return f"{decimal(satang):,.2f} {CURRENCY}"
 
 
 def parse(text: str) -> int | None:
