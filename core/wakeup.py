@@ -57,26 +57,23 @@ class WakeupSender:
     def _run(self) -> None:
         while self._requested.wait():
             self._requested.clear()
-            self._breaker.call(self._send_or_count, Exception)
+            self._breaker.call(self._send, Exception)
             time.sleep(MIN_INTERVAL_SECONDS)
 
-    def _send_or_count(self) -> None:
+    def _send(self) -> None:
         try:
-            self._send()
+            if self._producer is None:
+                self._producer = self._app.amqp.Producer(self._app.connection_for_write().channel())
+            self._app.send_task(
+                self._task,
+                queue=self._queue,
+                producer=self._producer,
+                ignore_result=True,
+                retry=False,
+                expires=MESSAGE_EXPIRES_SECONDS,
+            )
         except Exception as error:
             self._producer = None
             log.warning("The wake-up of the workers failed: %s", type(error).__name__)
             measurements.OF_PROCESS.add(measurements.FAILED_WAKEUP)
             raise
-
-    def _send(self) -> None:
-        if self._producer is None:
-            self._producer = self._app.amqp.Producer(self._app.connection_for_write().channel())
-        self._app.send_task(
-            self._task,
-            queue=self._queue,
-            producer=self._producer,
-            ignore_result=True,
-            retry=False,
-            expires=MESSAGE_EXPIRES_SECONDS,
-        )
