@@ -4,7 +4,6 @@ import re
 import secrets
 from collections.abc import Callable
 from datetime import datetime
-from functools import lru_cache
 from typing import TypeVar
 
 from core.errors import NotFound
@@ -21,12 +20,12 @@ T = TypeVar("T")
 
 def new(prefix: str, at: datetime) -> str:
     """A new id such as `pay_...`. Ids of a later second sort later."""
-    return prefix + _time(_seconds(at)) + random_text(BODY_LENGTH - TIME_LENGTH)
+    return prefix + _time(at) + random_text(BODY_LENGTH - TIME_LENGTH)
 
 
 def first(prefix: str, at: datetime) -> str:
     """The smallest id of the second of `at`: ids of earlier seconds sort before it."""
-    return prefix + _time(_seconds(at)) + ALPHABET[0] * (BODY_LENGTH - TIME_LENGTH)
+    return prefix + _time(at) + ALPHABET[0] * (BODY_LENGTH - TIME_LENGTH)
 
 
 def looks_right(value: object, prefix: str) -> bool:
@@ -53,12 +52,8 @@ def random_text(length: int, alphabet: str = ALPHABET) -> str:
     return written(secrets.randbelow(len(alphabet) ** length), length, alphabet)
 
 
-def _seconds(at: datetime) -> int:
-    return min(max(0, int(at.timestamp()) - EPOCH), _MAX_SECONDS)
-
-
-@lru_cache(maxsize=8)
-def _time(seconds: int) -> str:
+def _time(at: datetime) -> str:
+    seconds = min(max(0, int(at.timestamp()) - EPOCH), _MAX_SECONDS)
     return written(seconds, TIME_LENGTH, ALPHABET)
 
 
