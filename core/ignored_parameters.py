@@ -8,7 +8,7 @@ name of the object before it: `"destination.bank_acount"`.
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any
 
 from core.logs import redact
 from core.openapi import Operation
@@ -20,38 +20,28 @@ SIMILARITY = 0.7
 PLAIN = {chr(byte) for byte in range(0x20, 0x7F)} - set('%"')
 
 
-class Ignored(NamedTuple):
-    """An unknown name. A field of an object within the body has the path of the object before it."""
-
-    name: str
-    known: Collection[str]
-    path: str = ""
-
-
 def header_of(operation: Operation, body: Mapping[str, Any], query: Iterable[str]) -> str:
-    """The header of a request with this body and these query parameters, or empty if all are known."""
+    """The header of a request with this body and these query parameters, or empty if all are known.
+
+    It is safe: only printable ASCII, and at most 10 names of 40 characters.
+    """
     known = operation.body_fields | operation.query_fields
-    found = [Ignored(name, known) for name in body if name not in operation.body_fields]
+    # Each with the known names beside it, and with the path of the object that it is in.
+    found = [(name, known, "") for name in body if name not in operation.body_fields]
     for field, names in operation.nested_fields.items():
         nested = body.get(field)
         if isinstance(nested, dict):
-            found += [Ignored(name, names, f"{field}.") for name in nested if name not in names]
+            found += [(name, names, f"{field}.") for name in nested if name not in names]
     for name in query:
         field, bracket, _key = name.partition("[")
         if field not in (operation.keyed_parameters if bracket else operation.query_fields):
-            found.append(Ignored(name, known))
-    return header(found)
-
-
-def header(ignored: list[Ignored]) -> str:
-    """The value of the header. It is safe: only printable ASCII, and at most 10 names of 40 characters."""
-    members = [_member(each) for each in ignored[:MAX_NAMES]]
-    left = len(ignored) - len(members)
+            found.append((name, known, ""))
+    members = [_member(*each) for each in found[:MAX_NAMES]]
+    left = len(found) - len(members)
     return ", ".join([*members, *([f"more;count={left}"] if left else [])])
 
 
-def _member(ignored: Ignored) -> str:
-    name, known, path = ignored
+def _member(name: str, known: Collection[str], path: str) -> str:
     near = get_close_matches(name[:MAX_NAME_LENGTH].lower(), known, 1, SIMILARITY)
     hint = f";did-you-mean={_string(path + near[0])}" if near else ""
     return _string(path + redact(name)[: MAX_NAME_LENGTH - len(path)]) + hint
