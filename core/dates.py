@@ -14,8 +14,7 @@ BEGINNING, END = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=U
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # ISO 8601 as Python, Java and PostgreSQL write it. A plus sign that was not escaped arrives as a space.
 _INSTANT = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}(?::\d{2})?)(?:\.(\d{1,9}))?(?:[Zz]|([+ -]\d{2}):?(\d{2})?)?",
-    re.ASCII,
+    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2})?(\.\d{1,9})?([Zz]|[+ -]\d{2}(:?\d{2})?)?", re.ASCII
 )
 
 
@@ -49,13 +48,13 @@ def day(text: str) -> date:
 
 def instant(text: str) -> datetime:
     """The instant of a date with a time, in UTC unless it has an offset. Raises ValueError, BuddhistYear."""
-    match = _INSTANT.fullmatch(text)
-    if match is None:
+    if not _INSTANT.fullmatch(text):
         raise ValueError(text)
-    on, at, fraction, hours, minutes = match.groups()
-    offset = f"{hours.replace(' ', '+')}:{minutes or '00'}" if hours else "+00:00"
-    found = datetime.combine(day(on), time.fromisoformat(at + offset))
-    found += timedelta(microseconds=int((fraction or "0").ljust(6, "0")[:6]))
+    if refusal := buddhist_year(text):
+        raise refusal
+    found = datetime.fromisoformat(text[:11] + text[11:].upper().replace(" ", "+"))
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
     try:
         return found.astimezone(UTC)
     except OverflowError:
