@@ -91,18 +91,17 @@ class AmountFilter(TypedFilter):
 
     @property
     def error(self) -> str:
-        texts, ends = self._texts(), self._ends()
-        for text, satang in zip(texts, ends, strict=True):
+        low, high = self._ends()
+        for text, satang in zip(map(self.value, self.parameters), (low, high), strict=True):
             if text and (satang is None or satang > MAX_SATANG):
                 return gettext("“%(text)s” is no amount in baht, such as 1,500 or 99.50.") % {"text": text}
-        low, high = ends
         if low is not None and high is not None and low > high:
             return gettext("“From” is more than “to”.")
         return ""
 
     @property
     def shown(self) -> str:
-        low, high = self._texts()
+        low, high = map(self.value, self.parameters)
         if low and high:
             return f"{low} – {high}"
         return f"≥ {low}" if low else f"≤ {high}" if high else ""
@@ -115,12 +114,8 @@ class AmountFilter(TypedFilter):
             queryset = queryset.filter(**{f"{self.column}__gte": low})
         return queryset if high is None else queryset.filter(**{f"{self.column}__lte": high})
 
-    def _texts(self) -> tuple[str, str]:
-        low, high = (self.value(name) for name in self.parameters)
-        return low, high
-
     def _ends(self) -> tuple[int | None, int | None]:
-        low, high = (money.parse(text) for text in self._texts())
+        low, high = (money.parse(self.value(name)) for name in self.parameters)
         return low, high
 
 
