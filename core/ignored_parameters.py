@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from core.fields import QueryMetadata
 from core.logs import redact
 from core.openapi import Operation
 
@@ -25,16 +26,18 @@ def header_of(operation: Operation, body: Mapping[str, Any], query: Iterable[str
 
     It is safe: only printable ASCII, and at most 10 names of 40 characters.
     """
-    known = operation.body_fields | operation.query_fields
+    body_fields, query_fields = operation.body_reader.fields, operation.query_reader.fields
+    known = [*body_fields, *query_fields]
     # Each with the known names beside it, and with the path of the object that it is in.
-    found = [(name, known, "") for name in body if name not in operation.body_fields]
-    for field, names in operation.nested_fields.items():
-        nested = body.get(field)
-        if isinstance(nested, dict):
-            found += [(name, names, f"{field}.") for name in nested if name not in names]
+    found: list[tuple[str, Collection[str], str]] = []
+    for name, value in body.items():
+        if name not in body_fields:
+            found.append((name, known, ""))
+        elif isinstance(value, dict) and (names := getattr(body_fields[name], "fields", None)):
+            found += [(inner, names, f"{name}.") for inner in value if inner not in names]
     for name in query:
         field, bracket, _key = name.partition("[")
-        if field not in (operation.keyed_parameters if bracket else operation.query_fields):
+        if field not in query_fields or (bracket and not isinstance(query_fields[field], QueryMetadata)):
             found.append((name, known, ""))
     members = [_member(*each) for each in found[:MAX_NAMES]]
     left = len(found) - len(members)

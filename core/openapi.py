@@ -9,7 +9,6 @@ from typing import Any, TypedDict, TypeVar, get_type_hints
 from rest_framework import serializers
 
 from core.errors import ApiError
-from core.fields import QueryMetadata
 from core.objects import ObjectType
 from core.paging import CursorPage, Page
 from core.scopes import Scope
@@ -138,28 +137,6 @@ class Operation:
     def query_reader(self) -> serializers.Serializer[Any]:
         """Shared in the same way."""
         return self.query() if self.query else serializers.Serializer()
-
-    @cached_property
-    def body_fields(self) -> frozenset[str]:
-        return frozenset(self.body_reader.fields)
-
-    @cached_property
-    def query_fields(self) -> frozenset[str]:
-        return frozenset(self.query_reader.fields)
-
-    @cached_property
-    def nested_fields(self) -> dict[str, frozenset[str]]:
-        """Of fields of the body that are objects with fields of their own."""
-        fields = self.body_reader.fields.items()
-        return {
-            name: frozenset(each.fields) for name, each in fields if isinstance(each, serializers.Serializer)
-        }
-
-    @cached_property
-    def keyed_parameters(self) -> frozenset[str]:
-        """Query parameters with a key, such as `metadata[table]`."""
-        fields = self.query_reader.fields.items()
-        return frozenset(name for name, each in fields if isinstance(each, QueryMetadata))
 
     @property
     def is_list(self) -> bool:

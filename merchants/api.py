@@ -72,9 +72,6 @@ class MerchantViewSet(ApiViewSet):
         if operation is None:
             return
         body = getattr(request._request, "fields_of_body", {})
-        is_plain = body.keys() <= operation.body_fields and not operation.nested_fields
-        if is_plain and not request.META.get("QUERY_STRING"):
-            return
-        named = ignored_parameters.header_of(operation, body, request.query_params)
-        if named:
+        query = request.query_params if request.META.get("QUERY_STRING") else ()
+        if named := ignored_parameters.header_of(operation, body, query):
             response.headers[ignored_parameters.HEADER] = named
