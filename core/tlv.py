@@ -7,8 +7,6 @@ import binascii
 import re
 from collections.abc import Iterator
 
-Field = tuple[str, str]
-
 _HEAD = re.compile("[0-9]{4}")
 
 
@@ -24,26 +22,21 @@ def field(tag: str, value: str) -> str:
     return f"{tag}{size:02d}{value}"
 
 
-def fields(text: str) -> Iterator[Field]:
+def fields(text: str) -> Iterator[tuple[str, str]]:
     """Split text into its fields. Raises BadPayload at a malformed or repeated field."""
     at, seen = 0, set()
     while at < len(text):
-        tag, value = _field_at(text, at)
+        if not _HEAD.match(text, at):
+            raise BadPayload(f"two digits of tag and two of length expected at {text[at : at + 4]!r}")
+        tag, size = text[at : at + 2], int(text[at + 2 : at + 4])
+        value = text[at + 4 : at + 4 + size]
+        if not size or len(value) < size:
+            raise BadPayload(f"tag {tag} says {size} characters, {len(value)} follow")
         if tag in seen:
             raise BadPayload(f"tag {tag} appears twice")
         seen.add(tag)
         yield tag, value
-        at += 4 + len(value)
-
-
-def _field_at(text: str, at: int) -> Field:
-    if not _HEAD.match(text, at):
-        raise BadPayload(f"two digits of tag and two of length expected at {text[at : at + 4]!r}")
-    tag, size = text[at : at + 2], int(text[at + 2 : at + 4])
-    value = text[at + 4 : at + 4 + size]
-    if not size or len(value) < size:
-        raise BadPayload(f"tag {tag} says {size} characters, {len(value)} follow")
-    return tag, value
+        at += 4 + size
 
 
 def crc16(data: str) -> str:
