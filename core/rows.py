@@ -137,10 +137,12 @@ def find(model: type[M], rest: str, *values: Any) -> list[M]:
 
 def instance(model: type[M], values: Sequence[Any]) -> M:
     """A model instance of the values of all its columns in the model's order, converted as the ORM does."""
-    instance = _blank(model, zip(_names(model), values, strict=True))
+    attributes = {
+        name: convert(value, None, connection) if convert else value
+        for (name, convert), value in zip(_readers(model), values, strict=True)
+    }
+    instance = _blank(model, attributes)
     instance._state.adding, instance._state.db = False, "default"
-    for name, convert in _readers(model):
-        instance.__dict__[name] = convert(instance.__dict__[name], None, connection)
     return instance
 
 
@@ -168,14 +170,9 @@ def _defaults(model: type[Model]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @lru_cache
-def _names(model: type[Model]) -> list[str]:
-    return [field.attname for field in model._meta.concrete_fields]
-
-
-@lru_cache
-def _readers(model: type[Model]) -> list[tuple[str, Callable[..., Any]]]:
+def _readers(model: type[Model]) -> list[tuple[str, Callable[..., Any] | None]]:
     fields = model._meta.concrete_fields
-    return [(field.attname, field.from_db_value) for field in fields if hasattr(field, "from_db_value")]
+    return [(field.attname, getattr(field, "from_db_value", None)) for field in fields]
 
 
 def _inserted_fields(model: type[Model]) -> list[Any]:
