@@ -1,8 +1,8 @@
 """Operations for migrations that run while the service answers."""
 
+from typing import Any
+
 from django.contrib.postgres.operations import AddIndexConcurrently
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations.state import ProjectState
 
 
 class BuildIndex(AddIndexConcurrently):
@@ -11,13 +11,7 @@ class BuildIndex(AddIndexConcurrently):
     PostgreSQL leaves an invalid index behind if the build breaks off, so the next try first drops it.
     """
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
+    def database_forwards(self, app_label: str, schema_editor: Any, *args: Any, **kwargs: Any) -> None:
         with schema_editor.connection.cursor() as cursor:
             cursor.execute("SELECT current_setting('lock_timeout')")
             (limit,) = cursor.fetchone()
@@ -25,5 +19,5 @@ class BuildIndex(AddIndexConcurrently):
         schema_editor.execute("SET lock_timeout = 0")
         name = schema_editor.quote_name(self.index.name)
         schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-        super().database_forwards(app_label, schema_editor, from_state, to_state)
+        super().database_forwards(app_label, schema_editor, *args, **kwargs)
         schema_editor.execute(f"SET lock_timeout = '{limit}'")
