@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 # Of texts without such characters and without U+0000, in the OpenAPI document.
 PLAIN_TEXT = {"type": "string", "pattern": "^[^\\u0000\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$"}
-REQUIRED = {"required": _("is required")}
+serializers.Field.default_error_messages["required"] = _("is required")  # of all fields
 OBJECT: dict[str, Any] = {"invalid": "must be a JSON object", "null": "must be a JSON object"}
 """Messages of a serializer that is a field."""
 
@@ -86,7 +86,6 @@ class Integer(serializers.IntegerField):
         low, high = kwargs.get("min_value"), kwargs.get("max_value")
         limits = f"is out of range: {low} to {high} {unit}".rstrip()
         messages: dict[str, Any] = {
-            **REQUIRED,
             **dict.fromkeys(("invalid", "null"), f"must be an integer{of_unit}"),
             "max_value": limits if high != LARGEST else "must have at most 64 bits",
             "min_value": limits if high != LARGEST else f"must be at least {low} {unit}".rstrip(),
@@ -127,7 +126,6 @@ class Text(serializers.CharField):
     """A JSON string, unchanged or as `plain` returns it. Characters that reorder the text are refused."""
 
     default_error_messages = {
-        **REQUIRED,
         "invalid": _("must be a string"),
         "null": _("must be a string"),
         "blank": _("must not be empty"),
@@ -170,7 +168,7 @@ class Choice(serializers.ChoiceField):
     def __init__(self, choices: Any, **kwargs: Any) -> None:
         names = [str(each[0]) if isinstance(each, tuple) else str(each) for each in choices]
         rule = f"must be {'one of ' if len(names) > 1 else ''}{', '.join(names)}"
-        messages = REQUIRED | dict.fromkeys(("invalid_choice", "null"), rule)
+        messages: dict[str, Any] = dict.fromkeys(("invalid_choice", "null"), rule)
         super().__init__(choices, error_messages=messages, **kwargs)
 
     def to_internal_value(self, data: Any) -> str:
@@ -183,7 +181,6 @@ class Choices(serializers.ListField):
     """A list of the given strings."""
 
     default_error_messages = {
-        **REQUIRED,
         "not_a_list": "must be a list",
         "null": "must be a list",
         "min_length": "must have at least {min_length} item",
@@ -199,7 +196,6 @@ class Metadata(serializers.DictField):
     """A free-form JSON object: at most 50 keys and 8 kB."""
 
     default_error_messages = {
-        **REQUIRED,
         "not_a_dict": "must be a JSON object",
         "null": "must be a JSON object",
         "keys": "must have at most {most} keys, but has {has}",
@@ -243,7 +239,7 @@ class QueryInteger(serializers.IntegerField):
     def __init__(self, **kwargs: Any) -> None:
         # With commas, because errors mask the digits of long numbers.
         rule = f"must be an integer from {kwargs['min_value']} to {kwargs['max_value']:,}"
-        messages = REQUIRED | dict.fromkeys(("invalid", "max_value", "min_value"), rule)
+        messages: dict[str, Any] = dict.fromkeys(("invalid", "max_value", "min_value"), rule)
         super().__init__(error_messages=messages, **kwargs)
 
     def to_internal_value(self, data: Any) -> int:
@@ -317,7 +313,6 @@ class QueryInstant(serializers.Field[Any, Any, Any, Any]):
     """
 
     default_error_messages = {
-        **REQUIRED,
         **dict.fromkeys(("date", "null"), "must be a date (2026-11-21) or a time (2026-11-21T10:00:00Z)"),
         "buddhist": "must be in the Gregorian calendar: {reason}",
     }
