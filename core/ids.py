@@ -33,11 +33,6 @@ def looks_right(value: object, prefix: str) -> bool:
     return isinstance(value, str) and value.startswith(prefix) and _SHAPE.fullmatch(value) is not None
 
 
-def or_none(value: str, prefix: str) -> str | None:
-    """`value` if it has the form of an id with this prefix. PostgreSQL would refuse some other texts."""
-    return value if looks_right(value, prefix) else None
-
-
 def find(value: str, prefix: str, query: Callable[[], T | None], not_found: type[NotFound]) -> T:
     """Return the row that `query` finds by the id `value`. Raises `not_found`."""
     found = query() if looks_right(value, prefix) else None

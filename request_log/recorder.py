@@ -204,7 +204,7 @@ def _payment_id_in_path(request: HttpRequest) -> str | None:
     """The payment in the path, or None if the bodies may name one. A list is about no payment."""
     values = request.resolver_match.kwargs if request.resolver_match else {}
     if "payment_id" in values:
-        return ids.or_none(values["payment_id"], "pay_") or ""
+        return values["payment_id"] if ids.looks_right(values["payment_id"], "pay_") else ""
     return "" if not values and request.method == "GET" else None
 
 

@@ -28,7 +28,8 @@ class PaymentDetailViewSet(MerchantViewSet):
         "retrieve": ReadWithKey(
             f"{rows.columns(Payment, 'p')}, {unmatched_money.IS_POSSIBLE}",
             "LEFT JOIN payments_payment p ON p.id = %s AND p.merchant_id = m.id",
-            lambda arguments: [ids.or_none(arguments["payment_id"], "pay_")],
+            # PostgreSQL would refuse some texts that are no ids.
+            lambda arguments: [found if ids.looks_right(found := arguments["payment_id"], "pay_") else None],
         )
     }
 
