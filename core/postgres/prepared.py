@@ -6,6 +6,7 @@ https://www.psycopg.org/psycopg3/docs/api/pq.html, https://www.postgresql.org/do
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -24,20 +25,18 @@ NAMED = re.compile(r"%\((\w+)\)s")
 _numbers = count()  # no name is used twice: the server may still have an old one
 
 
+@dataclass(slots=True)
 class Result:
     """The rows of a statement, with the methods of a cursor."""
 
-    __slots__ = ("_rows", "rowcount")
-
-    def __init__(self, rows: list[Any], rowcount: int) -> None:
-        self._rows = rows
-        self.rowcount = rowcount
+    rows: list[Any]
+    rowcount: int
 
     def fetchone(self) -> Any:
-        return self._rows[0] if self._rows else None
+        return self.rows[0] if self.rows else None
 
     def fetchall(self) -> list[Any]:
-        return self._rows
+        return self.rows
 
 
 class PreparedStatements:
