@@ -52,22 +52,18 @@ class PageQuery(serializers.Serializer[Any]):
     offset = fields.QueryInteger(min_value=0, max_value=MAX_OFFSET, default=0, help_text="Results to skip.")
 
 
+def _cursor(help_text: str) -> fields.Text:
+    return fields.Text(min_length=1, max_length=MAX_CURSOR_LENGTH, required=False, help_text=help_text)
+
+
 class CursorPageQuery(PageQuery):
     """The parameters of a list that can also be read from a row on."""
 
-    after = fields.Text(
-        min_length=1,
-        max_length=MAX_CURSOR_LENGTH,
-        required=False,
-        help_text="An id of the list: the older results that follow it. Pages stay the same while newer "
-        "results arrive. Not with `offset`.",
+    after = _cursor(
+        "An id of the list: the older results that follow it. Pages stay the same while newer results "
+        "arrive. Not with `offset`."
     )
-    before = fields.Text(
-        min_length=1,
-        max_length=MAX_CURSOR_LENGTH,
-        required=False,
-        help_text="An id of the list: the newer results just before it, newest first. Not with `offset`.",
-    )
+    before = _cursor("An id of the list: the newer results just before it, newest first. Not with `offset`.")
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Refuse a cursor beside an offset, and two cursors."""
