@@ -34,10 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class _Pause:
-    """Of this process. until: on the monotonic clock."""
-
-    until = 0.0
+_paused_until = Deadline(0.0)  # for this process
 
 
 def is_configured() -> bool:
@@ -82,7 +79,7 @@ def lag_bytes() -> int:
 
 def _is_usable() -> bool:
     """Not in a transaction, and not within another read."""
-    if not is_configured() or time.monotonic() < _Pause.until:
+    if not is_configured() or not _paused_until.is_past:
         return False
     current = connections[DEFAULT_DB_ALIAS]
     return current.alias == DEFAULT_DB_ALIAS and not current.in_atomic_block
@@ -114,5 +111,6 @@ def _catches_up(standby: Any, end: str) -> bool:
 
 
 def _pause(reason: str) -> None:
-    _Pause.until = time.monotonic() + PAUSE_SECONDS
+    global _paused_until  # noqa: PLW0603 (a process has one)
+    _paused_until = Deadline.after(PAUSE_SECONDS)
     log.warning("the replica %s: the primary answers for %.0f s", reason, PAUSE_SECONDS)
