@@ -7,7 +7,6 @@ in UTC and in Bangkok. `export_columns` of a list names others.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
 
 from django.utils.text import capfirst
@@ -57,15 +56,14 @@ def _column(page: Any, name: str) -> ExportColumn:
     value: Callable[[Any], Any] = show or (lambda row: getattr(row, field.attname))
     kind = field.get_internal_type() if field else ""
     if admin_columns.AMOUNT_NAME.search(name) and kind in ("", "BigIntegerField"):
-        return ExportColumn((f"{label} ({money.CURRENCY})",), lambda row: (_baht(value(row)),))
+        return ExportColumn(
+            (f"{label} ({money.CURRENCY})",),
+            lambda row: (None if (satang := value(row)) is None else money.decimal(satang),),
+        )
     if kind == "DateTimeField":
         headers = (_("%(name)s (UTC)") % {"name": label}, _("%(name)s (Bangkok)") % {"name": label})
         return ExportColumn(headers, lambda row: _times(value(row)))
     return ExportColumn((label,), lambda row: (_cell(value(row)),))
-
-
-def _baht(satang: int | None) -> Decimal | None:
-    return None if satang is None else money.decimal(satang)
 
 
 def _times(at: datetime | None) -> tuple[Cell, Cell]:

@@ -60,7 +60,7 @@ class JobQueue:
 
     def open_jobs(self) -> QuerySet[Any]:
         """The jobs that wait or run."""
-        return self._rows.filter(state__in=OPEN_STATES)
+        return self.model._default_manager.filter(state__in=OPEN_STATES)
 
     @transaction.atomic
     def claim(self, **columns: Any) -> Any:
@@ -76,7 +76,7 @@ class JobQueue:
         due.filter(attempts__gte=self.max_attempts).update(**ended)
         lease: Any = {"state": JobState.RUNNING, "attempts": F("attempts") + 1, "lease_until": Now() + LEASE}
         found = due_work.claim(due, 1, **lease, **columns)
-        return self._rows.get(pk=found[0].pk) if found else None
+        return self.model._default_manager.get(pk=found[0].pk) if found else None
 
     def renew(self, job: BackgroundJob, **columns: Any) -> None:
         """Keep the lease, and set columns such as the progress. Raises Abandoned.
@@ -93,8 +93,4 @@ class JobQueue:
             raise Abandoned
 
     def _mine(self, job: BackgroundJob) -> QuerySet[Any]:
-        return self._rows.filter(pk=job.pk, state=JobState.RUNNING, attempts=job.attempts)
-
-    @property
-    def _rows(self) -> QuerySet[Any]:
-        return self.model._default_manager.all()
+        return self.model._default_manager.filter(pk=job.pk, state=JobState.RUNNING, attempts=job.attempts)

@@ -43,7 +43,10 @@ class Column:
 
 
 class Document(FPDF):
-    """A document that grows from the top to the bottom, on A4 pages with their number below."""
+    """A document that grows from the top to the bottom, on A4 pages with their number below.
+
+    Shaping places the vowels and tone marks of Thai. Plain ASCII is written five times faster without.
+    """
 
     def __init__(self, title: str, *, at: datetime, language: str) -> None:
         """`at` is the date of the document in its properties."""
@@ -148,19 +151,15 @@ class Document(FPDF):
 
     def _put(self, text: str, width: float, height: float, *, align: str = "L", **options: Any) -> None:
         """One cell of a line. A text on the left that is too long is cut, a number is not."""
-        self._shape(text)
+        self.set_text_shaping(not text.isascii())
         if align == "L":
             text = self._cut(" ".join(text.split()), width)
         self.cell(width, height, text, align=align, **options)
 
     def _wrap(self, text: str, height: float) -> None:
         """A text from here to the right margin, on as many lines as it needs. The next one begins below."""
-        self._shape(text)
-        self.multi_cell(0, height, " ".join(text.split()), align="L", new_x="LMARGIN", new_y="NEXT")
-
-    def _shape(self, text: str) -> None:
-        """Place the vowels and tone marks of Thai. Plain ASCII is written five times faster without."""
         self.set_text_shaping(not text.isascii())
+        self.multi_cell(0, height, " ".join(text.split()), align="L", new_x="LMARGIN", new_y="NEXT")
 
     def _cut(self, text: str, width: float) -> str:
         room = width - 2 * self.c_margin
