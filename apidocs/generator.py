@@ -15,7 +15,7 @@ from drf_spectacular.plumbing import ComponentRegistry
 
 from apidocs import components, error_responses, object_schemas, webhook_messages
 from core.http import CSV, JSON
-from core.openapi import TAGS, Link, Operation, operation_of
+from core.openapi import Link, Operation, Tag, operation_of
 from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
 
@@ -168,7 +168,7 @@ class ApiSchemaGenerator(SchemaGenerator):
         schema: Json = super().get_schema(request, public)  # type: ignore[no-untyped-call]
         shared = {**components.PARAMETERS, **_shared_parameters(schema["paths"])}
         schema["components"] |= components.COMPONENTS | {"parameters": shared}
-        tags = [{"name": tag.value, "description": text} for tag, text in TAGS.items()]
+        tags = [{"name": tag.value, "description": tag.description} for tag in Tag]
         # Paths that have no form with the country work below the first server only.
         paths = {
             path: item if path in self.has_both_forms else {"servers": SERVERS[:1], **item}

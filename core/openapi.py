@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypedDict, TypeVar, get_type_hints
+from typing import Any, Self, TypedDict, TypeVar, get_type_hints
 
 from rest_framework import serializers
 
@@ -18,30 +18,24 @@ SerializerType = type[serializers.Serializer[Any]]
 
 
 class Tag(StrEnum):
-    """Groups of operations, in the order in which a merchant meets them."""
+    """Groups of operations with their descriptions, in the order in which a merchant meets them."""
 
-    QR_CODES = "QR codes"
-    PAYMENTS = "Payments"
-    REFUNDS = "Refunds"
-    WEBHOOKS = "Webhooks"
-    TRANSACTIONS = "Transactions"
-    WITHDRAWALS = "Withdrawals"
-    SANDBOX = "Sandbox bank"
-    BANKS = "Banks"
-    SERVICE = "Service"
+    description: str
 
+    def __new__(cls, value: str, description: str) -> Self:
+        tag = str.__new__(cls, value)
+        tag._value_, tag.description = value, description
+        return tag
 
-TAGS = {
-    Tag.QR_CODES: "Create QR codes that every Thai banking app can scan.",
-    Tag.PAYMENTS: "Read payments, and charge cards. Poll here, or register a webhook.",
-    Tag.REFUNDS: "Send all or a part of a payment back.",
-    Tag.WEBHOOKS: "Receive a signed message for each change.",
-    Tag.TRANSACTIONS: "The history of payments, failed attempts and refunds.",
-    Tag.WITHDRAWALS: "Send money from the balance to an account at any bank in Thailand.",
-    Tag.SANDBOX: "Simulate payments with test keys.",
-    Tag.BANKS: "Endpoints that banks call. Not for merchants.",
-    Tag.SERVICE: "Health, metrics and documents.",
-}
+    QR_CODES = "QR codes", "Create QR codes that every Thai banking app can scan."
+    PAYMENTS = "Payments", "Read payments, and charge cards. Poll here, or register a webhook."
+    REFUNDS = "Refunds", "Send all or a part of a payment back."
+    WEBHOOKS = "Webhooks", "Receive a signed message for each change."
+    TRANSACTIONS = "Transactions", "The history of payments, failed attempts and refunds."
+    WITHDRAWALS = "Withdrawals", "Send money from the balance to an account at any bank in Thailand."
+    SANDBOX = "Sandbox bank", "Simulate payments with test keys."
+    BANKS = "Banks", "Endpoints that banks call. Not for merchants."
+    SERVICE = "Service", "Health, metrics and documents."
 
 
 class Signature(StrEnum):

@@ -21,7 +21,7 @@ from apidocs.error_responses import CODES_OF_COMMANDS, CODES_OF_NO_OPERATION
 from banks import TransferResult
 from core import thaiqr
 from core.errors import CATALOGUE
-from core.openapi import TAGS, operation_of
+from core.openapi import Tag, operation_of
 from idempotency.errors import InvalidIdempotencyKey
 from idempotency.views import read_key
 from tests.conftest import SandboxBankClient, Shop
@@ -233,7 +233,7 @@ def is_routed(path: str) -> bool:
 def test_every_openapi_operation_has_summary_and_security() -> None:
     for name, operation in operations():
         assert operation["summary"] and operation["description"], name
-        assert operation["tags"][0] in list(TAGS), name
+        assert operation["tags"][0] in list(Tag), name
         if name != LINKED_NOTIFICATION:
             assert ("401" in operation["responses"]) == bool(operation["security"]), name
 
