@@ -210,11 +210,7 @@ class ReadOnlyAdmin(RecordedAdmin):
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+    has_change_permission = has_delete_permission = has_add_permission
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Raises IncorrectLookupParameters also for U+0000, which PostgreSQL refuses."""

@@ -3,8 +3,7 @@
 Every role may read it. Some providers archive in a way of their own: then it says off.
 """
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from core import rows
 
@@ -17,8 +16,7 @@ SELECT current_setting('archive_mode') <> 'off',
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Archiver:
+class Archiver(NamedTuple):
     """What the statement above returns. age_seconds: since the server last archived WAL."""
 
     is_on: bool
