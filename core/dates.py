@@ -58,7 +58,7 @@ def instant(text: str) -> datetime:
     try:
         return found.astimezone(UTC)
     except OverflowError:
-        return _nearest(found.year)
+        return BEGINNING if found.year == 1 else END
 
 
 def midnight(on: date, zone: tzinfo = BANGKOK) -> datetime:
@@ -66,13 +66,9 @@ def midnight(on: date, zone: tzinfo = BANGKOK) -> datetime:
     try:
         return datetime.combine(on, time(), zone).astimezone(UTC)
     except OverflowError:
-        return _nearest(on.year)
+        return BEGINNING if on.year == 1 else END
 
 
 def end_of(on: date, zone: tzinfo = BANGKOK) -> datetime:
     """The instant at which the date ends and the next one begins."""
     return END if on == date.max else midnight(on + timedelta(days=1), zone)
-
-
-def _nearest(year: int) -> datetime:
-    return BEGINNING if year == 1 else END
