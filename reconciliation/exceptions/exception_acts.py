@@ -1,10 +1,14 @@
-"""What staff can do to an exception. The row of each act is an `ExceptionSummary`."""
+"""What staff can do to an exception, and what they read before they confirm it.
+
+The row of each act is an `ExceptionSummary`.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django import forms
 from django.db.models import Model
 from django.http import Http404, HttpRequest
 from django.utils.functional import Promise
@@ -12,25 +16,178 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals import services as approvals
-from audit_trail.act_pages import ObjectAct, Told
-from audit_trail.acts import Act
-from reconciliation.exceptions import act_explanations as explain
-from reconciliation.exceptions import contradictions, resolutions, returns
-from reconciliation.exceptions.forms import AccountForm, AttachForm, ManualReturnForm
+from audit_trail.act_pages import ObjectAct, ReasonForm, Told
+from audit_trail.acts import Act, ActRefused
+from core import ids, money, personal_data, plain_text, request_context
+from core.form_fields import PlainCharField
+from payments.models import Payment
+from reconciliation.exceptions import contradictions, excesses, resolutions, returns
+from reconciliation.exceptions.detail_page import bank_label
+from reconciliation.exceptions.forms import AccountFields
 from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES
+from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation
-from reconciliation.models import BankNotification, BankTransaction, ResolutionType
+from reconciliation.models import BankNotification, BankTransaction, ResolutionState, ResolutionType
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
 VIEW_PERMISSION = "reconciliation.view_banktransaction"
 DISMISSIBLE_SUBJECTS = (BankTransaction, BankNotification, TransferContradiction)
+REOPENED = {
+    ResolutionState.WRITTEN_OFF: _(
+        "The write-off of %(amount)s is reversed, and this waits for a decision again. The earlier decision "
+        "stays in the history."
+    ),
+    ResolutionState.MERGED: _(
+        "There are two transactions after all: %(amount)s is in suspense again and waits for a decision. The "
+        "earlier decision stays in the history."
+    ),
+}
 
 
 def may_view_exceptions(request: HttpRequest) -> bool:
     """Whether this member of staff may see exceptions. The acts need permissions of their own."""
     return request.user.has_perm(VIEW_PERMISSION)
+
+
+class AttachForm(ReasonForm):
+    """The payment is that of the link."""
+
+    payment_id = PlainCharField(plain=plain_text.visible, widget=forms.HiddenInput)
+
+    def explanation(self) -> str:
+        """Raises ActRefused for a payment that this money cannot pay."""
+        payment_id = (self.cleaned_data if self.is_bound else self.initial).get("payment_id")
+        payment = None
+        if ids.looks_right(payment_id, "pay_"):
+            payment = Payment.objects.filter(pk=payment_id).select_related("merchant").first()
+        if payment is None:
+            raise ActRefused(gettext("There is no payment with this id."))
+        if payment.status not in resolutions.PAYABLE:
+            text = gettext("Payment %(payment)s is %(status)s: it is not waiting for money.")
+            status = payment.get_status_display().lower()
+            raise ActRefused(text % {"payment": payment.id, "status": status})
+        return _explain_success(self.row, payment)
+
+
+class AccountForm(AccountFields, ReasonForm):
+    """Staff see once more what they typed, because nobody can take the money back."""
+
+    asks_twice = True
+
+    def explanation(self) -> str:
+        if not self.is_valid():
+            return ""
+        name, bank_account = self.cleaned_data["account_name"], self.cleaned_data["bank_account"]
+        account = _account(bank_account, self.cleaned_data["bank_code"])
+        text = _("%(amount)s is sent to %(account_name)s, account %(account)s. This cannot be undone.")
+        return _explain(text, self.row, account_name=name, account=account)
+
+
+class ManualReturnForm(ReasonForm):
+    bank_reference = PlainCharField(
+        plain=plain_text.visible,
+        max_length=64,
+        label=_("Bank's reference"),
+        help_text=_("The bank's reference of the transfer that you made."),
+    )
+
+
+def _explain(text: str | Promise, summary: ExceptionSummary, **words: str) -> str:
+    """The sentence, with what it says about the exception."""
+    subject = summary.subject
+    known: dict[str, str] = {}
+    if isinstance(subject, BankTransaction):
+        uploader = "" if subject.is_confirmed else confirmation.uploader_of(subject)
+        known = {
+            "amount": money.display(excesses.held_part(subject).amount),
+            "bank": subject.bank,
+            "other": summary.probable_duplicate.id if summary.probable_duplicate else "",
+            "uploader": request_context.display_name(uploader),
+        }
+    elif isinstance(subject, Refund):
+        known = {"amount": money.display(subject.amount), "merchant": subject.merchant.name}
+    elif isinstance(subject, TransferContradiction):
+        known = {"amount": money.display(subject.amount), "sender": subject.route.partition(":")[2]}
+        known |= {"order_id": subject.subject_id, "subject_id": subject.subject_id}
+    return str(text) % (known | words)
+
+
+def _explain_success(summary: ExceptionSummary, payment: Payment | None = None) -> str:
+    """The money pays this payment, or its own."""
+    movement = _transaction_of(summary)
+    payment = payment or movement.payment
+    assert payment is not None, "`allowed_types` checks this"
+    text = _(
+        "Payment %(payment)s of %(merchant)s asked for %(amount)s. It succeeds with the %(received)s that "
+        "arrived: the merchant is notified, and the money is added to its balance."
+    )
+    if movement.amount == payment.amount:
+        text = _(
+            "Payment %(payment)s of %(merchant)s succeeds with this %(received)s, the merchant is notified, "
+            "and the money is added to its balance."
+        )
+    return text % _words_of(payment, received=money.display(movement.amount))
+
+
+def _words_of(payment: Payment, **words: str) -> dict[str, str]:
+    name, amount = payment.merchant.name, money.display(payment.amount)
+    return {"payment": payment.id, "merchant": name, "amount": amount} | words
+
+
+def _explain_return_of_excess(summary: ExceptionSummary) -> str:
+    movement = _transaction_of(summary)
+    payment, destination = movement.payment, returns.find_destination_of_excess(movement)
+    assert payment is not None, "`allowed_types` checks this"
+    credited = _(
+        "Payment %(payment)s of %(merchant)s succeeds with its %(amount)s: the merchant is notified, and "
+        "%(amount)s are credited."
+    ) % _words_of(payment)
+    excess = money.display(movement.amount - payment.amount)
+    if destination is not None:
+        text = _("The excess of %(amount)s goes back to the payer, %(name)s, account %(account)s.")
+        return f"{credited} {text % _words_to(destination, amount=excess)}"
+    text = _(
+        "The excess of %(amount)s waits here for another decision: it cannot be sent to the payer's account "
+        "from here."
+    )
+    return f"{credited} {text % {'amount': excess}}"
+
+
+def _explain_send_back(summary: ExceptionSummary) -> str:
+    movement = _transaction_of(summary)
+    destination = returns.destination_of_payer(movement)
+    text = _("%(amount)s is sent back to the payer, %(name)s, account %(account)s.")
+    if destination.transaction_id:
+        text = _("%(bank)s voids the payment. This is possible until the end of the bank's day.")
+    return _explain(text, summary, **_words_to(destination, bank=bank_label(movement.bank)))
+
+
+def _words_to(destination: ReturnDestination, **words: str) -> dict[str, str]:
+    account = _account(personal_data.account(destination.account), destination.bank_code)
+    return {"name": personal_data.name(destination.account_name), "account": account} | words
+
+
+def _account(number: str | None, bank_code: str) -> str:
+    return _("%(account)s at %(bank)s") % {"account": number, "bank": bank_label(bank_code)}
+
+
+def _explain_reopen(summary: ExceptionSummary) -> str:
+    text = _("It waits for a decision again. The earlier decision stays in the history.")
+    return _explain(REOPENED.get(getattr(summary.subject, "resolution_state", ""), text), summary)
+
+
+def _explain_returned(summary: ExceptionSummary) -> str:
+    text = _("The %(amount)s of %(order_id)s came back: the money waits for a decision again.")
+    if getattr(summary.subject, "subject_id", "").startswith("wd_"):
+        text = _("Withdrawal %(order_id)s fails, and %(amount)s returns to the merchant's balance.")
+    return _explain(text, summary)
+
+
+def _transaction_of(summary: ExceptionSummary) -> BankTransaction:
+    assert isinstance(summary.subject, BankTransaction)
+    return summary.subject
 
 
 def _run(
@@ -59,9 +216,9 @@ def _can_be_sent(is_to_payer: bool, summary: ExceptionSummary, now: datetime) ->
     """Whether the bank can send the money to the payer, or to any account."""
     if ResolutionType.SENT_BACK not in summary.allowed_types:
         return False
-    movement = explain.transaction_of(summary)
+    movement = _transaction_of(summary)
     try:
-        destination = returns.destination_of_payer(movement) if is_to_payer else returns.ReturnDestination()
+        destination = returns.destination_of_payer(movement) if is_to_payer else ReturnDestination()
         returns.check_bank_can_send(movement, destination)
     except (returns.NoSender, returns.NoDestination):
         return False
@@ -71,7 +228,7 @@ def _can_be_sent(is_to_payer: bool, summary: ExceptionSummary, now: datetime) ->
 def _send_to(
     movement_id: str, *, bank_code: str, bank_account: str, account_name: str, note: str, now: datetime
 ) -> object:
-    destination = returns.ReturnDestination(bank_code, bank_account, account_name)
+    destination = ReturnDestination(bank_code, bank_account, account_name)
     return resolutions.send_back(movement_id, destination=destination, note=note, now=now)
 
 
@@ -79,7 +236,7 @@ def _act(
     slug: str,
     label: Promise,
     type: ResolutionType,
-    explanation: Callable[[ExceptionSummary], str],
+    explanation: Promise | Callable[[ExceptionSummary], str],
     service: Callable[..., object],
     *,
     subjects: tuple[type[Model], ...] = (BankTransaction,),
@@ -99,7 +256,7 @@ def _act(
         slug=slug,
         label=label,
         act=Act.EXCEPTION_RESOLVED,
-        explain=explanation,
+        explain=explanation if callable(explanation) else partial(_explain, explanation),
         run=partial(_run, service, subjects),
         is_recorded_by_service=True,
         **declared,
@@ -109,54 +266,84 @@ def _act(
 _T = ResolutionType
 # In bulk are those that need nothing for each row: no payment, no account, no look at the bank.
 EXCEPTION_ACTS = (
-    _act("accept", _("Accept"), _T.ACCEPTED, explain.accept, resolutions.accept, is_bulk=True),
+    _act("accept", _("Accept"), _T.ACCEPTED, _explain_success, resolutions.accept, is_bulk=True),
     _act(
-        "attach", _("Attach to this payment"), _T.ATTACHED, explain.attach, resolutions.attach,
+        "attach", _("Attach to this payment"), _T.ATTACHED, _explain_success, resolutions.attach,
         form=AttachForm,
     ),
     _act(
-        "send-back", _("Send back"), _T.SENT_BACK, explain.send_back, resolutions.send_back,
+        "send-back", _("Send back"), _T.SENT_BACK, _explain_send_back, resolutions.send_back,
         is_possible=partial(_can_be_sent, True), is_bulk=True,
     ),
     _act(
         "return-excess", _("Return the excess"), _T.EXCESS_SENT_BACK,
-        explain.return_excess, resolutions.return_excess, is_bulk=True,
+        _explain_return_of_excess, resolutions.return_excess, is_bulk=True,
     ),
     _act(
-        "send-to", _("Send to another account"), _T.SENT_BACK, explain.send_to, _send_to,
-        is_possible=partial(_can_be_sent, False), form=AccountForm, is_dangerous=True,
+        "send-to", _("Send to another account"), _T.SENT_BACK,
+        _(
+            "%(amount)s is sent to the account that you enter here. You confirm the account in a second step."
+        ),
+        _send_to, is_possible=partial(_can_be_sent, False), form=AccountForm, is_dangerous=True,
     ),
     _act(
         "manual-return", _("Record a manual return"), _T.SENT_BACK_BY_HAND,
-        explain.manual_return, resolutions.record_manual_return, form=ManualReturnForm,
-    ),
-    _act("merge", _("Merge as duplicate"), _T.MERGED, explain.merge, resolutions.merge, is_bulk=True),
-    _act(
-        "dismiss", _("Dismiss"), _T.DISMISSED, explain.dismiss, resolutions.dismiss,
-        subjects=DISMISSIBLE_SUBJECTS, is_bulk=True,
+        _("You have sent %(amount)s back at the bank yourself. This only records it."),
+        resolutions.record_manual_return, form=ManualReturnForm,
     ),
     _act(
-        "write-off", _("Write off"), _T.WRITTEN_OFF, explain.write_off, resolutions.write_off,
-        is_dangerous=True, is_bulk=True,
+        "merge", _("Merge as duplicate"), _T.MERGED,
+        _(
+            "The bank has confirmed that this and %(other)s are one transaction, so they are merged: "
+            "%(amount)s leaves suspense, nothing is sent, and %(other)s stays as it is. Reopen it if "
+            "the bank proves later that there are two."
+        ),
+        resolutions.merge, is_bulk=True,
+    ),
+    _act(
+        "dismiss", _("Dismiss"), _T.DISMISSED,
+        _("It is removed from the list of exceptions. No money moves, and the record is kept."),
+        resolutions.dismiss, subjects=DISMISSIBLE_SUBJECTS, is_bulk=True,
+    ),
+    _act(
+        "write-off", _("Write off"), _T.WRITTEN_OFF,
+        _(
+            "%(amount)s left our account at %(bank)s a second time, as the bank confirmed when you "
+            "asked. It is written off, and no merchant is charged. If it can be recovered later, the "
+            "write-off is reversed."
+        ),
+        resolutions.write_off, is_dangerous=True, is_bulk=True,
     ),
     _act(
         "credit", _("Credit the merchant"), _T.KEPT,
-        explain.credit_returned_refund, resolutions.credit_returned_refund, subjects=(Refund,), is_bulk=True,
+        _(
+            "The %(amount)s that the bank returned is added to the balance of %(merchant)s. The "
+            "refund stays completed and returned; the merchant may pay its customer in another way."
+        ),
+        resolutions.credit_returned_refund, subjects=(Refund,), is_bulk=True,
     ),
     _act(
         "confirm", _("Confirm this transaction"), _T.CONFIRMED,
-        explain.confirm, confirmation.confirm_manually,
-        permission="reconciliation.confirm_banktransaction",
+        _(
+            "You have seen %(amount)s on the account at %(bank)s yourself, in its online banking or by "
+            "asking the bank. %(uploader)s uploaded the statement that reports it. After this, the "
+            "money can be withdrawn, refunded and sent back."
+        ),
+        confirmation.confirm_manually, permission="reconciliation.confirm_banktransaction",
     ),
     _act(
         "returned", _("Mark as returned"), _T.BOOKED_RETURNED,
-        explain.mark_returned, contradictions.mark_returned, subjects=(TransferContradiction,),
+        _explain_returned, contradictions.mark_returned, subjects=(TransferContradiction,),
     ),
     _act(
         "failed", _("Mark as failed"), _T.BOOKED_FAILED,
-        explain.mark_failed, contradictions.mark_failed, subjects=(TransferContradiction,),
+        _(
+            "You have refunded the charge at %(sender)s yourself. Payment %(subject_id)s fails, and the "
+            "merchant is notified. No money moves here."
+        ),
+        contradictions.mark_failed, subjects=(TransferContradiction,),
     ),
     _act(
-        "reopen", _("Reopen"), _T.REOPENED, explain.reopen, resolutions.reopen, subjects=DISMISSIBLE_SUBJECTS
+        "reopen", _("Reopen"), _T.REOPENED, _explain_reopen, resolutions.reopen, subjects=DISMISSIBLE_SUBJECTS
     ),
 )  # fmt: skip
