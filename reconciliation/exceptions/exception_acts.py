@@ -24,7 +24,7 @@ from payments.models import Payment
 from reconciliation.exceptions import contradictions, excesses, resolutions, returns
 from reconciliation.exceptions.detail_page import bank_label
 from reconciliation.exceptions.forms import AccountFields
-from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES
+from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES, NoWayBack
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation
@@ -220,7 +220,7 @@ def _can_be_sent(is_to_payer: bool, summary: ExceptionSummary, now: datetime) ->
     try:
         destination = returns.destination_of_payer(movement) if is_to_payer else ReturnDestination()
         returns.check_bank_can_send(movement, destination)
-    except (returns.NoSender, returns.NoDestination):
+    except NoWayBack:
         return False
     return True
 

@@ -3,7 +3,6 @@
 Lock order: payment, then bank transaction. If two people act at once, the second one gets AlreadyResolved.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 
 from django.utils.translation import gettext as _
@@ -27,7 +26,7 @@ from reconciliation.exceptions import (
     returns,
 )
 from reconciliation.exceptions.resolution_records import AlreadyResolved
-from reconciliation.exceptions.returns import NoDestination, NoSender, ReturnDestination
+from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import crediting, reversals
 from reconciliation.matching import services as matching
@@ -86,10 +85,7 @@ def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType
 @resolution_records.decision(ResolutionType.ACCEPTED)
 def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
     """Let late money, or money of a wrong amount or time, pay the payment that it names."""
-    payment_id = _payment_id_of(movement_id)
-    payment = None if payment_id is None else _lock_payable(payment_id, now)
-    movement = _lock_open(movement_id)
-    _check_no_probable_duplicate(movement)
+    movement, payment = _lock_with_payment(movement_id, now)
     if (
         payment is None
         or movement.payment_id != payment.id
@@ -106,8 +102,7 @@ def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> Ba
         payment = _lock_payable(payment_id, now)
     except PaymentNotFound:
         raise ActRefused(_("There is no payment with this id.")) from None
-    movement = _lock_open(movement_id)
-    _check_no_probable_duplicate(movement)
+    movement = _lock_usable(movement_id)
     if ResolutionType.ATTACHED not in allowed_types(movement):
         raise ActRefused(_("Only a credit can be attached to a payment."))
     if payment is None:
@@ -132,16 +127,12 @@ def return_excess(movement_id: str, *, note: str, now: datetime, must_send: bool
     The return goes to the payer's account as the bank reported it. If it is unknown, or if this bank cannot
     send a part, the excess waits for another decision, and is the result; with `must_send` it is NoWayBack.
     """
-    payment_id = _payment_id_of(movement_id)
-    payment = None if payment_id is None else _lock_payable(payment_id, now)
-    movement = _lock_open(movement_id)
-    _check_no_probable_duplicate(movement)
-    _check_confirmed(movement)
+    movement, payment = _lock_with_payment(movement_id, now)
+    _check_can_leave(movement)
     if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(movement):
         has_none = payment is not None and movement.amount <= payment.amount
         refused = resolution_records.NoExcess if has_none else ActRefused
         raise refused(_("This money has no excess, or its payment is not waiting for money."))
-    _check_not_reversed(movement)
     destination = returns.find_destination_of_excess(movement)
     if must_send and destination is None:
         raise resolution_records.NoWayBack("The excess cannot be sent to the payer's account from here.")
@@ -156,27 +147,25 @@ def send_back(
     movement_id: str, *, note: str, now: datetime, destination: ReturnDestination | None = None
 ) -> Return:
     """Order a return to the payer's account as the bank reported it, or to the account that staff entered."""
-
-    def create(movement: BankTransaction) -> Return:
-        target = (
-            returns.destination_from_staff(movement, destination)
-            if destination
-            else returns.destination_of_payer(movement)
-        )
-        returns.check_bank_can_send(movement, target)
-        return returns.order_return(movement, target, note=note, now=now)
-
-    return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK, note, now)
+    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK, now)
+    target = (
+        returns.destination_from_staff(movement, destination)
+        if destination
+        else returns.destination_of_payer(movement)
+    )
+    returns.check_bank_can_send(movement, target)
+    payer_return = returns.order_return(movement, target, note=note, now=now)
+    resolution_records.record(movement_id, ResolutionType.SENT_BACK, note, now, movement.payment_id)
+    return payer_return
 
 
 @resolution_records.decision(ResolutionType.SENT_BACK_BY_HAND)
 def record_manual_return(movement_id: str, *, bank_reference: str, note: str, now: datetime) -> Return:
     """Record a return that staff made at the bank, with the bank's reference."""
-
-    def create(movement: BankTransaction) -> Return:
-        return returns.record_manual_return(movement, bank_reference=bank_reference, note=note, now=now)
-
-    return _return_to_payer(movement_id, create, ResolutionType.SENT_BACK_BY_HAND, note, now)
+    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK_BY_HAND, now)
+    payer_return = returns.record_manual_return(movement, bank_reference=bank_reference, note=note, now=now)
+    resolution_records.record(movement_id, ResolutionType.SENT_BACK_BY_HAND, note, now, movement.payment_id)
+    return payer_return
 
 
 @resolution_records.decision(ResolutionType.DISMISSED)
@@ -321,9 +310,14 @@ def _cannot_reopen(latest: Resolution | None) -> ActRefused:
     return ActRefused(_("Only what was dismissed, merged or written off can be reopened."))
 
 
-def _payment_id_of(movement_id: str) -> str | None:
-    found: str | None = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
-    return found
+def _lock_with_payment(movement_id: str, now: datetime) -> tuple[BankTransaction, Payment | None]:
+    """An open bank transaction, and its payment if that still waits for money, both locked.
+
+    The payment's lock stops another report of the same money from paying it meanwhile.
+    """
+    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+    payment = None if payment_id is None else _lock_payable(payment_id, now)
+    return _lock_usable(movement_id), payment
 
 
 def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
@@ -344,29 +338,34 @@ def _lock_open(movement_id: str) -> BankTransaction:
     return movement
 
 
-def _check_confirmed(movement: BankTransaction) -> None:
-    """Raises ActRefused for money that cannot leave yet."""
-    if not movement.is_confirmed:
-        raise resolution_records.NotConfirmed(
-            _(
-                "Only an uploaded statement reports this money. The bank or a second person must confirm it "
-                "before it can be sent."
-            )
-        )
-
-
-def _check_not_reversed(movement: BankTransaction) -> None:
-    """Raises ActRefused for money that the bank is taking back itself."""
-    if reversals.find_unapplied(movement) is not None:
-        raise resolution_records.BeingReversed(
-            _("The bank is reversing money of this transaction: ask the bank how much is left.")
-        )
-
-
-def _check_no_probable_duplicate(movement: BankTransaction) -> None:
-    """Raises ActRefused for money that probably counts already."""
+def _lock_usable(movement_id: str) -> BankTransaction:
+    """Do what `_lock_open` does. Raises ProbableDuplicate for money that probably counts already."""
+    movement = _lock_open(movement_id)
     for other in probable_duplicates.find([movement]).values():
         raise resolution_records.ProbableDuplicate(explanations.of_probable_duplicate(movement, other))
+    return movement
+
+
+def _lock_returnable(movement_id: str, type: ResolutionType, now: datetime) -> BankTransaction:
+    """A bank transaction whose money can be returned in this way. Raises ActRefused."""
+    movement, _payment = _lock_with_payment(movement_id, now)
+    _check_can_leave(movement)
+    if type not in allowed_types(movement):
+        raise ActRefused(_("This bank transaction has no money that can be returned."))
+    return movement
+
+
+def _check_can_leave(movement: BankTransaction) -> None:
+    """Raises NotConfirmed, and BeingReversed for money that the bank is taking back itself."""
+    if not movement.is_confirmed:
+        text = _(
+            "Only an uploaded statement reports this money. The bank or a second person must confirm it "
+            "before it can be sent."
+        )
+        raise resolution_records.NotConfirmed(text)
+    if reversals.find_unapplied(movement) is not None:
+        text = _("The bank is reversing money of this transaction: ask the bank how much is left.")
+        raise resolution_records.BeingReversed(text)
 
 
 def _credit(
@@ -378,35 +377,3 @@ def _credit(
     # From now on, a reversal that came while the money was held concerns the merchant.
     reversals.apply_if_due(reversal, movement, payment, now=now)
     return movement
-
-
-def _return_to_payer(
-    movement_id: str,
-    create: Callable[[BankTransaction], Return],
-    type: ResolutionType,
-    note: str,
-    now: datetime,
-) -> Return:
-    # The payment's lock stops another report of the same money from paying the payment meanwhile.
-    payment_id = _payment_id_of(movement_id)
-    if payment_id is not None:
-        Payment.objects.locked(payment_id)
-    movement = _lock_open(movement_id)
-    _check_no_probable_duplicate(movement)
-    _check_confirmed(movement)
-    if type not in allowed_types(movement):
-        raise ActRefused(_("This bank transaction has no money that can be returned."))
-    _check_not_reversed(movement)
-    try:
-        payer_return = create(movement)
-    except NoDestination:
-        raise resolution_records.NoWayBack(
-            _("The bank did not report the payer's account: enter one.")
-        ) from None
-    except NoSender:
-        text = _(
-            "Money cannot be sent by this bank from here: send it at the bank, then record a manual return."
-        )
-        raise resolution_records.NoWayBack(text) from None
-    resolution_records.record(movement_id, type, note, now, movement.payment_id)
-    return payer_return

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from django.utils.translation import gettext_lazy as _
+
 import banks
 from approvals import services as approvals
 from approvals.models import ApprovalKind
@@ -19,18 +21,15 @@ from ledger import services as ledger
 from merchants import bank_connections
 from merchants.models import Merchant
 from reconciliation.exceptions import excesses
+from reconciliation.exceptions.resolution_records import NoWayBack
 from reconciliation.models import BankTransaction, ResolutionState, Return, ReturnStatus
 from refunds.destinations import UNKNOWN_NAME
 from transfers import services as transfers
 from transfers.models import Transfer
 
-
-class NoDestination(Exception):
-    """The bank did not report a payer's account that money can be sent to."""
-
-
-class NoSender(Exception):
-    """This bank cannot send money from here: staff send it at the bank and record a manual return."""
+NO_SENDER = _(
+    "Money cannot be sent by this bank from here: send it at the bank, then record a manual return."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +49,18 @@ class ReturnDestination:
 def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) -> ReturnDestination:
     """The payer's account as the bank reported it, or the payment to void at a bank that only voids.
 
-    Raises NoDestination, and NoSender if the bank never reported the id to void. An excess cannot be voided:
-    a void takes back the whole payment. `of_excess`: of the excess that the caller is about to make.
+    Raises NoWayBack, also if the bank never reported the id to void. An excess cannot be voided: a void takes
+    back the whole payment. `of_excess`: of the excess that the caller is about to make.
     """
     if banks.is_void_only(accounts.bank(movement.bank)):
         if not movement.id_at_bank or of_excess or excesses.find(movement) is not None:
-            raise NoSender()
+            raise NoWayBack(NO_SENDER)
         return ReturnDestination(transaction_id=movement.id_at_bank, is_payers=True)
     payer = movement.payer
     try:
         thaibanks.check_account(payer.bank_code, payer.account)
     except ValueError:
-        raise NoDestination() from None
+        raise NoWayBack(_("The bank did not report the payer's account: enter one.")) from None
     return ReturnDestination(payer.bank_code, payer.account, payer.name or UNKNOWN_NAME, is_payers=True)
 
 
@@ -70,25 +69,25 @@ def find_destination_of_excess(movement: BankTransaction) -> ReturnDestination |
     try:
         destination = destination_of_payer(movement, of_excess=True)
         check_bank_can_send(movement, destination)
-    except (NoDestination, NoSender):
+    except NoWayBack:
         return None
     return destination
 
 
 def check_bank_can_send(movement: BankTransaction, destination: ReturnDestination | None = None) -> None:
-    """Raises NoSender if this bank cannot send, or not to such a destination."""
+    """Raises NoWayBack if this bank cannot send, or not to such a destination."""
     route = accounts.bank(movement.bank)
     if destination is not None and banks.is_void_only(route) != bool(destination.transaction_id):
-        raise NoSender()
+        raise NoWayBack(NO_SENDER)
     try:
         banks.sender(route, bank_connections.credentials_of(_merchant_id(movement)))
     except banks.UnknownBank:
-        raise NoSender() from None
+        raise NoWayBack(NO_SENDER) from None
 
 
 def destination_from_staff(movement: BankTransaction, destination: ReturnDestination) -> ReturnDestination:
     """The account that staff entered, marked if it is the payer's."""
-    with suppress(NoDestination, NoSender):
+    with suppress(NoWayBack):
         payer = destination_of_payer(movement)
         return replace(
             destination,

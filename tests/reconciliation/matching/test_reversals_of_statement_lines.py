@@ -9,7 +9,7 @@ from core import clock
 from core.clock import BANGKOK
 from payments.models import Payment
 from reconciliation.exceptions import returns
-from reconciliation.exceptions.returns import NoSender
+from reconciliation.exceptions.resolution_records import NoWayBack
 from reconciliation.models import BankNotification, BankTransaction
 from tests.reconciliation.builders import Seller, decide, reversal_of, state_of, suspense
 from tests.reconciliation.statements.statement_files import (
@@ -61,7 +61,7 @@ def test_statement_payment_has_no_bank_id_to_void(
     (credit,) = by_line(credit_line(code, paid_at))
     assert Payment.objects.get().bank_transaction_id is None
     monkeypatch.setattr("banks.is_void_only", lambda route: True)
-    with pytest.raises(NoSender):
+    with pytest.raises(NoWayBack):
         returns.destination_of_payer(credit)
 
 
