@@ -15,27 +15,16 @@ from merchants.models import Merchant
 from payments.errors import PaymentNotFound
 from payments.match_results import OF_PAYMENTS, MatchResult
 from payments.models import OPEN_STATUSES, Payment, PaymentException
-from reconciliation.exceptions import resolution_records, resolutions
+from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.errors import (
     ExceptionNotAcceptable,
     ExceptionNotFound,
     ExceptionNotReturnable,
 )
+from reconciliation.exceptions.resolution_records import ToldRefusal
 
 # Resolutions have a reason. The API does not ask for one.
 DEFAULT_NOTE = "Decided by the merchant."
-# Why a decision is refused, as a merchant reads it. The texts of staff name people and other objects.
-REASONS: dict[type[ActRefused], str] = {
-    resolution_records.ProbableDuplicate: "the bank probably reported the same money twice, and the operator "
-    "must decide",
-    resolution_records.NotConfirmed: "only an uploaded statement reports this money, and a second source "
-    "must confirm it first",
-    resolution_records.BeingReversed: "the bank is taking this money back",
-    resolution_records.NoExcess: "it is not more than the amount of its payment, so it has no excess",
-    resolution_records.NoWayBack: "it cannot be sent to the payer's account from here, and the operator must "
-    "decide",
-}
-Decide = Callable[..., object]
 Refused = type[ExceptionNotAcceptable] | type[ExceptionNotReturnable]
 
 
@@ -46,15 +35,15 @@ class ReturnedPart(StrEnum):
     EXCESS = "excess"  # an over-payment pays its payment with the payment's amount; the rest goes back
 
 
-def find_payment(*, merchant: Merchant, payment_id: str) -> Payment:
+def find_payment(merchant: Merchant, payment_id: str) -> Payment:
     """Raises PaymentNotFound."""
     found = Payment.objects.of(merchant).filter(pk=payment_id)
     return ids.find(payment_id, "pay_", found.first, PaymentNotFound)
 
 
-def find(*, merchant: Merchant, payment_id: str, exception_id: str) -> PaymentException:
+def find(merchant: Merchant, payment_id: str, exception_id: str) -> PaymentException:
     """Raises PaymentNotFound, ExceptionNotFound."""
-    payment = find_payment(merchant=merchant, payment_id=payment_id)
+    payment = find_payment(merchant, payment_id)
     return ids.find(exception_id, "rcp_", payment.exceptions.filter(pk=exception_id).first, ExceptionNotFound)
 
 
@@ -84,24 +73,16 @@ def _check_time(exception: PaymentException, refused: Refused) -> None:
         raise refused(why=f"{OF_PAYMENTS[MatchResult.TIME_MISMATCH].meaning}, and the operator must decide")
 
 
-def _decide(
-    exception: PaymentException,
-    decide: Decide,
-    refused: Refused,
-) -> PaymentException:
+def _decide(exception: PaymentException, decide: Callable[..., object], refused: Refused) -> PaymentException:
     """Decide in the caller's transaction, and return the exception as it is then."""
     try:
         decide(exception.id)
-    except ActRefused as refusal:
-        raise refused(why=_why(exception, refusal)) from None
+    except ToldRefusal as refusal:
+        raise refused(why=refusal.why) from None
+    except ActRefused:
+        exception.refresh_from_db(from_queryset=PaymentException.objects.select_related("payment"))
+        is_open = exception.status in OPEN_STATUSES
+        why = f"its payment is {exception.payment.status}" if is_open else f"it is {exception.status}"
+        raise refused(why=why) from None
     exception.refresh_from_db()
     return exception
-
-
-def _why(exception: PaymentException, refusal: ActRefused) -> str:
-    if (why := REASONS.get(type(refusal))) is not None:
-        return why
-    exception.refresh_from_db(from_queryset=PaymentException.objects.select_related("payment"))
-    if exception.status not in OPEN_STATUSES:
-        return f"it is {exception.status}"
-    return f"its payment is {exception.payment.status}"

@@ -6,7 +6,7 @@ A subject is resolved once; after it was reopened, once again. `reopen_count` te
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Model
@@ -53,24 +53,30 @@ CONFIRMED_TYPES = {
 }
 
 
-class ProbableDuplicate(ActRefused):
-    """The money is probably that of another report."""
+class ToldRefusal(ActRefused):
+    """A refusal of which merchants read `why`. The text of staff names people and other objects."""
+
+    why: ClassVar[str]
 
 
-class NotConfirmed(ActRefused):
-    """Only an uploaded statement reports the money."""
+class ProbableDuplicate(ToldRefusal):
+    why = "the bank probably reported the same money twice, and the operator must decide"
 
 
-class BeingReversed(ActRefused):
-    """The bank is taking the money back."""
+class NotConfirmed(ToldRefusal):
+    why = "only an uploaded statement reports this money, and a second source must confirm it first"
 
 
-class NoWayBack(ActRefused):
-    """The money cannot be sent to the payer's account from here."""
+class BeingReversed(ToldRefusal):
+    why = "the bank is taking this money back"
 
 
-class NoExcess(ActRefused):
-    """The money is not more than the amount of its payment."""
+class NoWayBack(ToldRefusal):
+    why = "it cannot be sent to the payer's account from here, and the operator must decide"
+
+
+class NoExcess(ToldRefusal):
+    why = "it is not more than the amount of its payment, so it has no excess"
 
 
 class AlreadyResolved(ActRefused):

@@ -1,7 +1,11 @@
+from collections.abc import Callable
+from typing import Any
+
 from rest_framework.request import Request
 
 from core import api, clock, ids, rows
 from core.http import ApiResponse
+from core.openapi import Operation
 from core.paging import page_response
 from idempotency.services import Job
 from idempotency.views import idempotent
@@ -54,7 +58,7 @@ class PaymentExceptionViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request, payment_id: str) -> ApiResponse:
         query = api.read_query(docs.list_, request)
-        payment = merchant_decisions.find_payment(merchant=merchant_of(request), payment_id=payment_id)
+        payment = merchant_decisions.find_payment(merchant_of(request), payment_id)
         found, start = payment.exceptions.order_by("-reported_at", "-id"), query["offset"]
         shown = [exception_object(each) for each in found[start : start + query["limit"]]]
         return page_response(shown, found.count(), query, "exceptions")
@@ -62,25 +66,18 @@ class PaymentExceptionViewSet(MerchantViewSet):
     @docs.accept
     @idempotent
     def accept(self, request: Request, payment_id: str, exception_id: str) -> Job:
-        fields, merchant, now = api.read_body(docs.accept, request), merchant_of(request), clock.now()
-
-        def work() -> PaymentExceptionObject:
-            found = merchant_decisions.find(
-                merchant=merchant, payment_id=payment_id, exception_id=exception_id
-            )
-            return exception_object(merchant_decisions.accept(found, now=now, **fields))
-
-        return work
+        return _job(request, docs.accept, merchant_decisions.accept, payment_id, exception_id)
 
     @docs.send_back
     @idempotent
     def send_back(self, request: Request, payment_id: str, exception_id: str) -> Job:
-        fields, merchant, now = api.read_body(docs.send_back, request), merchant_of(request), clock.now()
+        return _job(request, docs.send_back, merchant_decisions.send_back, payment_id, exception_id)
 
-        def work() -> PaymentExceptionObject:
-            found = merchant_decisions.find(
-                merchant=merchant, payment_id=payment_id, exception_id=exception_id
-            )
-            return exception_object(merchant_decisions.send_back(found, now=now, **fields))
 
-        return work
+def _job(request: Request, operation: Operation, decide: Callable[..., Any], *keys: str) -> Job:
+    fields, merchant, now = api.read_body(operation, request), merchant_of(request), clock.now()
+
+    def work() -> PaymentExceptionObject:
+        return exception_object(decide(merchant_decisions.find(merchant, *keys), now=now, **fields))
+
+    return work
