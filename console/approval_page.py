@@ -15,8 +15,7 @@ from core import clock, money, personal_data, request_context
 from ledger import services as ledger
 from ledger.services import Balance
 from merchants.models import ApiKey
-from reconciliation.exceptions.detail_page import bank_label
-from reconciliation.exceptions.explanations import format_duration
+from reconciliation.exceptions.explanations import bank_label, format_duration
 
 OVERDUE_AGE = timedelta(days=1)
 # The console page of the subject of an approval.

@@ -9,13 +9,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from core import clock, money, personal_data, request_context, thaibanks
+from core import clock, money, personal_data, request_context
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.exceptions import excesses, probable_duplicates
-from reconciliation.exceptions.explanations import charged, format_duration
-from reconciliation.exceptions.summaries import ExceptionSummary, Subject
+from reconciliation.exceptions.explanations import Subject, bank_label, charged, format_duration
+from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation, deduplication
 from reconciliation.models import (
     BankNotification,
@@ -71,12 +71,6 @@ def notifications_of_order(order_id: str) -> list[BankNotification]:
 
 def record_url(row: Model) -> str:
     return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
-
-
-def bank_label(code: str) -> str:
-    """ "014 Siam Commercial Bank", or only the code of an unknown bank."""
-    bank = thaibanks.find(code)
-    return f"{code} {bank.name}" if bank else code
 
 
 def _status_label(payment: Payment) -> str:

@@ -22,7 +22,7 @@ from core import ids, money, personal_data, plain_text, request_context
 from core.form_fields import PlainCharField
 from payments.models import Payment
 from reconciliation.exceptions import contradictions, excesses, resolutions, returns
-from reconciliation.exceptions.detail_page import bank_label
+from reconciliation.exceptions.explanations import bank_label
 from reconciliation.exceptions.forms import AccountFields
 from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES, NoWayBack
 from reconciliation.exceptions.returns import ReturnDestination

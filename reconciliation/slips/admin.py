@@ -16,11 +16,12 @@ from audit_trail.recording import recorded
 from core import clock, ids, plain_text
 from core.admin import ReadOnlyAdmin
 from core.form_fields import PlainCharField
+from reconciliation.exceptions import explanations
+from reconciliation.exceptions.explanations import Finding
 from reconciliation.models import SlipCheck
-from reconciliation.slips import bank_check, checking, findings, pictures
+from reconciliation.slips import bank_check, checking, pictures
 from reconciliation.slips.bank_check import BankCheckFailed
 from reconciliation.slips.checking import InvalidSlip
-from reconciliation.slips.findings import Finding
 
 CHECK_PERMISSION, ASK_PERMISSION = "reconciliation.check_slip", "reconciliation.ask_bank"
 
@@ -103,7 +104,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         return self._page(
             request,
             form=SlipForm(),
-            findings=findings.of_check(result),
+            findings=list(explanations.of_slip(result)),
             movement=result.movement,
             slip_check_id=result.id,
             ask_form=_ask_form(result) if request.user.has_perm(ASK_PERMISSION) else None,
@@ -130,7 +131,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
             recording.details["payment_or_merchant_id"] = payment_or_merchant_id
         self.record_view(str(slip_check.pk))
         try:
-            return findings.of_bank_answer(
+            return explanations.of_bank_answer(
                 bank_check.ask_bank(slip_check, payment_or_merchant_id=payment_or_merchant_id, now=clock.now)
             )
         except BankCheckFailed as error:
