@@ -118,7 +118,8 @@ class BankNotificationAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("order"), empty_value="-")
     def order(self, notification: BankNotification) -> str | None:
-        return detail_page.order_link(notification)
+        order = detail_page.order_of(notification)
+        return detail_page.link_to(order) if order else None
 
     @admin.display(description=_("message"))
     def message(self, notification: BankNotification) -> str:

@@ -1,28 +1,27 @@
 """The page of an exception: details, candidates, resolutions, returns and bank messages."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from core import clock, money, personal_data, request_context
+from core import admin_columns, clock, money, personal_data
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.exceptions import excesses, probable_duplicates
-from reconciliation.exceptions.explanations import Subject, bank_label, charged, format_duration
+from reconciliation.exceptions.explanations import Subject, bank_label, format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation, deduplication
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
-    BankTransactionKind,
+    ReconciliationException,
     Resolution,
-    ResolutionState,
     Return,
     SlipCheck,
 )
@@ -30,27 +29,42 @@ from refunds.models import Refund
 from transfers.models import Transfer, TransferContradiction
 
 MAX_SHOWN = 20
-Details = list[tuple[str, Any]]
 
 
 def context(summary: ExceptionSummary) -> dict[str, Any]:
-    """The context of the template, which escapes every value."""
-    subject = summary.subject
+    """The context of the template. It escapes every value, and calls what only some details need."""
+    subject, model = summary.subject, summary.subject._meta.model_name
     movement = subject if isinstance(subject, BankTransaction) else getattr(subject, "movement", None)
-    return {
+    shown = {
         "summary": summary,
-        "candidates": [(each, _status_label(each.payment)) for each in summary.candidates],
-        "record_url": record_url(subject),
-        "details": [(label, value) for label, value in _details(summary) if value not in (None, "")],
+        "subject": subject,
+        "details": f"admin/reconciliation/details/{model}.html",
+        "record_url": reverse(f"admin:{subject._meta.app_label}_{model}_change", args=[quote(subject.pk)]),
         "resolutions": Resolution.objects.filter(subject_id=subject.pk).order_by("created_at", "id"),
-        "returns": _returns(movement) if movement else [],
-        "notifications": [
-            (notification, redacted_message(notification)) for notification in _notifications(subject)
-        ],
-        "slip_checks": SlipCheck.objects.filter(movement=movement).order_by("-checked_at")[:MAX_SHOWN]
-        if movement
-        else [],
+        "notifications": _notifications(subject),
     }
+    if movement is not None:
+        checks = SlipCheck.objects.filter(movement=movement)
+        shown |= {"returns": _returns(movement), "slip_checks": checks.order_by("-checked_at")[:MAX_SHOWN]}
+    if isinstance(subject, BankTransaction):
+        shown |= {
+            "payment": subject.payment,
+            "counterpart": deduplication.counterpart(subject),
+            "excess": excesses.find(subject),
+            "sources": deduplication.sources_of(BankTransaction.objects.filter(pk=subject.pk)),
+            "merged_into": partial(probable_duplicates.merged_into, subject),
+            "uploader": partial(confirmation.uploader_of, subject),
+        }
+    elif isinstance(subject, BankNotification):
+        shown["about"] = order_of(subject)
+    elif isinstance(subject, TransferContradiction):
+        key = subject.subject_id
+        shown |= {
+            "about": Payment.objects.filter(pk=key).first() or Transfer.objects.filter(pk=key).first(),
+            "merchant": Merchant.objects.filter(pk=subject.merchant_id).first(),
+            "sender": subject.route.partition(":")[2],
+        }
+    return shown
 
 
 def redacted_message(notification: BankNotification) -> str:
@@ -58,10 +72,9 @@ def redacted_message(notification: BankNotification) -> str:
     return personal_data.message(redact(notification.body.decode("utf-8", "backslashreplace")))
 
 
-def order_link(notification: BankNotification) -> str | None:
-    """Return a link to the order that the notification names, or None if the order is not ours."""
-    order = Transfer.objects.filter(pk=notification.order_id).first() if notification.order_id else None
-    return link_to(order) if order else None
+def order_of(notification: BankNotification) -> Transfer | None:
+    """The order that the notification names, or None if it is not ours."""
+    return Transfer.objects.filter(pk=notification.order_id).first() if notification.order_id else None
 
 
 def notifications_of_order(order_id: str) -> list[BankNotification]:
@@ -69,11 +82,7 @@ def notifications_of_order(order_id: str) -> list[BankNotification]:
     return list(BankNotification.objects.filter(order_id=order_id).order_by("received_at")[:MAX_SHOWN])
 
 
-def record_url(row: Model) -> str:
-    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[quote(row.pk)])
-
-
-def _status_label(payment: Payment) -> str:
+def status_label(payment: Payment) -> str:
     return _(str(payment.status_at(clock.now()).label))
 
 
@@ -89,142 +98,18 @@ def _destination(order: Transfer | None) -> str:
         return _("sent manually")
     if not order.account:
         return _("the payer, by voiding the payment")
-    name, account = personal_data.name(order.account_name), personal_data.account(order.account)
-    return _("%(name)s, %(account)s at %(bank)s") % {
-        "name": name,
-        "account": account,
-        "bank": bank_label(order.bank_code),
-    }
+    words = {"account": personal_data.account(order.account), "bank": bank_label(order.bank_code)}
+    return _("%(name)s, %(account)s at %(bank)s") % (words | {"name": personal_data.name(order.account_name)})
 
 
-def _details(summary: ExceptionSummary) -> Details:
-    subject = summary.subject
-    if isinstance(subject, BankTransaction):
-        duplicate = summary.probable_duplicate and _transaction_link(summary.probable_duplicate)
-        merged_movement = (
-            _transaction_link(probable_duplicates.merged_into(subject))
-            if subject.resolution_state == ResolutionState.MERGED
-            else None
-        )
-        details = _transaction_details(subject)
-        return [(_("Probable duplicate of"), duplicate), (_("Merged into"), merged_movement), *details]
-    if isinstance(subject, BankNotification):
-        return _notification_details(subject)
-    if isinstance(subject, TransferContradiction):
-        return _contradiction_details(subject)
-    return _refund_details(subject)
-
-
-def _transaction_details(movement: BankTransaction) -> Details:
-    payment = movement.payment
-    return [
-        (_("Type"), movement.get_kind_display()),
-        (
-            _("Takes back") if movement.kind == BankTransactionKind.REVERSAL else _("Reversed by"),
-            _counterpart(movement),
-        ),
-        (_("Match result"), movement.get_match_result_display()),
-        (_("Resolution"), movement.get_resolution_state_display()),
-        (_("Amount"), money.display(movement.amount)),
-        (_("Excess"), _excess(movement)),
-        (_("Expected amount"), money.display(payment.amount) if payment else None),
-        (_("Bank"), movement.bank),
-        (_("Bank transaction id"), movement.current_bank_transaction_id),
-        (_("Paid at, by the bank's clock"), _time(movement.paid_at)),
-        (_("Received at"), _time(movement.received_at)),
-        (_("Code expired at"), _time(payment.expires_at) if payment and payment.expires_at else None),
-        (_("Confirmed"), None if movement.is_confirmed else _unconfirmed(movement)),
-        (_("Sources"), ", ".join(deduplication.sources_of(BankTransaction.objects.filter(pk=movement.pk)))),
-        (_("Biller id"), movement.biller_id),
-        (_("Reference 1"), movement.reference1),
-        (_("Reference 2"), movement.reference2),
-        (_("Reference 3"), movement.reference3),
-        (_("Merchant"), movement.merchant and link_to(movement.merchant)),
-        (_("Payment"), payment and link_to(payment)),
-        (_("Merchant's reference"), payment and payment.reference),
-        (_("Payment status"), payment and _status_label(payment)),
-        (_("Payer"), personal_data.name(movement.payer_name)),
-        (_("Payer's bank"), movement.payer_bank_code and bank_label(movement.payer_bank_code)),
-        (_("Payer's account"), personal_data.account(movement.payer_account or None)),
-        (_("Slip reference"), movement.slip_reference),
-    ]
-
-
-def _excess(movement: BankTransaction) -> str | None:
-    if (excess := excesses.find(movement)) is None:
-        return None
-    return f"{money.display(excess.amount)}, {excess.get_resolution_state_display().lower()}"
-
-
-def _unconfirmed(movement: BankTransaction) -> str:
-    uploader = confirmation.uploader_of(movement)
-    by = _(", uploaded by %(actor)s") % {"actor": request_context.display_name(uploader)} if uploader else ""
-    return _("no, only a statement reports it%(uploader)s") % {"uploader": by}
-
-
-def _counterpart(movement: BankTransaction) -> str | None:
-    """A link to the credit of a reversal, or to the reversal of a credit."""
-    kind = (
-        BankTransactionKind.CREDIT
-        if movement.kind == BankTransactionKind.REVERSAL
-        else BankTransactionKind.REVERSAL
-    )
-    found = (
-        deduplication.find_by_bank_id(movement.bank, name, kind) for name in movement.bank_transaction_ids
-    )
-    other = next((each for each in found if each is not None), None)
-    return None if other is None else _transaction_link(other)
-
-
-def _transaction_link(movement: BankTransaction) -> str:
+def transaction_link(movement: BankTransaction | None) -> str:
     """A link to the page of another bank transaction, with its amount and state."""
-    state = (
-        movement.get_resolution_state_display()
-        if movement.resolution_state
-        else movement.get_match_result_display()
-    )
-    page = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(movement.pk)])
-    return format_html('<a href="{}">{}, {}</a>', page, money.display(movement.amount), state.lower())
-
-
-def _notification_details(notification: BankNotification) -> Details:
-    return [
-        (_("Bank"), notification.bank),
-        (_("Source"), notification.get_source_display()),
-        (_("Received at"), _time(notification.received_at)),
-        (_("Reported before"), notification.movement and link_to(notification.movement)),
-        (_("Order"), order_link(notification)),
-    ]
-
-
-def _refund_details(refund: Refund) -> Details:
-    return [
-        (_("Amount"), money.display(refund.amount)),
-        (_("Merchant"), link_to(refund.merchant)),
-        (_("Payment"), link_to(refund.payment)),
-        (_("Sent through"), refund.route),
-        (_("Sent at"), _time(refund.completed_at) if refund.completed_at else None),
-        (_("Returned at"), _time(refund.returned_at) if refund.returned_at else None),
-    ]
-
-
-def _contradiction_details(contradiction: TransferContradiction) -> Details:
-    about: Model | None = (
-        Payment.objects.filter(pk=contradiction.subject_id).first()
-        or Transfer.objects.filter(pk=contradiction.subject_id).first()
-    )
-    merchant = Merchant.objects.filter(pk=contradiction.merchant_id).first()
-    return [
-        (_("About"), about and link_to(about)),
-        (_("Amount"), money.display(contradiction.amount)),
-        (_("Charged"), contradiction.answer_amount and charged(contradiction)),
-        (_("Our state"), contradiction.state),
-        (_("State at %(sender)s") % {"sender": contradiction.route.partition(":")[2]}, contradiction.answer),
-        (_("Bank's reference"), contradiction.bank_reference),
-        (_("Merchant"), merchant and link_to(merchant)),
-        (_("Received at"), _time(contradiction.created_at)),
-        (_("Found by"), contradiction.actor),
-    ]
+    if movement is None:
+        return ""
+    is_resolved = movement.resolution_state
+    state = movement.get_resolution_state_display() if is_resolved else movement.get_match_result_display()
+    label = f"{money.display(movement.amount)}, {state.lower()}"
+    return str(admin_columns.link_to(ReconciliationException, movement.pk, label))
 
 
 def _notifications(subject: Subject) -> list[BankNotification]:
@@ -240,15 +125,14 @@ def _notifications(subject: Subject) -> list[BankNotification]:
     return notifications
 
 
-def link_to(row: Model) -> str:
-    return format_html('<a href="{}">{}</a>', record_url(row), row)
+def link_to(row: Model | None) -> str:
+    return "" if row is None else str(admin_columns.link_to(type(row), row.pk, row))
 
 
-def _time(moment: datetime) -> str:
-    elapsed = clock.now() - moment
-    relative = (
-        _("in %(elapsed)s") % {"elapsed": format_duration(-elapsed)}
-        if elapsed < timedelta(0)
-        else _("%(elapsed)s ago") % {"elapsed": format_duration(elapsed)}
-    )
-    return f"{clock.display(moment)}, {relative}"
+def moment(at: datetime | None) -> str:
+    """The time, and how long ago it was."""
+    if at is None:
+        return ""
+    elapsed = clock.now() - at
+    text = _("in %(elapsed)s") if elapsed < timedelta(0) else _("%(elapsed)s ago")
+    return f"{clock.display(at)}, {text % {'elapsed': format_duration(abs(elapsed))}}"

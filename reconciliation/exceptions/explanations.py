@@ -15,6 +15,7 @@ from banks import SlipTransfer
 from core import clock, failures, money, request_context, thaibanks
 from payments.match_results import HELD, OF_PAYMENTS
 from payments.models import Payment, PaymentStatus
+from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -349,7 +350,7 @@ def _of_money_of_slip(movement: BankTransaction, claimed_payment_id: str | None)
     if claimed_payment_id and movement.is_credited and claimed_payment_id != movement.payment_id:
         text = _("It was used already for payment %(payment_id)s, not for %(claimed_payment_id)s.")
         yield "error", text % {"payment_id": movement.payment_id, "claimed_payment_id": claimed_payment_id}
-    if (reversal := checking.find_reversal(movement)) is not None:
+    if (reversal := deduplication.counterpart(movement)) is not None:
         yield "error", _("The bank reversed this money: %(reversal)s.") % {"reversal": reversal.id}
 
 

@@ -148,6 +148,14 @@ def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransactio
     return found[0] if found else None
 
 
+def counterpart(movement: BankTransaction) -> BankTransaction | None:
+    """The reversal of a credit, or the credit of a reversal."""
+    is_reversal = movement.kind == BankTransactionKind.REVERSAL
+    kind = BankTransactionKind.CREDIT if is_reversal else BankTransactionKind.REVERSAL
+    found = (find_by_bank_id(movement.bank, name, kind) for name in movement.bank_transaction_ids)
+    return next((each for each in found if each is not None), None)
+
+
 def set_bank_id(movement: BankTransaction, transaction_id: str) -> None:
     """Store the bank's id of a bank transaction that a statement line made. The caller holds both locks."""
     movement.set_fields(later_bank_transaction_id=transaction_id)

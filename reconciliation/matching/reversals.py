@@ -45,11 +45,7 @@ JOIN reconciliation_banktransaction AS reversal
 
 def find_credit(reversal: BankTransaction) -> BankTransaction | None:
     """Return the credit with one of the reversal's ids; if it was merged, the other credit."""
-    found = (
-        deduplication.find_by_bank_id(reversal.bank, name, BankTransactionKind.CREDIT)
-        for name in reversal.bank_transaction_ids
-    )
-    credit = next((credit for credit in found if credit is not None), None)
+    credit = deduplication.counterpart(reversal)
     return None if credit is None else probable_duplicates.merged_into(credit)
 
 

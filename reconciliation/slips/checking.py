@@ -12,7 +12,6 @@ import banks
 from core import plain_text, request_context, slips
 from core.slips import Slip, WalletSlip
 from core.tlv import BadPayload
-from reconciliation.matching import deduplication
 from reconciliation.models import BankTransaction, BankTransactionKind, SlipCheck
 
 TRUEMONEY = "truemoney"
@@ -96,12 +95,3 @@ def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction 
     )
     movement: BankTransaction | None = found.order_by("received_at", "id").first()
     return movement
-
-
-def find_reversal(movement: BankTransaction) -> BankTransaction | None:
-    """Of this money, if the bank reversed it."""
-    found = (
-        deduplication.find_by_bank_id(movement.bank, name, BankTransactionKind.REVERSAL)
-        for name in movement.bank_transaction_ids
-    )
-    return next((reversal for reversal in found if reversal is not None), None)
