@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from core import money, rows
+from core import rows
 from payments.models import Payment, PaymentStatus
 from qrcodes.models import QrCode
-from reconciliation.exceptions import reference_similarity
+from reconciliation.exceptions import explanations, reference_similarity
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankTransaction, BankTransactionKind
 
@@ -28,34 +28,35 @@ PAYMENTS_SEARCHED = (1_000, 5_000, 100)
 CODES_KEPT = (20, 200, 4)
 SPELLINGS = (reference_similarity.MAX_SPELLINGS, 1_500, 30)
 
-# Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a part of the
-# reference.
-FIND_CODES = """
-SELECT query.id, found.code_id FROM unnest(
-    %(ids)s::text[], %(banks)s::text[], %(billers)s::text[], %(amounts)s::bigint[], %(paid)s::timestamptz[],
-    %(reported)s::timestamptz[], %(starts)s::text[], %(middles)s::text[], %(ends)s::text[]
-) AS query (id, bank, biller, amount, paid_at, reported_at, start_, middle_, end_)
-JOIN merchants_merchant merchant ON merchant.bank = query.bank AND merchant.biller_id = query.biller
+# Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a third of the
+# reference, as each similar one does.
+FIND_CODES = f"""
+SELECT query.id, found.code_id FROM reconciliation_banktransaction query
+JOIN merchants_merchant merchant ON merchant.bank = query.bank AND merchant.biller_id = query.biller_id
+CROSS JOIN LATERAL (
+    SELECT text, (length(text) + 2) / 3 AS size
+    FROM regexp_replace(upper(query.reference1), '[^0-9A-Z]', '', 'g') AS normalized (text) OFFSET 0
+) reported
 CROSS JOIN LATERAL (
     SELECT code.id AS code_id FROM (
         SELECT id, amount, status, created_at FROM payments_payment
         WHERE merchant_id = merchant.id AND qr_code_id IS NOT NULL
             AND created_at BETWEEN query.paid_at - %(search_before)s
-                AND least(query.paid_at + %(search_after)s, query.reported_at)
+                AND least(query.paid_at + %(search_after)s, query.received_at)
         ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
     ) recent JOIN qrcodes_qrcode code ON code.payment_id = recent.id
     CROSS JOIN LATERAL (
-        SELECT coalesce(greatest(
-            strpos(code.reference1, query.start_),
-            strpos(code.reference1, query.middle_),
-            strpos(code.reference1, query.end_)
-        ), 0) > 0 AS is_similar
+        SELECT length(reported.text) >= {reference_similarity.MIN_FRAGMENT_LENGTH} AND (
+            strpos(code.reference1, substr(reported.text, 1, reported.size)) > 0
+            OR strpos(code.reference1, substr(reported.text, reported.size + 1, reported.size)) > 0
+            OR strpos(code.reference1, substr(reported.text, 2 * reported.size + 1)) > 0
+        ) AS is_similar
     ) compared
     WHERE compared.is_similar OR recent.amount = query.amount AND recent.status IN ('pending', 'expired')
     ORDER BY compared.is_similar DESC, recent.created_at DESC LIMIT %(max_kept)s
 ) found
-WHERE query.biller <> ''
-"""
+WHERE query.id = ANY(%(ids)s) AND query.biller_id <> ''
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,8 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
         compared = [
             candidate for code in codes_of_one.values() if (candidate := compare(movement, code)) is not None
         ]
-        candidates[movement.id] = sorted(compared, key=lambda candidate: _sort_key(candidate, movement))[
-            :MAX_CANDIDATES
-        ]
+        compared.sort(key=lambda candidate: _sort_key(candidate, movement))
+        candidates[movement.id] = compared[:MAX_CANDIDATES]
     return candidates
 
 
@@ -104,24 +104,18 @@ def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
     score, texts = (similar.score, [similar.explanation]) if similar else (0, [_("another reference")])
     if movement.biller_id != code.biller_id:
         score, texts = score - 10, [*texts, _("another biller id")]
-    amount_score, amount_text = _compare_amount(movement.amount - payment.amount)
+    if movement.amount == payment.amount:
+        score, amount_text = score + 30, _("same amount")
+    else:
+        amount_text = explanations.of_difference(movement.amount - payment.amount)
     time_score, time_text = _compare_time(payment, movement.paid_at)
-    return Candidate(
-        payment, code, score + amount_score + time_score, ", ".join([amount_text, time_text, *texts])
-    )
+    return Candidate(payment, code, score + time_score, ", ".join([amount_text, time_text, *texts]))
 
 
 def _sort_key(candidate: Candidate, movement: BankTransaction) -> tuple[int, timedelta, str]:
     """Among equal scores, the code whose time is closest to the payment time comes first."""
     payment = candidate.payment
     return -candidate.score, abs(movement.paid_at - payment.created_at), payment.id
-
-
-def _compare_amount(difference: int) -> tuple[int, str]:
-    if not difference:
-        return 30, _("same amount")
-    text = _("%(amount)s too much") if difference > 0 else _("%(amount)s too little")
-    return 0, text % {"amount": money.display(abs(difference))}
 
 
 def _compare_time(payment: Payment, paid_at: datetime) -> tuple[int, str]:
@@ -137,27 +131,15 @@ _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta
 
 def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
     """Return the ids of candidate QR codes by bank transaction id."""
-    parts = [(*reference_similarity.fragments(each.reference1), None, None, None)[:3] for each in movements]
-    starts, middles, ends = zip(*parts, strict=True)
-    queries = {
+    values = {
         "ids": [each.id for each in movements],
-        "banks": [each.bank for each in movements],
-        "billers": [each.biller_id for each in movements],
-        "amounts": [each.amount for each in movements],
-        "paid": [each.paid_at for each in movements],
-        "reported": [each.received_at for each in movements],
-        "starts": list(starts),
-        "middles": list(middles),
-        "ends": list(ends),
-    }
-    limits = {
         "search_before": SEARCH_BEFORE,
         "search_after": SEARCH_AFTER,
         "max_searched": _share(PAYMENTS_SEARCHED, len(movements)),
         "max_kept": _share(CODES_KEPT, len(movements)),
     }
     found = defaultdict(list)
-    for movement_id, code_id in rows.run(FIND_CODES, queries | limits).fetchall():
+    for movement_id, code_id in rows.run(FIND_CODES, values).fetchall():
         found[movement_id].append(code_id)
     return found
 

@@ -35,7 +35,7 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
     """The context of the template. It escapes every value, and calls what only some details need."""
     subject, model = summary.subject, summary.subject._meta.model_name
     movement = subject if isinstance(subject, BankTransaction) else getattr(subject, "movement", None)
-    shown = {
+    shown: dict[str, Any] = {
         "summary": summary,
         "subject": subject,
         "details": f"admin/reconciliation/details/{model}.html",

@@ -113,6 +113,11 @@ def format_duration(duration: timedelta) -> str:
     return str(text % (seconds // size))
 
 
+def of_difference(satang: int) -> str:
+    text = _("%(amount)s too much") if satang > 0 else _("%(amount)s too little")
+    return text % {"amount": money.display(abs(satang))}
+
+
 def bank_label(code: str) -> str:
     """ "014 Siam Commercial Bank", or only the code of an unknown bank."""
     bank = thaibanks.find(code)
@@ -286,10 +291,8 @@ def _of_held_money(movement: BankTransaction, payment: Payment, credited: BankTr
         case MatchResult.LATE if payment.expires_at is not None:
             values = {"duration": format_duration(movement.paid_at - payment.expires_at)}
         case MatchResult.AMOUNT_MISMATCH:
-            difference = {"amount": money.display(abs(payment.amount - movement.amount))}
-            is_less = movement.amount < payment.amount
-            text = _("%(amount)s too little") if is_less else _("%(amount)s too much")
-            values = {"difference": text % difference, "expected": money.display(payment.amount)}
+            difference = of_difference(movement.amount - payment.amount)
+            values = {"difference": difference, "expected": money.display(payment.amount)}
         case MatchResult.DUPLICATE if credited is not None:
             values = {"id": credited.current_bank_transaction_id, "at": clock.display(credited.paid_at)}
         case MatchResult.DUPLICATE if payment.failure_code:

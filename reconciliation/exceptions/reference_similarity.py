@@ -1,7 +1,7 @@
 """The similarity of two references: mistyped, cut short or changed by a spreadsheet. Pure."""
 
 from dataclasses import dataclass
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -12,7 +12,7 @@ MIN_FRAGMENT_LENGTH = 6  # a shorter text could be a part of any reference
 MAX_SPELLINGS = 200
 
 CONFUSABLE = ["O0Q", "I1L", "S5", "B8", "Z2", "G6"]
-_CONFUSABLE_GROUP = {character: group for group in CONFUSABLE for character in group}
+_OTHERS = {character: group.replace(character, "") for group in CONFUSABLE for character in group}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ def normalize(reference: str) -> str:
 def spellings(reference: str, limit: int = MAX_SPELLINGS) -> list[str]:
     """The reference, normalized, and with up to two confusable characters replaced, fewest changes first."""
     normalized = normalize(reference)
-    positions = [at for at, character in enumerate(normalized) if character in _CONFUSABLE_GROUP]
-    changes = chain.from_iterable(combinations(positions, count) for count in range(1, MAX_EDITS + 1))
-    swapped = (text for selected in changes for text in _with_confusables_swapped(normalized, selected))
+    changes = [(at, other) for at, each in enumerate(normalized) for other in _OTHERS.get(each, "")]
+    selected = chain.from_iterable(combinations(changes, count) for count in range(1, MAX_EDITS + 1))
+    swapped = (_with_changes(normalized, dict(each)) for each in selected)
     # `islice` ends the work, too: a long reference has thousands of spellings.
     variants = dict.fromkeys(islice(chain([reference, normalized], swapped), limit))
     return [spelling for spelling in variants if spelling]
@@ -48,35 +48,18 @@ def compare(reported: str, expected: str) -> Similarity | None:
     normalized = normalize(reported)
     if normalized == expected:
         return Similarity(55, _("same reference in lower case or with other signs"))
+    if len(normalized) < MIN_FRAGMENT_LENGTH:
+        return None
     return _compare_edited(normalized, expected) or _compare_truncated(normalized, expected)
 
 
-def fragments(reference: str) -> list[str]:
-    """Three parts. Every similar reference contains at least one of them. None if the text is too short."""
-    normalized = normalize(reference)
-    if len(normalized) < MIN_FRAGMENT_LENGTH:
-        return []
-    size = -(-len(normalized) // 3)
-    return [normalized[at : at + size] for at in range(0, len(normalized), size)]
-
-
-def _with_confusables_swapped(normalized: str, positions: tuple[int, ...]) -> list[str]:
-    others = [
-        [each for each in _CONFUSABLE_GROUP[normalized[at]] if each != normalized[at]] for at in positions
-    ]
-    return [
-        _replace_characters(normalized, dict(zip(positions, choice, strict=True)))
-        for choice in product(*others)
-    ]
-
-
-def _replace_characters(normalized: str, changes: dict[int, str]) -> str:
+def _with_changes(normalized: str, changes: dict[int, str]) -> str:
     return "".join(changes.get(at, character) for at, character in enumerate(normalized))
 
 
 def _compare_edited(normalized: str, expected: str) -> Similarity | None:
     count = Levenshtein.distance(normalized, expected, score_cutoff=MAX_EDITS)
-    if count > MAX_EDITS or len(normalized) < MIN_FRAGMENT_LENGTH:
+    if count > MAX_EDITS:
         return None
     confused = _confused_characters(normalized, expected)
     differs = ngettext(
@@ -93,19 +76,15 @@ def _confused_characters(normalized: str, expected: str) -> list[str]:
     if len(normalized) != len(expected):
         return []
     differing = [(left, right) for left, right in zip(normalized, expected, strict=True) if left != right]
-    confusable = all(right in _CONFUSABLE_GROUP.get(left, "") for left, right in differing)
+    confusable = all(right in _OTHERS.get(left, "") for left, right in differing)
     text = _("%(left)s for %(right)s")
     return [text % {"left": left, "right": right} for left, right in differing] if confusable else []
 
 
 def _compare_truncated(normalized: str, expected: str) -> Similarity | None:
-    if len(normalized) < MIN_FRAGMENT_LENGTH:
-        return None
     if expected.startswith(normalized) or expected.endswith(normalized):
         return Similarity(40, _("reference cut short to %(count)s characters") % {"count": len(normalized)})
     if normalized.startswith(expected) or normalized.endswith(expected):
-        return Similarity(
-            40,
-            _("reference with %(count)s characters more") % {"count": len(normalized) - len(expected)},
-        )
+        count = len(normalized) - len(expected)
+        return Similarity(40, _("reference with %(count)s characters more") % {"count": count})
     return None

@@ -10,7 +10,7 @@ from core import thaiqr
 from payments.models import Payment
 from reconciliation.exceptions import candidates
 from reconciliation.exceptions.candidates import Candidate
-from reconciliation.exceptions.reference_similarity import Similarity, compare, fragments, spellings
+from reconciliation.exceptions.reference_similarity import Similarity, compare, spellings
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 
@@ -46,11 +46,6 @@ def test_candidate_spellings_begin_with_the_reported_reference_and_are_limited()
     assert spellings("ab-x") == ["ab-x", "ABX", "A8X"]
     assert spellings("") == []
     assert 50 < len(spellings("O0I1S5B8" * 4)) <= 200
-
-
-@pytest.mark.parametrize("given", [OURS[:12], OURS.lower(), OURS[2:], "X" + OURS[:10] + "Y" + OURS[10:]])
-def test_similar_references_share_a_fragment(given: str) -> None:
-    assert any(piece in OURS for piece in fragments(given))
 
 
 def reported(bank: SandboxBankClient, code: dict[str, Any], **changes: Any) -> BankTransaction:
