@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
@@ -76,22 +78,20 @@ class Candidate:
 def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
     """The most likely payments of each credit, best first, by the id of the bank transaction."""
     credits = [movement for movement in movements if movement.kind == BankTransactionKind.CREDIT]
-    found = _find_codes(credits) if credits else {}
-    limit = _share(SPELLINGS, max(1, len(credits)))
+    if not credits:
+        return {}
+    found, limit = _find_codes(credits), _share(SPELLINGS, len(credits))
     spellings = {each.id: reference_similarity.spellings(each.reference1, limit) for each in credits}
-    codes = _load_codes(found, spellings) if credits else []
-    by_id, by_reference = {code.id: code for code in codes}, {code.reference1: code for code in codes}
+    ids, references = chain.from_iterable(found.values()), chain.from_iterable(spellings.values())
+    known = QrCode.objects.select_related("payment", "merchant")
+    wanted = known.filter(Q(id__in=list(ids)) | Q(reference1__in=list(references)))
+    codes = {key: code for code in wanted for key in (code.id, code.reference1)}
     candidates: dict[str, list[Candidate]] = {}
     for movement in credits:
-        spelled = [by_reference[each] for each in spellings[movement.id] if each in by_reference]
-        codes_of_one = {
-            code.id: code for code in [*spelled, *(by_id[each] for each in found.get(movement.id, ()))]
-        }
-        compared = [
-            candidate for code in codes_of_one.values() if (candidate := compare(movement, code)) is not None
-        ]
-        compared.sort(key=lambda candidate: _sort_key(candidate, movement))
-        candidates[movement.id] = compared[:MAX_CANDIDATES]
+        keys = [*spellings[movement.id], *found[movement.id]]
+        near = {codes[key].id: codes[key] for key in keys if key in codes}
+        compared = [each for code in near.values() if (each := compare(movement, code)) is not None]
+        candidates[movement.id] = sorted(compared, key=partial(_sort_key, movement))[:MAX_CANDIDATES]
     return candidates
 
 
@@ -112,7 +112,7 @@ def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
     return Candidate(payment, code, score + time_score, ", ".join([amount_text, time_text, *texts]))
 
 
-def _sort_key(candidate: Candidate, movement: BankTransaction) -> tuple[int, timedelta, str]:
+def _sort_key(movement: BankTransaction, candidate: Candidate) -> tuple[int, timedelta, str]:
     """Among equal scores, the code whose time is closest to the payment time comes first."""
     payment = candidate.payment
     return -candidate.score, abs(movement.paid_at - payment.created_at), payment.id
@@ -129,7 +129,7 @@ def _compare_time(payment: Payment, paid_at: datetime) -> tuple[int, str]:
 _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta(days=1), 5)]
 
 
-def _find_codes(movements: Sequence[BankTransaction]) -> dict[str, list[str]]:
+def _find_codes(movements: Sequence[BankTransaction]) -> defaultdict[str, list[str]]:
     """Return the ids of candidate QR codes by bank transaction id."""
     values = {
         "ids": [each.id for each in movements],
@@ -148,10 +148,3 @@ def _share(limits: tuple[int, int, int], movements: int) -> int:
     """The limit for each of so many bank transactions."""
     most, together, least = limits
     return min(max(together // movements, least), most)
-
-
-def _load_codes(found: dict[str, list[str]], spellings: dict[str, list[str]]) -> list[QrCode]:
-    ids = [code_id for each in found.values() for code_id in each]
-    references = [reference for each in spellings.values() for reference in each]
-    wanted = QrCode.objects.filter(Q(id__in=ids) | Q(reference1__in=references))
-    return list(wanted.select_related("payment", "merchant"))
