@@ -1,10 +1,9 @@
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import quote
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.functional import Promise
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
@@ -42,6 +41,11 @@ from reconciliation.statements.admin import StatementAdmin, StatementLineAdmin
 from reconciliation.transfer_acts import TRANSFER_ACTS
 from transfers.admin import TransferAdmin
 from transfers.models import Transfer, TransferContradiction
+
+
+def _page_of(subject_id: str, label: str | Promise) -> Any:
+    """A link to the page of an exception, also after it was resolved."""
+    return admin_columns.link_to(ReconciliationException, subject_id, label)
 
 
 class BankModeFilter(ModeFilter):
@@ -102,9 +106,8 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         return ["decisions", "baht", *plain, "payer_account_masked"]
 
     @admin.display(description=_("decisions"))
-    def decisions(self, movement: BankTransaction) -> str:
-        url = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(movement.pk)])
-        return format_html('<a href="{}">{}</a>', url, _("Possible payments and history"))
+    def decisions(self, movement: BankTransaction) -> Any:
+        return _page_of(movement.pk, _("Possible payments and history"))
 
 
 @admin.register(BankNotification)
@@ -117,9 +120,8 @@ class BankNotificationAdmin(ReadOnlyAdmin):
     fields = ["id", "bank", "source", "result", "movement", "order", "received_at", "request_id", "message"]
 
     @admin.display(description=_("order"), empty_value="-")
-    def order(self, notification: BankNotification) -> str | None:
-        order = detail_page.order_of(notification)
-        return detail_page.link_to(order) if order else None
+    def order(self, notification: BankNotification) -> str:
+        return detail_page.link_to(detail_page.order_of(notification))
 
     @admin.display(description=_("message"))
     def message(self, notification: BankNotification) -> str:
@@ -142,25 +144,13 @@ class ResolutionAdmin(ReadOnlyAdmin):
     search_fields = ["=subject_id", "=payment_id"]
 
     @admin.display
-    def subject(self, resolution: Resolution) -> str:
-        url = reverse(
-            "admin:reconciliation_reconciliationexception_change", args=[quote(resolution.subject_id)]
-        )
-        return format_html('<a href="{}">{}</a>', url, resolution.subject_id)
+    def subject(self, resolution: Resolution) -> Any:
+        return _page_of(resolution.subject_id, resolution.subject_id)
 
 
 @admin.register(Return)
 class ReturnAdmin(ReadOnlyAdmin):
-    list_display = [
-        "id",
-        "movement",
-        "baht",
-        "route",
-        "status",
-        "is_manual",
-        "created_at",
-        "completed_at",
-    ]
+    list_display = ["id", "movement", "baht", "route", "status", "is_manual", "created_at", "completed_at"]
     list_filter = ["status", "is_manual"]
     list_select_related = ["movement"]
     search_fields = ["=id", "=movement__id", "=bank_reference"]
@@ -176,9 +166,8 @@ class ContradictionAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
 
     @admin.display
-    def subject(self, contradiction: TransferContradiction) -> str:
-        url = reverse("admin:reconciliation_reconciliationexception_change", args=[quote(contradiction.pk)])
-        return format_html('<a href="{}">{}</a>', url, contradiction.subject_id)
+    def subject(self, contradiction: TransferContradiction) -> Any:
+        return _page_of(contradiction.pk, contradiction.subject_id)
 
 
 @admin.register(Transfer)
@@ -189,11 +178,8 @@ class OutgoingTransferAdmin(ActPages, TransferAdmin):
 
     @admin.display(description=_("bank notifications"), empty_value="-")
     def notifications(self, transfer: Transfer) -> SafeString:
-        links = [
-            (detail_page.link_to(notification), notification.result)
-            for notification in detail_page.notifications_of_order(transfer.id)
-        ]
-        return format_html_join(", ", "{} ({})", links)
+        found = detail_page.notifications_of_order(transfer.id)
+        return format_html_join(", ", "{} ({})", ((detail_page.link_to(each), each.result) for each in found))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [*super().get_fields(request, obj), "notifications"]
