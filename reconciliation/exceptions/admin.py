@@ -15,8 +15,9 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+import banks
 from audit_trail.bulk_acts import BulkActPages, ChosenRow
-from core import admin_columns, clock, ids, money, plain_text, rows
+from core import admin_columns, clock, ids, money, plain_text
 from core.admin_filters import AmountFilter
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
@@ -29,17 +30,6 @@ from reconciliation.models import BankNotification, ReconciliationException
 
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")
-MAX_FILTER_CHOICES = 100
-# Reads one index entry for each value, however long the list is.
-DISTINCT_VALUES = """
-WITH RECURSIVE found (value) AS (
-    SELECT min({0}) FROM reconciliation_reconciliationexception
-    UNION ALL
-    SELECT (SELECT min({0}) FROM reconciliation_reconciliationexception WHERE {0} > value)
-    FROM found WHERE value IS NOT NULL
-)
-SELECT value FROM found WHERE value IS NOT NULL LIMIT %s
-"""
 AGES = {
     "hour": (_("more than an hour"), timedelta(hours=1)),
     "day": (_("more than a day"), OVERDUE_AGE),
@@ -83,7 +73,7 @@ class BankFilter(admin.SimpleListFilter):
     title, parameter_name = _("bank"), "bank"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [(bank, bank) for bank in _distinct_values("bank")]
+        return [(bank, bank) for bank in sorted({"omise", "sandbox", *banks.LIVE_BANKS})]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.filter(bank=self.value()) if self.value() else queryset
@@ -227,10 +217,6 @@ class ReconciliationExceptionAdmin(BulkActPages):
             return None
         link = admin_columns.link_to(Payment, best.payment.id, admin_columns.copyable(best.payment.id))
         return format_html("<span>{}<br>{}</span>", best.explanation, link)
-
-
-def _distinct_values(column: str) -> list[str]:
-    return [value for (value,) in rows.run(DISTINCT_VALUES.format(column), [MAX_FILTER_CHOICES]).fetchall()]
 
 
 def _newest_not_searched() -> datetime | None:
