@@ -6,8 +6,8 @@ from typing import Any
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.core.validators import RegexValidator
-from django.forms.boundfield import BoundField
 from django.utils import translation
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -86,8 +86,8 @@ class ClaimForm(forms.Form):
         if not self.errors:
             try:
                 thaibanks.check_account(values["bank_code"], values["bank_account"])
-            except ValueError:
-                self.add_error("bank_account", _wrong_length(values["bank_code"]))
+            except ValueError as refusal:
+                self.add_error("bank_account", f"{capfirst(str(refusal))}.")
         if self.errors:
             self.ask_for_picture_again()
         return values
@@ -100,18 +100,3 @@ class ClaimForm(forms.Form):
     @property
     def destination(self) -> dict[str, str]:
         return {name: self.cleaned_data[name] for name in ACCOUNT}
-
-    @property
-    def groups(self) -> list[tuple[str, list[BoundField]]]:
-        """The fields as the page shows them, each group with its title."""
-        return [
-            (_("Prove that you paid. One of these is enough."), [self[name] for name in PROOFS]),
-            (_("Where the money goes"), [self[name] for name in ACCOUNT]),
-        ]
-
-
-def _wrong_length(bank_code: str) -> str:
-    bank = thaibanks.find(bank_code)
-    shortest, longest = bank.digits if bank else (thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)
-    digits = str(shortest) if shortest == longest else f"{shortest}-{longest}"
-    return _("An account number of this bank has %(digits)s digits.") % {"digits": digits}

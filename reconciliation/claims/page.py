@@ -15,16 +15,17 @@ from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
 
-from core import api, client_addresses, clock, money, rate_limits, uploads
-from core.errors import ApiError, MethodNotAllowed
+from core import client_addresses, clock, money, rate_limits, uploads
+from core.errors import ApiError
 from core.rate_limits import RateLimit
 from merchants.models import Mode
 from qrcodes.errors import TooManyPageRequests
 from qrcodes.payment_page import language_links, language_of
-from reconciliation.claims import proof, slip_pictures
+from reconciliation.claims import proof
 from reconciliation.claims.form import ClaimForm
-from reconciliation.claims.slip_pictures import NoSlip
+from reconciliation.claims.proof import NoSlip
 from reconciliation.slips import pictures
 from refunds import claims
 from refunds.claims import ClaimLinkClosed, ClaimNotProven, ClaimsOfNetworkBlocked, TooManyClaimTries
@@ -33,11 +34,15 @@ from refunds.models import ClaimLink, Refund, RefundPendingReason, RefundStatus
 
 # Of one network. Wrong proofs are limited in the database, see `refunds.claims`.
 RATE = RateLimit(per_second=0.5, burst=30)
-METHODS = ("GET", "HEAD", "POST")
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+REFUSALS: dict[type[Exception], tuple[str, int]] = {
+    ClaimLinkClosed: ("closed", 404),
+    TooManyClaimTries: ("tries", 403),
+    ClaimsOfNetworkBlocked: ("network", 403),
+}
 _ENDED = {
     RefundStatus.COMPLETED: "sent",
     RefundStatus.FAILED: "failed",
@@ -46,21 +51,15 @@ _ENDED = {
 
 
 @csrf_exempt  # the link is the secret; there is no cookie
+@require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, token: str) -> HttpResponse:
-    if request.method not in METHODS:
-        response = api.error_response(MethodNotAllowed(method=request.method), request)
-        response.headers["Allow"] = ", ".join(METHODS)
-        return response
     language = language_of(request)
     with translation.override(language):
         try:
             response = _respond(request, token, language)
-        except ClaimLinkClosed:
-            response = _refuse(request, "closed", language, status=404)
-        except TooManyClaimTries:
-            response = _refuse(request, "tries", language, status=403)
-        except ClaimsOfNetworkBlocked:
-            response = _refuse(request, "network", language, status=403)
+        except tuple(REFUSALS) as refusal:
+            reason, status = REFUSALS[type(refusal)]
+            response = _refuse(request, reason, language, status=status)
         except TooManyPageRequests as error:
             response = _refuse(request, "rate", language, status=error.status)
             response.headers["Retry-After"] = str(error.retry_after)
@@ -137,7 +136,7 @@ def _slip_references(link: ClaimLink, form: ClaimForm) -> list[str]:
     typed, picture = form.cleaned_data["slip_reference"], form.cleaned_data["picture"]
     given = [typed] if typed else []
     if picture and link.takes_an_account:  # otherwise `claims.claim` refuses it in any case
-        given.append(slip_pictures.read_reference(picture, merchant_id=link.refund.merchant_id))
+        given.append(proof.read_slip(picture, merchant_id=link.refund.merchant_id))
     return given
 
 

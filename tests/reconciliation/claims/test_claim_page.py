@@ -125,7 +125,7 @@ def test_account_is_taken_as_a_phone_pastes_it(claim: Claim) -> None:
         ({"last_digits": "7890", "bank_code": "999"}, "Select a valid choice."),
         (
             {"last_digits": "7890", "bank_account": "40512345"},
-            "An account number of this bank has 10 digits.",
+            "An account at Kasikorn Bank has 10 digits.",
         ),
         ({"last_digits": "7890", "account_name": " "}, "Fill in this field."),
         ({"last_digits": "7890", "account_name": "a\x1bb"}, "Write the name in one line."),

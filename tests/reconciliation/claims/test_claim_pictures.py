@@ -14,7 +14,7 @@ from core.rate_limits import RateLimit
 from core.slips import Slip, slip_payload
 from qrcodes import images
 from qrcodes.models import QrCode
-from reconciliation.claims import page, slip_pictures
+from reconciliation.claims import page, proof
 from reconciliation.slips import pictures
 from refunds.models import ClaimLink, ClaimTry
 from tests.conftest import SandboxBankClient, Shop
@@ -185,7 +185,7 @@ def test_picture_for_a_link_without_tries_is_not_decoded(
 
 
 def test_pictures_of_one_merchant_are_limited(claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slip_pictures, "RATE", RateLimit(per_second=0.01, burst=1))
+    monkeypatch.setattr(proof, "PICTURE_RATE", RateLimit(per_second=0.01, burst=1))
     merchant_id = ClaimLink.objects.get().refund.merchant_id
     redis.try_call(lambda client: client.delete(f"rate:claim-picture:{merchant_id}"))
     assert "No QR code" in claim.send_picture(images.status_image("paid", "png")).content.decode()
