@@ -25,8 +25,8 @@ from qrcodes.errors import TooManyPageRequests
 from qrcodes.payment_page import language_links, language_of
 from reconciliation.claims import proof
 from reconciliation.claims.form import ClaimForm
-from reconciliation.claims.proof import NoSlip
 from reconciliation.slips import pictures
+from reconciliation.slips.pictures import UnreadablePicture
 from refunds import claims
 from refunds.claims import ClaimLinkClosed, ClaimNotProven, ClaimsOfNetworkBlocked, TooManyClaimTries
 from refunds.errors import RefundNotAddressable
@@ -119,7 +119,7 @@ def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
             network=network,
             now=clock.now(),
         )
-    except NoSlip as reason:
+    except UnreadablePicture as reason:
         form.add_error("picture", str(reason))
     except ClaimNotProven:
         form.add_error(None, _("This does not match the payment. Look at the slip again."))
@@ -132,7 +132,7 @@ def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
 
 
 def _slip_references(link: ClaimLink, form: ClaimForm) -> list[str]:
-    """Those that the payer gave: typed, and on a picture. Raises NoSlip."""
+    """Those that the payer gave: typed, and on a picture. Raises UnreadablePicture."""
     typed, picture = form.cleaned_data["slip_reference"], form.cleaned_data["picture"]
     given = [typed] if typed else []
     if picture and link.takes_an_account:  # otherwise `claims.claim` refuses it in any case

@@ -26,25 +26,17 @@ NOT_A_SLIP = _(
 _ENDS_WITH_DIGITS = re.compile(r"[0-9]{4}\Z", re.ASCII)
 
 
-class NoSlip(Exception):
-    """No slip could be read; the message tells the payer what to do."""
-
-
 def read_slip(picture: "UploadedFile[bytes]", *, merchant_id: str) -> str:
-    """The reference of the slip on a picture, of which nothing is stored. Raises NoSlip."""
+    """The reference of the slip on a picture, of which nothing is stored. Raises UnreadablePicture."""
     room = rate_limits.consume(f"claim-picture:{merchant_id}", PICTURE_RATE)
     if room is not None and not room.allowed:
-        raise NoSlip(pictures.BUSY)
+        raise UnreadablePicture(pictures.BUSY)
+    texts = pictures.read_qr_codes(picture.read(pictures.MAX_BYTES + 1), decoders.PICTURE_OF_PAYER)
     try:
-        texts = pictures.read_qr_codes(picture.read(pictures.MAX_BYTES + 1), decoders.PICTURE_OF_PAYER)
-    except UnreadablePicture as error:
-        raise NoSlip(str(error)) from None
-    text = checking.pick_slip(texts)
-    try:
-        _bank, transaction_id = checking.parse_slip(text)
+        _bank, transaction_id = checking.parse_slip(texts)
     except InvalidSlip:
-        is_payment_code = text.startswith(checking.PAYMENT_CODE_START)
-        raise NoSlip(PAYMENT_CODE if is_payment_code else NOT_A_SLIP) from None
+        is_payment_code = texts[0].startswith(checking.PAYMENT_CODE_START)
+        raise UnreadablePicture(PAYMENT_CODE if is_payment_code else NOT_A_SLIP) from None
     return transaction_id
 
 

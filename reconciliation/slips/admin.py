@@ -21,7 +21,6 @@ from reconciliation.exceptions.explanations import Finding
 from reconciliation.models import SlipCheck
 from reconciliation.slips import bank_check, checking, pictures
 from reconciliation.slips.bank_check import BankCheckFailed
-from reconciliation.slips.checking import InvalidSlip
 
 CHECK_PERMISSION, ASK_PERMISSION = "reconciliation.check_slip", "reconciliation.ask_bank"
 
@@ -63,8 +62,13 @@ class SlipForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        if not values.get("text") and not values.get("picture") and not self.errors:
+        texts = [values["text"]] if values.get("text") else values.get("picture")
+        if not texts and not self.errors:
             raise forms.ValidationError(_("Paste the text, or choose a picture."))
+        try:
+            values["slip"] = checking.parse_slip(texts) if texts else None
+        except checking.InvalidSlip as error:
+            raise forms.ValidationError(str(error)) from None
         return values
 
 
@@ -97,9 +101,10 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         if not request.user.has_perm(CHECK_PERMISSION):
             raise PermissionDenied
         form = SlipForm(request.POST or None, request.FILES or None, initial=request.GET.dict())
-        result = self._check(request, form) if form.is_bound and form.is_valid() else None
-        if result is None:
+        if not (form.is_bound and form.is_valid()):
             return self._page(request, form=form)
+        values, now = form.cleaned_data, clock.now()
+        result = checking.check(*values["slip"], claimed_payment_id=values["claimed_payment_id"], now=now)
         self.record_view(str(result.id))
         return self._page(
             request,
@@ -137,22 +142,10 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         except BankCheckFailed as error:
             return [("error", str(error))]
 
-    def _check(self, request: HttpRequest, form: SlipForm) -> SlipCheck | None:
-        """Return None if it is not a slip. The form shows the reason."""
-        values = form.cleaned_data
-        texts = [values["text"]] if values["text"] else values["picture"]
-        try:
-            return checking.check(
-                checking.pick_slip(texts), claimed_payment_id=values["claimed_payment_id"], now=clock.now()
-            )
-        except InvalidSlip as error:
-            form.add_error(None, str(error))
-            return None
-
 
 def _ask_form(result: SlipCheck) -> AskBankForm | None:
     """None if the transfer is known, or if no bank can be asked about it."""
-    if result.movement is not None or not bank_check.can_ask_about(result.sending_bank):
+    if result.movement is not None or result.sending_bank == checking.TRUEMONEY:
         return None
     if result.claimed_payment_id and bank_check.merchant_for(result.claimed_payment_id) is None:
         return None

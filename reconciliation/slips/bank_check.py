@@ -43,11 +43,6 @@ class BankCheckResult:
     is_inquiry_scheduled: bool = False
 
 
-def can_ask_about(sending_bank: str) -> bool:
-    """Whether a bank can look up the slip: slips of wallets are unknown to banks."""
-    return sending_bank != checking.TRUEMONEY
-
-
 def merchant_for(payment_or_merchant_id: str) -> Merchant | None:
     """The merchant, or the merchant of the payment, if its bank can look up slips."""
     payment = Payment.objects.select_related("merchant").filter(pk=payment_or_merchant_id).first()
@@ -65,7 +60,7 @@ def ask_bank(
     Raises BankCheckFailed.
     """
     merchant = merchant_for(payment_or_merchant_id)
-    if merchant is None or not can_ask_about(slip_check.sending_bank):
+    if merchant is None or slip_check.sending_bank == checking.TRUEMONEY:  # banks know no slips of wallets
         raise BankCheckFailed(
             _("No bank can be asked: enter a payment or a merchant whose bank can look up slips.")
         )

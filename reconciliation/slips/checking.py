@@ -3,6 +3,7 @@
 A slip is no proof of payment, because anybody can draw one. Only a bank transaction is.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db.models import Q
@@ -27,9 +28,8 @@ class InvalidSlip(Exception):
     """The text is not the mini-QR of a slip; the message tells staff why."""
 
 
-def check(payload: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheck:
-    """Look up a slip and record that it was shown. Raises InvalidSlip; then nothing is recorded."""
-    bank, transaction_id = parse_slip(payload)
+def check(bank: str, transaction_id: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheck:
+    """Look up a slip and record that it was shown."""
     found: SlipCheck = SlipCheck.objects.create(
         sending_bank=bank,
         transaction_id=transaction_id,
@@ -52,25 +52,20 @@ def earlier_checks(slip_check: SlipCheck) -> list[SlipCheck]:
     return list(same.exclude(pk=slip_check.pk).order_by("-checked_at", "-id")[:MAX_EARLIER_CHECKS])
 
 
-def parse_slip(payload: str) -> tuple[str, str]:
-    """The sending bank and its transaction id. Raises InvalidSlip."""
-    try:
-        slip: Slip | WalletSlip = slips.parse_slip(plain_text.visible(payload).strip())
-    except BadPayload as error:
-        raise InvalidSlip(_explain(payload, error)) from None
-    sending_bank = TRUEMONEY if isinstance(slip, WalletSlip) else slip.sending_bank
-    return sending_bank, slip.transaction_id
+def parse_slip(texts: Iterable[str]) -> tuple[str, str]:
+    """The sending bank and its transaction id, of the first text that is a slip.
 
-
-def pick_slip(texts: list[str]) -> str:
-    """The first text that is a slip, or else the first text."""
+    Raises InvalidSlip, about the first text if there are several.
+    """
+    refusals = []
     for text in texts:
         try:
-            parse_slip(text)
-        except InvalidSlip:
+            slip: Slip | WalletSlip = slips.parse_slip(plain_text.visible(text).strip())
+        except BadPayload as error:
+            refusals.append(_explain(text, error))
             continue
-        return text
-    return texts[0]
+        return TRUEMONEY if isinstance(slip, WalletSlip) else slip.sending_bank, slip.transaction_id
+    raise InvalidSlip(refusals[0])
 
 
 def _explain(payload: str, error: BadPayload) -> str:

@@ -24,7 +24,7 @@ REASONS = {
 
 
 class UnreadablePicture(Exception):
-    """No QR code could be read; the message says why."""
+    """Nothing to look up could be read; the message says why."""
 
 
 def read_qr_codes(picture: bytes, place: Place = decoders.PICTURE_OF_STAFF) -> list[str]:
