@@ -1,7 +1,7 @@
 from celery import shared_task
 
 from core import clock
-from reconciliation.exceptions import return_completion
+from reconciliation.exceptions import order_completion
 from reconciliation.inquiries import services as inquiries
 from reconciliation.matching import services as matching
 from reconciliation.statements import import_jobs
@@ -19,7 +19,7 @@ def inquire_due() -> None:
 
 @shared_task(name="reconciliation.run_returns")
 def run_returns() -> None:
-    return_completion.run_due(now=clock.now)
+    order_completion.run_due_returns(now=clock.now)
 
 
 @shared_task(name="reconciliation.import_statements")

@@ -1,6 +1,10 @@
-"""Complete orders to send money, after a notification of the bank or after its answer to staff."""
+"""Complete orders to send money, by the bank's answer, its notification, or what it told staff.
 
-from collections.abc import Iterable
+The results of refunds and withdrawals are in their apps. Those of returns are here.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from django.db import transaction
@@ -9,8 +13,11 @@ from django.utils.translation import gettext as _
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from banks import ReportedTransfer, TransferResult
-from reconciliation.exceptions import return_completion
-from reconciliation.models import NotificationResult
+from ledger import services as ledger
+from payments.models import Payment
+from reconciliation.exceptions import excesses, returns
+from reconciliation.matching import reversals
+from reconciliation.models import BankTransaction, NotificationResult, ResolutionState, Return, ReturnStatus
 from reconciliation.notifications import intake
 from refunds import completion
 from refunds import services as refunds
@@ -19,11 +26,49 @@ from transfers.models import Transfer
 from transfers.services import TransferHandler
 from withdrawals import services as withdrawals
 
+log = logging.getLogger("reconciliation")
+
+
+class _ReturnHandler:
+    """Handles the transfers of returns (see `transfers.services.TransferHandler`)."""
+
+    def lock(self, order_id: str) -> None:
+        movement, _ = lock_return(order_id)
+        # If the money comes back, a reversal may take it; its lock comes before those of accounts.
+        reversals.find_due(movement)
+
+    def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
+        """Held while the bank is reversing the money itself, or it would go to a wrong account."""
+        movement, _ = lock_return(transfer.id)
+        is_reversed = reversals.find_unapplied(movement) is not None
+        return is_reversed or not returns.may_be_sent(movement, transfer)
+
+    def account_digest(self, order_id: str) -> str:
+        return str(lock_return(order_id)[1].account_digest)
+
+    def on_submitted(self, order_id: str, *, now: datetime) -> None:
+        """Publish no event, because merchants do not see returns."""
+
+    def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
+        movement, payer_return = lock_return(order_id)
+        approvals.cancel(order_id, now=now)  # a request to end the order as never arrived
+        if result.status == "succeeded":
+            returns.complete(movement, payer_return, now=now, bank_reference=result.reference)
+            return
+        if result.status == "failed":
+            payer_return.transition(ReturnStatus.FAILED, failure_code=result.failure_code)
+        else:
+            payer_return.set_fields(returned_at=now)
+            ledger.hold({payer_return.id: payer_return.amount}, source=payer_return.route, now=now)
+            log.warning("the money of return %s came back and waits for staff", payer_return.id)
+        reopen(movement, now)
+
+
 # By the prefix of the order's id.
 HANDLERS: dict[str, TransferHandler] = {
     "ref": completion.TRANSFER_HANDLER,
     "wd": withdrawals.TRANSFER_HANDLER,
-    "rtn": return_completion.TRANSFER_HANDLER,
+    "rtn": _ReturnHandler(),
 }
 
 
@@ -35,6 +80,28 @@ def handler_of(order_id: str) -> TransferHandler:
 def lock(order_id: str) -> None:
     """Lock the refund, withdrawal or return of the order; its transfer is locked after it."""
     handler_of(order_id).lock(order_id)
+
+
+def lock_return(order_id: str) -> tuple[BankTransaction, Return]:
+    """Lock payment, bank transaction and return. A reversal of an excess changes the payment too."""
+    keys = Return.objects.values_list("movement_id", "movement__payment_id")
+    movement_id, payment_id = keys.get(pk=order_id)
+    if payment_id is not None:
+        Payment.objects.locked(payment_id)
+    movement = BankTransaction.objects.locked(movement_id)
+    return movement, Return.objects.select_for_update(no_key=True).get(pk=order_id)
+
+
+def reopen(movement: BankTransaction, now: datetime) -> None:
+    """Make the money an exception again, unless its bank reversed it meanwhile: then apply that reversal."""
+    excesses.held_part(movement).resolve(ResolutionState.OPEN, now=now)
+    payment = movement.payment if movement.is_credited else None
+    reversals.apply_if_due(reversals.find_due(movement), movement, payment, now=now)
+
+
+def run_due_returns(*, now: Callable[[], datetime]) -> None:
+    """Send due returns, and ask about those without an answer."""
+    transfers.run_due("return", HANDLERS["rtn"], now=now)
 
 
 def accept_notification(*, bank: str, body: bytes, notification: ReportedTransfer, now: datetime) -> None:
@@ -81,8 +148,12 @@ def complete_as_never_arrived(approval: Approval, *, now: datetime) -> None:
         raise approvals.NotDecidable(_("It is completed, or was sent again. Reject it.")) from None
 
 
+@transaction.atomic
 def cancel_unsent(order_id: str, *, now: datetime) -> None:
-    """Cancel an order that surely never reached its bank. Raises transfers.AlreadySubmitted."""
+    """Cancel an order that surely never reached its bank. Raises transfers.AlreadySubmitted.
+
+    The money of a return is an exception again.
+    """
     if not transfers.is_queued(order_id):
         raise transfers.AlreadySubmitted(order_id)
     prefix = order_id.partition("_")[0]
@@ -91,7 +162,10 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
     elif prefix == "ref":
         refunds.cancel_unsent(refund_id=order_id, now=now)
     else:
-        return_completion.cancel_unsent(return_id=order_id, now=now)
+        movement, payer_return = lock_return(order_id)
+        if payer_return.status != ReturnStatus.PENDING or not returns.cancel_pending(movement, now=now):
+            raise transfers.AlreadySubmitted(order_id)
+        reopen(movement, now)
 
 
 def _request_approval(order: Transfer, now: datetime) -> Approval:

@@ -2,7 +2,7 @@
 
 The held money is all of a bank transaction, or the excess of one that was accepted.
 
-`reconciliation.exceptions.return_completion` handles the results of these orders.
+`reconciliation.exceptions.order_completion` handles the results of these orders.
 """
 
 from contextlib import suppress
@@ -154,13 +154,16 @@ def record_manual_return(
     if approvals.request(item, now=now).is_waiting:
         excesses.held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
     else:
-        complete_manual_return(movement, payer_return, now=now)
+        complete(movement, payer_return, now=now)
     return payer_return
 
 
-def complete_manual_return(movement: BankTransaction, payer_return: Return, *, now: datetime) -> None:
-    """The caller holds the locks: bank transaction, return."""
-    payer_return.transition(ReturnStatus.COMPLETED, completed_at=now)
+def complete(
+    movement: BankTransaction, payer_return: Return, *, now: datetime, bank_reference: str | None = None
+) -> None:
+    """The caller holds the locks: bank transaction, return. bank_reference: of an order."""
+    known = {} if bank_reference is None else {"bank_reference": bank_reference}
+    payer_return.transition(ReturnStatus.COMPLETED, completed_at=now, **known)
     excesses.held_part(movement).resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
 

@@ -12,7 +12,7 @@ from approvals.models import Approval
 from approvals.services import AlreadyDecided, NotDecidable, OwnRequest
 from banks import ReportedTransfer, TransferResult
 from core import clock
-from reconciliation.exceptions import return_completion
+from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.order_completion import HANDLERS
 from refunds.models import Refund
 from tests.approvals.builders import approval_of, click, decide_approval, page, staff, try_to_decide, waiting
@@ -56,7 +56,7 @@ def refund(seller: Seller) -> str:
 
 def sent_back(seller: Seller) -> str:
     made = decide("send_back", seller.unmatched(), actor="staff:nok")
-    return_completion.run_due(now=clock.now)
+    order_completion.run_due_returns(now=clock.now)
     return str(made.id)
 
 

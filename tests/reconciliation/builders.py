@@ -16,7 +16,7 @@ from banks import TransferResult
 from core import clock, money
 from core.clock import BANGKOK
 from ledger.models import AccountType, Entry, Journal
-from reconciliation.exceptions import contradictions, order_completion, resolutions, return_completion
+from reconciliation.exceptions import contradictions, order_completion, resolutions
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.matching import services as matching
 from reconciliation.matching.confirmation import confirm_manually
@@ -210,7 +210,7 @@ def event_types_of(subject_id: str) -> list[str]:
 def run_returns(times: int = 1) -> None:
     """Run the task for returns several times, each time after all waiting times."""
     for _ in range(times):
-        return_completion.run_due(now=clock.now)
+        order_completion.run_due_returns(now=clock.now)
         pass_time()
 
 

@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from banks import TransferResult
 from core import clock
-from reconciliation.exceptions import order_completion, return_completion
+from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import Return, ReturnStatus
 from refunds import models as refunds
@@ -70,7 +70,7 @@ class Stage:
         self.serve(sends=list(sends) or [UNKNOWN], inquiries=[UNKNOWN])
         made = decide("send_back", self.seller.unmatched())
         if sends:
-            return_completion.run_due(now=clock.now)
+            order_completion.run_due_returns(now=clock.now)
         return str(made.id)
 
     def refund_without_destination(self) -> str:
@@ -267,4 +267,4 @@ def carry_out_everything() -> None:
     Transfer.objects.filter(lease_until=None).update(due_at=clock.now())
     transfers.run_due("withdrawal", withdrawal_services.TRANSFER_HANDLER, now=clock.now)
     transfers.run_due("refund", TRANSFER_HANDLER, now=clock.now)
-    return_completion.run_due(now=clock.now)
+    order_completion.run_due_returns(now=clock.now)

@@ -7,7 +7,7 @@ from django.test import Client
 
 from audit_trail.acts import ActRefused
 from core import clock
-from reconciliation.exceptions import return_completion
+from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
@@ -250,5 +250,7 @@ def test_reopening_during_a_failing_return_applies_the_reversal(busy: Seller, se
         run_returns()
         reversal = busy.reverse(credit)
         decide("write_off", reversal)
-        run_concurrently(deciding("reopen", reversal), partial(return_completion.run_due, now=clock.now))
+        run_concurrently(
+            deciding("reopen", reversal), partial(order_completion.run_due_returns, now=clock.now)
+        )
         assert (state_of(reversal), state_of(credit)[1], losses()) == (REVERSED, "taken_back", 0)

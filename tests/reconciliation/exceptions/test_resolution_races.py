@@ -13,7 +13,7 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from payments import expiry_sweep
 from payments.models import Payment
-from reconciliation.exceptions import return_completion
+from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction, Excess, Resolution, Return
@@ -116,7 +116,7 @@ def test_excess_and_its_reversal_at_once_take_the_money_once(seller: Seller, ser
         movement = seller.mismatch(300_000)
         decide("return_excess", movement)
         reversing = notifying(reversal_of(movement))
-        run_concurrently(partial(return_completion.run_due, now=clock.now), reversing, reversing)
+        run_concurrently(partial(order_completion.run_due_returns, now=clock.now), reversing, reversing)
         excess = Excess.objects.get(movement=movement)
         assert excess.resolution_state in ("sent_back", "taken_back")
     assert suspense() == 0
@@ -216,9 +216,11 @@ def test_reversal_during_completion_of_a_return_is_applied_or_an_exception(
         movement = seller.unmatched()
         decide("send_back", movement)
         run_returns()
-        run_concurrently(partial(return_completion.run_due, now=clock.now), notifying(reversal_of(movement)))
+        run_concurrently(
+            partial(order_completion.run_due_returns, now=clock.now), notifying(reversal_of(movement))
+        )
         # A run skips an order that the notification has locked. The next run takes it.
-        return_completion.run_due(now=clock.now)
+        order_completion.run_due_returns(now=clock.now)
         reversal = BankTransaction.objects.get(
             kind="reversal", bank_transaction_id=movement.bank_transaction_id
         )
@@ -238,7 +240,9 @@ def test_reversal_during_submission_cancels_the_return_or_is_an_exception(
         bank = served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
         movement = seller.unmatched()
         decide("send_back", movement)
-        run_concurrently(partial(return_completion.run_due, now=clock.now), notifying(reversal_of(movement)))
+        run_concurrently(
+            partial(order_completion.run_due_returns, now=clock.now), notifying(reversal_of(movement))
+        )
         made = latest_return(movement)
         assert (bool(bank.sent), made.status, state_of(movement)[1]) in [
             (False, "canceled", "taken_back"),

@@ -12,7 +12,7 @@ from core import clock
 from core.clock import BANGKOK
 from ledger import accounts
 from ledger.queries import read_balances as read_accounts
-from reconciliation.exceptions import return_completion
+from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
 from reconciliation.notifications import intake
@@ -127,7 +127,7 @@ def test_write_off_is_recovered_when_the_return_comes_back(seller: Seller, serve
     decide("write_off", reversal)
     transfers.apply_notification(
         ReportedTransfer(latest_return(credit).id, "returned"),
-        return_completion.TRANSFER_HANDLER,
+        order_completion.HANDLERS["rtn"],
         now=clock.now(),
     )
     assert (state_of(reversal), state_of(credit)) == (REVERSED, ("unmatched", "taken_back"))
@@ -232,7 +232,7 @@ def test_write_off_during_a_bounced_return_is_recovered(served_by: Serving) -> N
                 return
 
         def come_back(notification: ReportedTransfer = notification) -> None:
-            transfers.apply_notification(notification, return_completion.TRANSFER_HANDLER, now=clock.now())
+            transfers.apply_notification(notification, order_completion.HANDLERS["rtn"], now=clock.now())
 
         run_concurrently(book, come_back)
         assert (state_of(reversal), state_of(credit)[1]) == (REVERSED, "taken_back")

@@ -14,7 +14,7 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from ledger import services as ledger
 from payments.models import Payment
-from reconciliation.exceptions import return_completion
+from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
@@ -351,7 +351,7 @@ def test_reversal_stays_an_exception_after_the_return_completes(seller: Seller, 
 def test_reversal_is_applied_when_the_returned_money_bounces(seller: Seller, served_by: Serving) -> None:
     credit, reversal = waiting_reversal(seller, served_by, DONE)
     notification = ReportedTransfer(latest_return(credit).id, "returned")
-    transfers.apply_notification(notification, return_completion.TRANSFER_HANDLER, now=clock.now())
+    transfers.apply_notification(notification, order_completion.HANDLERS["rtn"], now=clock.now())
     assert (state_of(reversal), state_of(credit), suspense()) == (REVERSED, TAKEN, 0)
 
 
