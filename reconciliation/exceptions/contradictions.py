@@ -68,5 +68,5 @@ def _is_never_sent(contradiction: TransferContradiction) -> bool:
 
 
 def _resolve(contradiction_id: str, type: ResolutionType, note: str, now: datetime) -> Resolution:
-    resolution_records.lock_contradiction(contradiction_id)
+    resolution_records.lock_message(contradiction_id)
     return resolution_records.record(contradiction_id, type, note, now)

@@ -9,14 +9,13 @@ from functools import wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from django.db import IntegrityError, transaction
-from django.db.models import Model
-from django.utils import timezone
+from django.db.models import Model, QuerySet
 from django.utils.translation import gettext as _
 
 from audit_trail import confirmation
 from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
-from core import request_context
+from core import clock, request_context
 from reconciliation.exceptions import listing
 from reconciliation.models import (
     BankNotification,
@@ -147,17 +146,10 @@ def record(
 
 def lock_message(subject_id: str) -> BankNotification | TransferContradiction | None:
     """A notification or contradiction that is or was an exception, under its lock."""
+    found: QuerySet[Any] = BankNotification.objects.filter(pk=subject_id, result__in=DISMISSIBLE_RESULTS)
     if subject_id.startswith("ctr_"):
-        return lock_contradiction(subject_id)
-    found = BankNotification.objects.filter(pk=subject_id, result__in=DISMISSIBLE_RESULTS)
+        found = TransferContradiction.objects.filter(pk=subject_id)
     return found.select_for_update(no_key=True).first()
-
-
-def lock_contradiction(subject_id: str) -> TransferContradiction | None:
-    found: TransferContradiction | None = (
-        TransferContradiction.objects.filter(pk=subject_id).select_for_update(no_key=True).first()
-    )
-    return found
 
 
 def latest(subject_id: str) -> Resolution | None:
@@ -166,10 +158,9 @@ def latest(subject_id: str) -> Resolution | None:
 
 def already_resolved(subject_id: str) -> AlreadyResolved:
     resolution = Resolution.objects.filter(subject_id=subject_id).latest("id")
-    decided_at = timezone.localtime(resolution.created_at)
     words = {
         "person": request_context.display_name(resolution.actor),
         "decision": resolution.get_type_display().lower(),
-        "at": f"{decided_at:%Y-%m-%d %H:%M}",
+        "at": clock.display(resolution.created_at),
     }
     return AlreadyResolved(_("%(person)s has already resolved this: %(decision)s, %(at)s.") % words)

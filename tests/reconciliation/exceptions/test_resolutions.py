@@ -225,7 +225,7 @@ def test_second_resolution_is_refused_and_names_the_first_user(
     for again in ("accept", "attach", "send_back", "record_manual_return"):
         with pytest.raises(AlreadyResolved) as refused:
             decide(again, movement, actor="staff:somsak", **given.get(again, {}))
-        assert str(refused.value) == f"malee has already resolved this: {label}, 2026-11-21 12:00."
+        assert str(refused.value) == f"malee has already resolved this: {label}, 2026-11-21 12:00:00."
     with pytest.raises(AlreadyResolved):
         decide("dismiss", movement)
     assert (tables.count_rows(), state_of(movement), seller.funds()) == before
