@@ -13,7 +13,7 @@ from core import admin_columns, clock, money, personal_data
 from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.exceptions import excesses, probable_duplicates
+from reconciliation.exceptions import probable_duplicates, returns
 from reconciliation.exceptions.explanations import Subject, bank_label, format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation, deduplication
@@ -50,7 +50,7 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
         shown |= {
             "payment": subject.payment,
             "counterpart": deduplication.counterpart(subject),
-            "excess": excesses.find(subject),
+            "excess": returns.find_excess(subject),
             "sources": deduplication.sources_of(BankTransaction.objects.filter(pk=subject.pk)),
             "merged_into": partial(probable_duplicates.merged_into, subject),
             "uploader": partial(confirmation.uploader_of, subject),

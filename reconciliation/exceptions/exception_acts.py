@@ -21,7 +21,7 @@ from audit_trail.acts import Act, ActRefused
 from core import ids, money, personal_data, plain_text, request_context
 from core.form_fields import PlainCharField
 from payments.models import Payment
-from reconciliation.exceptions import contradictions, excesses, resolutions, returns
+from reconciliation.exceptions import contradictions, resolutions, returns
 from reconciliation.exceptions.explanations import bank_label
 from reconciliation.exceptions.forms import AccountFields
 from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES, NoWayBack
@@ -101,7 +101,7 @@ def _explain(text: str | Promise, summary: ExceptionSummary, **words: str) -> st
     if isinstance(subject, BankTransaction):
         uploader = "" if subject.is_confirmed else confirmation.uploader_of(subject)
         known = {
-            "amount": money.display(excesses.held_part(subject).amount),
+            "amount": money.display(returns.held_part(subject).amount),
             "bank": subject.bank,
             "other": summary.probable_duplicate.id if summary.probable_duplicate else "",
             "uploader": request_context.display_name(uploader),

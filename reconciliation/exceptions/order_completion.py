@@ -15,7 +15,7 @@ from approvals.models import Approval, ApprovalKind
 from banks import ReportedTransfer, TransferResult
 from ledger import services as ledger
 from payments.models import Payment
-from reconciliation.exceptions import excesses, returns
+from reconciliation.exceptions import returns
 from reconciliation.matching import reversals
 from reconciliation.models import BankTransaction, NotificationResult, ResolutionState, Return, ReturnStatus
 from reconciliation.notifications import intake
@@ -94,7 +94,7 @@ def lock_return(order_id: str) -> tuple[BankTransaction, Return]:
 
 def reopen(movement: BankTransaction, now: datetime) -> None:
     """Make the money an exception again, unless its bank reversed it meanwhile: then apply that reversal."""
-    excesses.held_part(movement).resolve(ResolutionState.OPEN, now=now)
+    returns.held_part(movement).resolve(ResolutionState.OPEN, now=now)
     payment = movement.payment if movement.is_credited else None
     reversals.apply_if_due(reversals.find_due(movement), movement, payment, now=now)
 

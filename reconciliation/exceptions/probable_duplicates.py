@@ -13,7 +13,7 @@ from datetime import datetime
 from core import ids, rows
 from ledger import accounts
 from ledger import services as ledger
-from reconciliation.exceptions import excesses, resolution_records
+from reconciliation.exceptions import resolution_records, returns
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
@@ -26,10 +26,6 @@ from reconciliation.models import (
 FIND_PROBABLE_DUPLICATES = """
 SELECT one, min(other) FROM unnest(%s::text[]) AS one, reconciliation_probable_duplicates(one) AS other
 GROUP BY one
-"""
-FIND_RETURNED = """
-SELECT payment_id FROM reconciliation_banktransaction
-WHERE payment_id = ANY(%s) AND resolution_state = ANY(%s)
 """
 RETURNED = [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK]
 
@@ -58,10 +54,8 @@ def is_returned_already(movement: BankTransaction) -> bool:
 
 def payments_with_returned_money(payment_ids: list[str]) -> set[str]:
     """Return the payments for which staff sent or are sending other money back."""
-    if not payment_ids:
-        return set()
-    found = rows.run(FIND_RETURNED, [payment_ids, RETURNED]).fetchall()
-    return {payment_id for (payment_id,) in found}
+    returned = BankTransaction.objects.filter(payment__in=payment_ids, resolution_state__in=RETURNED)
+    return set(returned.values_list("payment_id", flat=True))
 
 
 def merge(movement: BankTransaction, other: BankTransaction, *, note: str, now: datetime) -> Resolution:
@@ -97,4 +91,4 @@ def _merge_resolution(movement: BankTransaction) -> Resolution:
 def _is_open_credit(movement: BankTransaction) -> bool:
     is_held = movement.match_result in HELD_RESULTS and movement.resolution_state == ResolutionState.OPEN
     is_open_credit = is_held and movement.kind == BankTransactionKind.CREDIT
-    return is_open_credit or excesses.find_open(movement) is not None
+    return is_open_credit or returns.find_open_excess(movement) is not None

@@ -18,7 +18,6 @@ from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import (
     contradictions,
-    excesses,
     explanations,
     listing,
     probable_duplicates,
@@ -61,7 +60,7 @@ def allowed_types(movement: BankTransaction) -> frozenset[ResolutionType]:
 
 
 def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType]:
-    if excesses.find_open(movement) is not None:
+    if returns.find_open_excess(movement) is not None:
         return frozenset() if probable_duplicates.find([movement]) else EXCESS_TYPES
     if movement.resolution_state in REOPENABLE:
         return frozenset({ResolutionType.REOPENED})
@@ -138,7 +137,9 @@ def return_excess(movement_id: str, *, note: str, now: datetime, must_send: bool
         raise resolution_records.NoWayBack("The excess cannot be sent to the payer's account from here.")
     resolution = resolution_records.draft(movement.id, ResolutionType.EXCESS_SENT_BACK, note, now, payment.id)
     crediting.credit_from_suspense(movement, payment, resolution, received=payment.amount)
-    excess = excesses.create(movement, movement.amount - payment.amount, now=now)
+    amount = movement.amount - payment.amount
+    excess = Excess.objects.create(movement=movement, amount=amount, created_at=now)
+    excess.publish_state()
     return returns.order_return(movement, destination, note=note, now=now) if destination else excess
 
 
@@ -333,7 +334,7 @@ def _lock_open(movement_id: str) -> BankTransaction:
     movement: BankTransaction = BankTransaction.objects.locked(movement_id)
     if movement.resolution_state == ResolutionState.TAKEN_BACK:
         raise AlreadyResolved(_("The bank has reversed this money: there is nothing to decide."))
-    if movement.resolution_state != ResolutionState.OPEN and excesses.find_open(movement) is None:
+    if movement.resolution_state != ResolutionState.OPEN and returns.find_open_excess(movement) is None:
         raise resolution_records.already_resolved(movement_id)
     return movement
 

@@ -20,9 +20,16 @@ from ledger import accounts
 from ledger import services as ledger
 from merchants import bank_connections
 from merchants.models import Merchant
-from reconciliation.exceptions import excesses
 from reconciliation.exceptions.resolution_records import NoWayBack
-from reconciliation.models import BankTransaction, ResolutionState, Return, ReturnStatus
+from reconciliation.models import (
+    BankTransaction,
+    BankTransactionKind,
+    Excess,
+    MatchResult,
+    ResolutionState,
+    Return,
+    ReturnStatus,
+)
 from refunds.destinations import UNKNOWN_NAME
 from transfers import services as transfers
 from transfers.models import Transfer
@@ -46,6 +53,27 @@ class ReturnDestination:
     is_payers: bool = False
 
 
+def find_excess(movement: BankTransaction) -> Excess | None:
+    """The excess of an accepted over-payment. The lock of the bank transaction is its lock too."""
+    can_have_one = (
+        movement.resolution_state == ResolutionState.ACCEPTED
+        and movement.match_result == MatchResult.AMOUNT_MISMATCH
+        and movement.kind == BankTransactionKind.CREDIT
+    )
+    return Excess.objects.filter(movement=movement).first() if can_have_one else None
+
+
+def find_open_excess(movement: BankTransaction) -> Excess | None:
+    """The excess if it waits for a decision of staff."""
+    excess = find_excess(movement)
+    return excess if excess is not None and excess.resolution_state == ResolutionState.OPEN else None
+
+
+def held_part(movement: BankTransaction) -> BankTransaction | Excess:
+    """What is or was held for staff: the excess if there is one, else all of the bank transaction."""
+    return find_excess(movement) or movement
+
+
 def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) -> ReturnDestination:
     """The payer's account as the bank reported it, or the payment to void at a bank that only voids.
 
@@ -53,7 +81,7 @@ def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) 
     back the whole payment. `of_excess`: of the excess that the caller is about to make.
     """
     if banks.is_void_only(accounts.bank(movement.bank)):
-        if not movement.id_at_bank or of_excess or excesses.find(movement) is not None:
+        if not movement.id_at_bank or of_excess or find_excess(movement) is not None:
             raise NoWayBack(NO_SENDER)
         return ReturnDestination(transaction_id=movement.id_at_bank, is_payers=True)
     payer = movement.payer
@@ -118,7 +146,7 @@ def order_return(
     order = TransferOrder(
         order_id=ids.new("rtn_", now),
         purpose="return",
-        amount=excesses.held_part(movement).amount,
+        amount=held_part(movement).amount,
         bank_code=destination.bank_code,
         account=destination.account,
         account_name=destination.account_name,
@@ -132,7 +160,7 @@ def order_return(
         )
         is_held = approvals.request(item, now=now).is_waiting
     transfers.queue(order, sealed, route=route, at=now, merchant_id=merchant_id, is_held=is_held)
-    excesses.held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
+    held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
     return payer_return
 
 
@@ -152,7 +180,7 @@ def record_manual_return(
         note=note,
     )
     if approvals.request(item, now=now).is_waiting:
-        excesses.held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
+        held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
     else:
         complete(movement, payer_return, now=now)
     return payer_return
@@ -164,7 +192,7 @@ def complete(
     """The caller holds the locks: bank transaction, return. bank_reference: of an order."""
     known = {} if bank_reference is None else {"bank_reference": bank_reference}
     payer_return.transition(ReturnStatus.COMPLETED, completed_at=now, **known)
-    excesses.held_part(movement).resolve(ResolutionState.SENT_BACK, now=now)
+    held_part(movement).resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
 
 
@@ -201,7 +229,7 @@ def _create(movement: BankTransaction, return_id: str, now: datetime, **fields: 
     payer_return: Return = Return.objects.create(
         id=return_id,
         movement=movement,
-        amount=excesses.held_part(movement).amount,
+        amount=held_part(movement).amount,
         route=accounts.bank(movement.bank),
         created_at=now,
         **fields,

@@ -11,7 +11,7 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments.models import Payment
-from reconciliation.exceptions import excesses, listing, probable_duplicates, returns
+from reconciliation.exceptions import listing, probable_duplicates, returns
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankTransaction,
@@ -170,7 +170,7 @@ def _take_credited(
     reversal: BankTransaction, credit: BankTransaction, payment: Payment, now: datetime
 ) -> bool:
     """Take credited money from the merchant, and the excess from suspense if all of it is reversed."""
-    excess = excesses.find(credit)
+    excess = returns.find_excess(credit)
     if excess is None or reversal.amount <= credit.amount - excess.amount:
         _debit_merchant(reversal, credit, payment, now)
         return True
