@@ -21,7 +21,7 @@ from audit_trail.acts import Act, ActRefused
 from core import ids, money, personal_data, plain_text, request_context
 from core.form_fields import PlainCharField
 from payments.models import Payment
-from reconciliation.exceptions import contradictions, resolutions, returns
+from reconciliation.exceptions import order_completion, resolutions, returns
 from reconciliation.exceptions.explanations import bank_label
 from reconciliation.exceptions.forms import AccountFields
 from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES, NoWayBack
@@ -333,7 +333,7 @@ EXCEPTION_ACTS = (
     ),
     _act(
         "returned", _("Mark as returned"), _T.BOOKED_RETURNED,
-        _explain_returned, contradictions.mark_returned, subjects=(TransferContradiction,),
+        _explain_returned, order_completion.mark_returned, subjects=(TransferContradiction,),
     ),
     _act(
         "failed", _("Mark as failed"), _T.BOOKED_FAILED,
@@ -341,7 +341,7 @@ EXCEPTION_ACTS = (
             "You have refunded the charge at %(sender)s yourself. Payment %(subject_id)s fails, and the "
             "merchant is notified. No money moves here."
         ),
-        contradictions.mark_failed, subjects=(TransferContradiction,),
+        order_completion.mark_failed, subjects=(TransferContradiction,),
     ),
     _act(
         "reopen", _("Reopen"), _T.REOPENED, _explain_reopen, resolutions.reopen, subjects=DISMISSIBLE_SUBJECTS

@@ -17,9 +17,9 @@ from payments import expiry_sweep
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import (
-    contradictions,
     explanations,
     listing,
+    order_completion,
     probable_duplicates,
     resolution_records,
     returns,
@@ -180,7 +180,7 @@ def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
         approvals.cancel(subject_id, now=now)
     elif (message := resolution_records.lock_message(subject_id)) is None:
         raise ActRefused(_("This message is not an open exception."))
-    elif isinstance(message, TransferContradiction) and contradictions.is_card_payment_pending(message):
+    elif isinstance(message, TransferContradiction) and order_completion.is_card_payment_pending(message):
         raise ActRefused(_("The card payment is still pending: mark it as failed."))
     return resolution_records.record(subject_id, ResolutionType.DISMISSED, note, now)
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from approvals.models import Approval
 from reconciliation.exceptions import (
     candidates,
-    contradictions,
     explanations,
+    order_completion,
     probable_duplicates,
     resolution_records,
     resolutions,
@@ -62,7 +62,7 @@ class ExceptionSummary:
         is_dismissed = latest is not None and latest.type == ResolutionType.DISMISSED
         if isinstance(subject, TransferContradiction):
             if latest is None or latest.type == ResolutionType.REOPENED:
-                return contradictions.allowed_types(subject)
+                return order_completion.types_for_contradiction(subject)
             return frozenset([ResolutionType.REOPENED] if is_dismissed else [])
         if isinstance(subject, BankNotification):
             if subject.result not in resolution_records.DISMISSIBLE_RESULTS:

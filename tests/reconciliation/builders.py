@@ -16,7 +16,7 @@ from banks import TransferResult
 from core import clock, money
 from core.clock import BANGKOK
 from ledger.models import AccountType, Entry, Journal
-from reconciliation.exceptions import contradictions, order_completion, resolutions
+from reconciliation.exceptions import order_completion, resolutions
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.matching import services as matching
 from reconciliation.matching.confirmation import confirm_manually
@@ -30,8 +30,8 @@ from webhooks.models import Event
 NOTE = "The customer called."
 SERVICES: dict[str, Callable[..., Any]] = {
     "confirm": confirm_manually,
-    "mark_failed": contradictions.mark_failed,
-    "mark_returned": contradictions.mark_returned,
+    "mark_failed": order_completion.mark_failed,
+    "mark_returned": order_completion.mark_returned,
 }
 EXCEPTIONS_URL = "/admin/reconciliation/reconciliationexception/"
 
