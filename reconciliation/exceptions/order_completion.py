@@ -143,10 +143,11 @@ def complete_by_staff(order_id: str, result: TransferResult, *, now: datetime) -
     """
     lock(order_id)
     order = transfers.lock_overdue(order_id, now=now)
-    if result.status == "failed" and (
-        approvals.is_waiting(order_id) or _request_approval(order, now).is_waiting
-    ):
-        return False
+    if result.status == "failed":
+        merchant_id, kind = order.merchant_id or None, ApprovalKind.NEVER_ARRIVED
+        item = approvals.OutgoingMoney.of(order.order, kind, merchant_id, account_digest="")
+        if approvals.is_waiting(order_id) or approvals.request(item, now=now).is_waiting:
+            return False
     transfers.complete_manually(order_id, result, handler_of(order_id), now=now)
     return True
 
@@ -178,19 +179,6 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
         if payer_return.status != ReturnStatus.PENDING or not returns.cancel_pending(movement, now=now):
             raise transfers.AlreadySubmitted(order_id)
         reopen(movement, now)
-
-
-def _request_approval(order: Transfer, now: datetime) -> Approval:
-    outgoing = approvals.OutgoingMoney(
-        kind=ApprovalKind.NEVER_ARRIVED,
-        subject_id=order.id,
-        merchant_id=order.merchant_id or None,
-        amount=order.amount,
-        bank_code=order.bank_code,
-        account=order.account,
-        account_name=order.account_name,
-    )
-    return approvals.request(outgoing, now=now)
 
 
 def types_for_contradiction(contradiction: TransferContradiction) -> frozenset[ResolutionType]:
