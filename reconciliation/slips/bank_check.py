@@ -84,19 +84,14 @@ def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
             return adapter.look_up_slip(slip)
     except (UnknownBank, CannotOpen):
         log.error("the bank of merchant %s cannot be asked", merchant.id)
-        raise BankCheckFailed(
-            _("The bank cannot be asked: its connection is not set up correctly.")
-        ) from None
+        text = _("The bank cannot be asked: its connection is not set up correctly.")
     except rate_limit.BankBusy:
-        raise BankCheckFailed(_("The bank is busy with other inquiries: try again in a moment.")) from None
+        text = _("The bank is busy with other inquiries: try again in a moment.")
     except InquiryFailed:
-        raise BankCheckFailed(
-            _("The bank did not answer: try again in a moment. A slip alone is no proof of payment.")
-        ) from None
+        text = _("The bank did not answer: try again in a moment. A slip alone is no proof of payment.")
     except UnreadableMessage:
-        raise BankCheckFailed(
-            _("The bank's answer cannot be read. A slip alone is no proof of payment.")
-        ) from None
+        text = _("The bank's answer cannot be read. A slip alone is no proof of payment.")
+    raise BankCheckFailed(text)
 
 
 def _find_payment(merchant: Merchant, transfer: SlipTransfer) -> Payment | None:
