@@ -1,7 +1,7 @@
 """What staff can do to an order to a bank, after they asked the bank."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -18,15 +18,14 @@ from transfers.models import Transfer, TransferState
 from transfers.schedule import OVERDUE_AFTER
 
 
-def _complete(result: TransferResult) -> Callable[[Transfer, dict[str, Any], datetime], Act | None]:
-    def run(transfer: Transfer, values: dict[str, Any], now: datetime) -> Act | None:
-        try:
-            is_over = order_completion.complete_by_staff(transfer.id, result, now=now)
-        except transfers.NotOverdue:
-            raise ValidationError(_("It is completed or not overdue: nothing changed.")) from None
-        return None if is_over else Act.COMPLETION_REQUESTED
-
-    return run
+def _complete(
+    result: TransferResult, transfer: Transfer, values: dict[str, Any], now: datetime
+) -> Act | None:
+    try:
+        is_over = order_completion.complete_by_staff(transfer.id, result, now=now)
+    except transfers.NotOverdue:
+        raise ValidationError(_("It is completed or not overdue: nothing changed.")) from None
+    return None if is_over else Act.COMPLETION_REQUESTED
 
 
 def is_overdue(transfer: Transfer, now: datetime) -> bool:
@@ -42,10 +41,6 @@ def _cancel(transfer: Transfer, values: dict[str, Any], now: datetime) -> None:
         raise ValidationError(_("It may have reached its bank: nothing changed.")) from None
 
 
-def _is_queued(transfer: Transfer, now: datetime) -> bool:
-    return transfer.state == TransferState.QUEUED
-
-
 TRANSFER_ACTS = (
     ObjectAct(
         slug="arrived",
@@ -53,7 +48,7 @@ TRANSFER_ACTS = (
         act=Act.TRANSFER_COMPLETED,
         permission="transfers.complete_transfer",
         explain=explanations.with_amount(explanations.MARK_ARRIVED),
-        run=_complete(transfers.ARRIVED),
+        run=partial(_complete, transfers.ARRIVED),
         is_possible=is_overdue,
     ),
     ObjectAct(
@@ -62,7 +57,7 @@ TRANSFER_ACTS = (
         act=Act.TRANSFER_COMPLETED,
         permission="transfers.complete_transfer",
         explain=explanations.with_amount(explanations.MARK_NEVER_ARRIVED),
-        run=_complete(transfers.NEVER_ARRIVED),
+        run=partial(_complete, transfers.NEVER_ARRIVED),
         is_possible=is_overdue,
         is_dangerous=True,
     ),
@@ -73,7 +68,7 @@ TRANSFER_ACTS = (
         permission="transfers.cancel_transfer",
         explain=explanations.with_amount(explanations.CANCEL_UNSENT),
         run=_cancel,
-        is_possible=_is_queued,
+        is_possible=lambda transfer, now: transfer.state == TransferState.QUEUED,
         is_dangerous=True,
     ),
 )
