@@ -56,9 +56,11 @@ class Command(SealingCommand):
         if name is not None and not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable()):
             raise CommandError(f"--by: give a name of at most {MAX_NAME_LENGTH} characters.")
         request_context.begin(actor=f"staff:{name}" if name else DEFAULT_ACTOR)
-        if options["results"] and any(_is_same(options["results"], path) for path in options["files"]):
+        results_path = Path(options["results"] or os.devnull)
+        imported = [path for path in map(Path, options["files"]) if path.exists()]
+        if options["results"] and results_path.exists() and any(map(results_path.samefile, imported)):
             raise CommandError("--results: this is a file to be imported, and would be overwritten.")
-        with _results_writer(options["results"]) as results:
+        with _results_writer(results_path) as results:
             for path in options["files"]:
                 name = os.fsencode(path).decode(errors="replace")  # the system allows any bytes
                 try:
@@ -112,33 +114,20 @@ def _system_user() -> str | None:
         return None
 
 
-def _row(name: str, outcome: LineOutcome) -> tuple[str, ...]:
-    cells = (
-        name,
-        str(outcome.number),
-        outcome.result,
-        outcome.movement_id,
-        outcome.match_result,
-        outcome.error,
-    )
-    return tuple(escape_cell(cell) for cell in cells)
-
-
-def _is_same(one: str, other: str) -> bool:
-    return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
+def _row(name: str, outcome: LineOutcome) -> list[str]:
+    number, found, result = str(outcome.number), outcome.movement_id, outcome.match_result
+    return list(map(escape_cell, (name, number, outcome.result, found, result, outcome.error)))
 
 
 @contextmanager
-def _results_writer(path: str | None) -> Iterator[Any]:
-    """A CSV writer; without a path it writes to /dev/null."""
-    target = Path(path or os.devnull)
+def _results_writer(path: Path) -> Iterator[Any]:
     try:
-        with target.open("w", newline="", encoding="utf-8") as file:
+        with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv_cells.writer(file)
             writer.writerow(COLUMNS)
             yield writer
     except OSError as error:
-        raise CommandError(f"{target}: {error.strerror}.") from None
+        raise CommandError(f"{path}: {error.strerror}.") from None
 
 
 @contextmanager
