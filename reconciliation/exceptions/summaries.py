@@ -59,16 +59,16 @@ class ExceptionSummary:
         if isinstance(subject, BankTransaction):
             return resolutions.allowed_types(subject)
         latest = resolution_records.latest(subject.pk)
-        is_dismissed = latest is not None and latest.type == ResolutionType.DISMISSED
+        if latest is not None and latest.type == ResolutionType.DISMISSED:
+            return frozenset([ResolutionType.REOPENED])
+        if latest is not None and latest.type != ResolutionType.REOPENED:
+            return frozenset()
         if isinstance(subject, TransferContradiction):
-            if latest is None or latest.type == ResolutionType.REOPENED:
-                return order_completion.types_for_contradiction(subject)
-            return frozenset([ResolutionType.REOPENED] if is_dismissed else [])
+            return order_completion.types_for_contradiction(subject)
         if isinstance(subject, BankNotification):
-            if subject.result not in resolution_records.DISMISSIBLE_RESULTS:
-                return frozenset()
-            return frozenset([ResolutionType.REOPENED if is_dismissed else ResolutionType.DISMISSED])
-        return frozenset([ResolutionType.KEPT]) if subject.returned_at and latest is None else frozenset()
+            is_dismissible = subject.result in resolution_records.DISMISSIBLE_RESULTS
+            return frozenset([ResolutionType.DISMISSED] if is_dismissible else [])
+        return frozenset([ResolutionType.KEPT] if subject.returned_at else [])
 
 
 def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
