@@ -15,7 +15,7 @@ from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
 from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act
 from merchants.models import Merchant
-from reconciliation.exceptions.forms import ACCOUNT_FIELDS, AccountFields
+from reconciliation.exceptions.exception_acts import ACCOUNT_FIELDS, AccountFields
 
 
 class PayoutAccountForm(AccountFields, ReasonForm):

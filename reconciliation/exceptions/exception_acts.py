@@ -23,7 +23,6 @@ from core.form_fields import PlainCharField
 from payments.models import Payment
 from reconciliation.exceptions import order_completion, resolutions, returns
 from reconciliation.exceptions.explanations import bank_label
-from reconciliation.exceptions.forms import AccountFields
 from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES, NoWayBack
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.exceptions.summaries import ExceptionSummary
@@ -31,9 +30,11 @@ from reconciliation.matching import confirmation
 from reconciliation.models import BankNotification, BankTransaction, ResolutionState, ResolutionType
 from refunds.models import Refund
 from transfers.models import TransferContradiction
+from transfers.serializers import Payee
 
 VIEW_PERMISSION = "reconciliation.view_banktransaction"
 DISMISSIBLE_SUBJECTS = (BankTransaction, BankNotification, TransferContradiction)
+ACCOUNT_FIELDS = ["bank_code", "bank_account", "account_name"]
 REOPENED = {
     ResolutionState.WRITTEN_OFF: _(
         "The write-off of %(amount)s is reversed, and this waits for a decision again. The earlier decision "
@@ -69,6 +70,31 @@ class AttachForm(ReasonForm):
             status = payment.get_status_display().lower()
             raise ActRefused(text % {"payment": payment.id, "status": status})
         return _explain_success(self.row, payment)
+
+
+class AccountFields(forms.Form):
+    """An account that staff enter, with the same checks as in the API."""
+
+    bank_code = PlainCharField(
+        plain=plain_text.visible,
+        max_length=10,
+        label=_("Bank"),
+        help_text=_("Its code or short name: 014 or SCB."),
+    )
+    bank_account = PlainCharField(
+        plain=plain_text.compact, max_length=20, label=_("Account"), help_text=_("Digits only.")
+    )
+    account_name = PlainCharField(plain=plain_text.name, max_length=140, label=_("Account holder"))
+
+    def clean(self) -> dict[str, Any]:
+        filled = super().clean() or self.cleaned_data
+        payee = Payee(data={name: filled[name] for name in ACCOUNT_FIELDS if name in filled})
+        if payee.is_valid():
+            return {**filled, **payee.validated_data}
+        for name, faults in payee.errors.items():
+            if name in filled:
+                self.add_error(name, [str(fault) for fault in faults])
+        return filled
 
 
 class AccountForm(AccountFields, ReasonForm):
