@@ -1,5 +1,7 @@
 """Candidates: payments that held money may be meant for, with an explanation. Staff decide.
 
+References are compared as they are mistyped, cut short or changed by a spreadsheet.
+
 Two statements for any number of bank transactions: one finds codes, the other loads them with their payments.
 """
 
@@ -8,18 +10,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, combinations, islice
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from rapidfuzz.distance import Levenshtein
 
 from core import rows
 from payments.models import Payment, PaymentStatus
 from qrcodes.models import QrCode
-from reconciliation.exceptions import explanations, reference_similarity
+from reconciliation.exceptions import explanations
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankTransaction, BankTransactionKind
 
+MAX_EDITS = 2
+MIN_FRAGMENT_LENGTH = 6  # a shorter text could be a part of any reference
+MAX_SPELLINGS = 200
+CONFUSABLE = ["O0Q", "I1L", "S5", "B8", "Z2", "G6"]
+_OTHERS = {character: group.replace(character, "") for group in CONFUSABLE for character in group}
 MAX_CANDIDATES = 5
 # Codes made up to 7 days before the money was paid. Clocks differ, so also up to 10 minutes after, but before
 # the bank's report, which our clock dates.
@@ -28,7 +37,7 @@ SEARCH_BEFORE, SEARCH_AFTER = timedelta(days=7), timedelta(minutes=10)
 # exception a list takes seconds. The payments are the newest of a merchant.
 PAYMENTS_SEARCHED = (1_000, 5_000, 100)
 CODES_KEPT = (20, 200, 4)
-SPELLINGS = (reference_similarity.MAX_SPELLINGS, 1_500, 30)
+SPELLINGS = (MAX_SPELLINGS, 1_500, 30)
 
 # Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a third of the
 # reference, as each similar one does.
@@ -48,7 +57,7 @@ CROSS JOIN LATERAL (
         ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
     ) recent JOIN qrcodes_qrcode code ON code.payment_id = recent.id
     CROSS JOIN LATERAL (
-        SELECT length(reported.text) >= {reference_similarity.MIN_FRAGMENT_LENGTH} AND (
+        SELECT length(reported.text) >= {MIN_FRAGMENT_LENGTH} AND (
             strpos(code.reference1, substr(reported.text, 1, reported.size)) > 0
             OR strpos(code.reference1, substr(reported.text, reported.size + 1, reported.size)) > 0
             OR strpos(code.reference1, substr(reported.text, 2 * reported.size + 1)) > 0
@@ -81,14 +90,14 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
     if not credits:
         return {}
     found, limit = _find_codes(credits), _share(SPELLINGS, len(credits))
-    spellings = {each.id: reference_similarity.spellings(each.reference1, limit) for each in credits}
-    ids, references = chain.from_iterable(found.values()), chain.from_iterable(spellings.values())
+    found_spellings = {each.id: spellings(each.reference1, limit) for each in credits}
+    ids, references = chain.from_iterable(found.values()), chain.from_iterable(found_spellings.values())
     known = QrCode.objects.select_related("payment", "merchant")
     wanted = known.filter(Q(id__in=list(ids)) | Q(reference1__in=list(references)))
     codes = {key: code for code in wanted for key in (code.id, code.reference1)}
     candidates: dict[str, list[Candidate]] = {}
     for movement in credits:
-        keys = [*spellings[movement.id], *found[movement.id]]
+        keys = [*found_spellings[movement.id], *found[movement.id]]
         near = {codes[key].id: codes[key] for key in keys if key in codes}
         compared = [each for code in near.values() if (each := compare(movement, code)) is not None]
         candidates[movement.id] = sorted(compared, key=partial(_sort_key, movement))[:MAX_CANDIDATES]
@@ -98,7 +107,7 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
 def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
     """Compare a payment to the money; None if neither the reference nor the amount is similar."""
     payment = code.payment
-    similar = reference_similarity.compare(movement.reference1, code.reference1)
+    similar = compare_references(movement.reference1, code.reference1)
     if code.merchant.bank != movement.bank or (similar is None and movement.amount != payment.amount):
         return None
     score, texts = (similar.score, [similar.explanation]) if similar else (0, [_("another reference")])
@@ -148,3 +157,78 @@ def _share(limits: tuple[int, int, int], movements: int) -> int:
     """The limit for each of so many bank transactions."""
     most, together, least = limits
     return min(max(together // movements, least), most)
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """score: the higher, the more likely both are the same reference; 60 if they are equal."""
+
+    score: int
+    explanation: str
+
+
+def normalize(reference: str) -> str:
+    """Capitals and digits only, as in our references."""
+    return "".join(
+        character for character in reference.upper() if character.isascii() and character.isalnum()
+    )
+
+
+def spellings(reference: str, limit: int = MAX_SPELLINGS) -> list[str]:
+    """The reference, normalized, and with up to two confusable characters replaced, fewest changes first."""
+    normalized = normalize(reference)
+    changes = [(at, other) for at, each in enumerate(normalized) for other in _OTHERS.get(each, "")]
+    selected = chain.from_iterable(combinations(changes, count) for count in range(1, MAX_EDITS + 1))
+    swapped = (_with_changes(normalized, dict(each)) for each in selected)
+    # `islice` ends the work, too: a long reference has thousands of spellings.
+    variants = dict.fromkeys(islice(chain([reference, normalized], swapped), limit))
+    return [spelling for spelling in variants if spelling]
+
+
+def compare_references(reported: str, expected: str) -> Similarity | None:
+    """Compare a reference that a bank reported to one of ours; None if they are not similar."""
+    if reported == expected:
+        return Similarity(60, _("same reference"))
+    normalized = normalize(reported)
+    if normalized == expected:
+        return Similarity(55, _("same reference in lower case or with other signs"))
+    if len(normalized) < MIN_FRAGMENT_LENGTH:
+        return None
+    return _compare_edited(normalized, expected) or _compare_truncated(normalized, expected)
+
+
+def _with_changes(normalized: str, changes: dict[int, str]) -> str:
+    return "".join(changes.get(at, character) for at, character in enumerate(normalized))
+
+
+def _compare_edited(normalized: str, expected: str) -> Similarity | None:
+    count = Levenshtein.distance(normalized, expected, score_cutoff=MAX_EDITS)
+    if count > MAX_EDITS:
+        return None
+    confused = _confused_characters(normalized, expected)
+    differs = ngettext(
+        "reference differs in %(count)s character", "reference differs in %(count)s characters", count
+    )
+    explanation = differs % {"count": count}
+    if confused:
+        return Similarity(50, f"{explanation} ({', '.join(confused)})")
+    return Similarity(45 if count == 1 else 35, explanation)
+
+
+def _confused_characters(normalized: str, expected: str) -> list[str]:
+    """The confused characters, if nothing else differs."""
+    if len(normalized) != len(expected):
+        return []
+    differing = [(left, right) for left, right in zip(normalized, expected, strict=True) if left != right]
+    confusable = all(right in _OTHERS.get(left, "") for left, right in differing)
+    text = _("%(left)s for %(right)s")
+    return [text % {"left": left, "right": right} for left, right in differing] if confusable else []
+
+
+def _compare_truncated(normalized: str, expected: str) -> Similarity | None:
+    if expected.startswith(normalized) or expected.endswith(normalized):
+        return Similarity(40, _("reference cut short to %(count)s characters") % {"count": len(normalized)})
+    if normalized.startswith(expected) or normalized.endswith(expected):
+        count = len(normalized) - len(expected)
+        return Similarity(40, _("reference with %(count)s characters more") % {"count": count})
+    return None

@@ -6,7 +6,7 @@ whether there can be any.
 
 from core import rows
 from payments.models import Payment
-from reconciliation.exceptions import candidates, reference_similarity
+from reconciliation.exceptions import candidates
 from reconciliation.models import BankTransaction
 
 # So many are compared as thoroughly as one alone.
@@ -23,7 +23,7 @@ IS_POSSIBLE = f"""EXISTS (
 )"""
 # Whether the reported reference is a part of that of code `c`, or has a third of it. Every similar one is so.
 _IS_SIMILAR = f"""
-    length(reported.text) >= {reference_similarity.MIN_FRAGMENT_LENGTH} AND (
+    length(reported.text) >= {candidates.MIN_FRAGMENT_LENGTH} AND (
         strpos(c.reference1, reported.text) > 0
         OR strpos(reported.text, substr(c.reference1, 1, 7)) > 0
         OR strpos(reported.text, substr(c.reference1, 8, 7)) > 0

@@ -9,8 +9,7 @@ import time_machine
 from core import thaiqr
 from payments.models import Payment
 from reconciliation.exceptions import candidates
-from reconciliation.exceptions.candidates import Candidate
-from reconciliation.exceptions.reference_similarity import Similarity, compare, spellings
+from reconciliation.exceptions.candidates import Candidate, Similarity, compare_references, spellings
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 
@@ -39,7 +38,7 @@ def test_similarity_explains_the_difference_between_references() -> None:
         ("A" * 20, None),
         ("ส้มตำ", None),
     ]:
-        assert compare(given, OURS) == expected
+        assert compare_references(given, OURS) == expected
 
 
 def test_candidate_spellings_begin_with_the_reported_reference_and_are_limited() -> None:
