@@ -31,7 +31,7 @@ from reconciliation.models import (
     SlipCheck,
 )
 from reconciliation.slips import checking
-from reconciliation.slips.bank_check import BankCheckResult
+from reconciliation.slips.checking import BankCheckResult
 from refunds.explanations import RETURNED as REFUND_RETURNED
 from refunds.models import Refund
 from transfers.models import TransferContradiction

@@ -19,8 +19,7 @@ from core.form_fields import PlainCharField
 from reconciliation.exceptions import explanations
 from reconciliation.exceptions.explanations import Finding
 from reconciliation.models import SlipCheck
-from reconciliation.slips import bank_check, checking, pictures
-from reconciliation.slips.bank_check import BankCheckFailed
+from reconciliation.slips import checking, pictures
 
 CHECK_PERMISSION, ASK_PERMISSION = "reconciliation.check_slip", "reconciliation.ask_bank"
 
@@ -120,7 +119,18 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         if not request.user.has_perm(ASK_PERMISSION):
             raise PermissionDenied
         slip_check, form = get_object_or_404(SlipCheck, pk=slip_check_id), AskBankForm(request.POST or None)
-        found = self._ask(request, slip_check, form) if form.is_valid() else []
+        found: list[Finding] = []
+        if form.is_valid():
+            named = form.cleaned_data["payment_or_merchant_id"]
+            # Before the question: the bank may answer after this process has died.
+            with recorded(Act.BANK_ASKED, slip_check) as recording:
+                recording.details["payment_or_merchant_id"] = named
+            self.record_view(str(slip_check.pk))
+            try:
+                answer = checking.ask_bank(slip_check, payment_or_merchant_id=named, now=clock.now)
+                found = explanations.of_bank_answer(answer)
+            except checking.BankCheckFailed as error:
+                found = [("error", str(error))]
         return self._page(
             request, form=SlipForm(), findings=found, slip_check_id=slip_check_id, ask_form=form
         )
@@ -129,24 +139,11 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         all_context = {**self.admin_site.each_context(request), "title": _("Check a slip"), **context}
         return TemplateResponse(request, "admin/reconciliation/check_slip.html", all_context)
 
-    def _ask(self, request: HttpRequest, slip_check: SlipCheck, form: AskBankForm) -> list[Finding]:
-        payment_or_merchant_id = form.cleaned_data["payment_or_merchant_id"]
-        # Before the question: the bank may answer after this process has died.
-        with recorded(Act.BANK_ASKED, slip_check) as recording:
-            recording.details["payment_or_merchant_id"] = payment_or_merchant_id
-        self.record_view(str(slip_check.pk))
-        try:
-            return explanations.of_bank_answer(
-                bank_check.ask_bank(slip_check, payment_or_merchant_id=payment_or_merchant_id, now=clock.now)
-            )
-        except BankCheckFailed as error:
-            return [("error", str(error))]
-
 
 def _ask_form(result: SlipCheck) -> AskBankForm | None:
     """None if the transfer is known, or if no bank can be asked about it."""
     if result.movement is not None or result.sending_bank == checking.TRUEMONEY:
         return None
-    if result.claimed_payment_id and bank_check.merchant_for(result.claimed_payment_id) is None:
+    if result.claimed_payment_id and checking.merchant_for(result.claimed_payment_id) is None:
         return None
     return AskBankForm(initial={"payment_or_merchant_id": result.claimed_payment_id})
