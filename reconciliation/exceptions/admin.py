@@ -25,7 +25,6 @@ from payments.models import Payment
 from reconciliation.exceptions import detail_page, listing, summaries
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, may_view_exceptions
 from reconciliation.exceptions.explanations import format_duration
-from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.models import BankNotification, ReconciliationException
 
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
@@ -125,7 +124,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
         listing.name_merchants(shown)
         found = summaries.by_id([row.pk for row in shown])
         for row in shown:
-            row.summary = found.get(row.pk)
+            row.summary = found[row.pk]
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Exceptions with this id or amount, and newer ones with all words in their ids and references."""
@@ -187,7 +186,13 @@ class ReconciliationExceptionAdmin(BulkActPages):
         subjects = summaries.by_id(known)
         waiting = ReconciliationException.objects.select_related("merchant").in_bulk(known)
         listing.name_merchants(waiting.values())
-        return [_chosen(each, subjects.get(each), waiting.get(each)) for each in ids_]
+        return [
+            # A row that was resolved meanwhile has left the list.
+            ChosenRow(each, summary, row.get_reason_display(), row.merchant, row.amount)
+            if (summary := subjects.get(each)) and (row := waiting.get(each))
+            else ChosenRow(each, summary, summary.title if summary else "", None, None)
+            for each in ids_
+        ]
 
     def prepare_export(self, page: Sequence[Any]) -> None:
         listing.name_merchants(page)
@@ -200,8 +205,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
 
     @admin.display(description=_("reason"), ordering="reason")
     def explanation(self, row: Any) -> str:
-        summary: ExceptionSummary | None = row.summary
-        return summary.explanation if summary else row.get_reason_display()
+        return str(row.summary.explanation)
 
     @admin.display(description=_("amount"), ordering="amount")
     def baht(self, row: ReconciliationException) -> str | None:
@@ -211,8 +215,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
 
     @admin.display(description=_("possible payment"))
     def candidate(self, row: Any) -> str | None:
-        summary: ExceptionSummary | None = row.summary
-        best = next((each for each in summary.candidates if each.is_unpaid), None) if summary else None
+        best = next((each for each in row.summary.candidates if each.is_unpaid), None)
         if best is None:
             return None
         link = admin_columns.link_to(Payment, best.payment.id, admin_columns.copyable(best.payment.id))
@@ -223,12 +226,3 @@ def _newest_not_searched() -> datetime | None:
     """When the newest exception was opened whose text a search does not read. None if it reads all."""
     newest_first = ReconciliationException.objects.order_by("-opened_at", "-id")
     return newest_first.values_list("opened_at", flat=True)[FILTERED_ROWS : FILTERED_ROWS + 1].first()
-
-
-def _chosen(
-    subject_id: str, summary: ExceptionSummary | None, row: ReconciliationException | None
-) -> ChosenRow:
-    """As the list shows it. A row that was resolved meanwhile has left the list."""
-    if row is None:
-        return ChosenRow(subject_id, summary, summary.title if summary else "", None, None)
-    return ChosenRow(subject_id, summary, row.get_reason_display(), row.merchant, row.amount)
