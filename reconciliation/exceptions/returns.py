@@ -18,7 +18,7 @@ from banks import TransferOrder
 from core import ids, thaibanks
 from ledger import accounts
 from ledger import services as ledger
-from merchants import bank_connections
+from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from reconciliation.exceptions.resolution_records import NoWayBack
 from reconciliation.models import (
@@ -102,14 +102,12 @@ def find_destination_of_excess(movement: BankTransaction) -> ReturnDestination |
     return destination
 
 
-def check_bank_can_send(movement: BankTransaction, destination: ReturnDestination | None = None) -> None:
+def check_bank_can_send(movement: BankTransaction, destination: ReturnDestination) -> None:
     """Raises NoWayBack if this bank cannot send, or not to such a destination."""
-    route = accounts.bank(movement.bank)
-    if destination is not None and banks.is_void_only(route) != bool(destination.transaction_id):
-        raise NoWayBack(NO_SENDER)
+    route, is_void = accounts.bank(movement.bank), bool(destination.transaction_id)
     try:
-        banks.sender(route, bank_connections.credentials_of(_merchant_id(movement)))
-    except banks.UnknownBank:
+        transfers.checked_route(route, _merchant_id(movement), is_void=is_void)
+    except BankNotConfigured:
         raise NoWayBack(NO_SENDER) from None
 
 
