@@ -69,6 +69,7 @@ HANDLERS: dict[str, approvals.ApprovalHandler] = {
         BankTransaction.objects.locked, resolutions.book_approved_write_off
     ),
     ApprovalKind.NEVER_ARRIVED: _OpenUntilApproved(
-        order_completion.lock, order_completion.complete_as_never_arrived
+        lambda order_id: order_completion.handler_of(order_id).lock(order_id),
+        order_completion.complete_as_never_arrived,
     ),
 }

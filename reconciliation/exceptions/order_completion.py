@@ -89,11 +89,6 @@ def handler_of(order_id: str) -> TransferHandler:
     return HANDLERS[prefix]
 
 
-def lock(order_id: str) -> None:
-    """Lock the refund, withdrawal or return of the order; its transfer is locked after it."""
-    handler_of(order_id).lock(order_id)
-
-
 def lock_return(order_id: str) -> tuple[BankTransaction, Return]:
     """Lock payment, bank transaction and return. A reversal of an excess changes the payment too."""
     keys = Return.objects.values_list("movement_id", "movement__payment_id")
@@ -141,7 +136,7 @@ def complete_by_staff(order_id: str, result: TransferResult, *, now: datetime) -
     Returns False if a second person must approve it first. A failed order needs this approval: its money
     returns to the merchant, and the bank may still pay it.
     """
-    lock(order_id)
+    handler_of(order_id).lock(order_id)
     order = transfers.lock_overdue(order_id, now=now)
     if result.status == "failed":
         merchant_id, kind = order.merchant_id or None, ApprovalKind.NEVER_ARRIVED
