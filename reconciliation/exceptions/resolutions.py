@@ -149,11 +149,7 @@ def send_back(
 ) -> Return:
     """Order a return to the payer's account as the bank reported it, or to the account that staff entered."""
     movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK, now)
-    target = (
-        returns.destination_from_staff(movement, destination)
-        if destination
-        else returns.destination_of_payer(movement)
-    )
+    target = destination or returns.destination_of_payer(movement)
     returns.check_bank_can_send(movement, target)
     payer_return = returns.order_return(movement, target, note=note, now=now)
     resolution_records.record(movement_id, ResolutionType.SENT_BACK, note, now, movement.payment_id)

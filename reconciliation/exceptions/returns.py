@@ -6,7 +6,7 @@ The held money is all of a bank transaction, or the excess of one that was accep
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils.translation import gettext_lazy as _
@@ -41,16 +41,12 @@ NO_SENDER = _(
 
 @dataclass(frozen=True, slots=True)
 class ReturnDestination:
-    """A valid account, or the id at the bank of a payment to void.
-
-    is_payers: by the bank's record, the money came from this account.
-    """
+    """A valid account, or the id at the bank of a payment to void."""
 
     bank_code: str = ""
     account: str = field(default="", repr=False)
     account_name: str = ""
     transaction_id: str = ""
-    is_payers: bool = False
 
 
 def find_excess(movement: BankTransaction) -> Excess | None:
@@ -83,13 +79,13 @@ def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) 
     if banks.is_void_only(accounts.bank(movement.bank)):
         if not movement.id_at_bank or of_excess or find_excess(movement) is not None:
             raise NoWayBack(NO_SENDER)
-        return ReturnDestination(transaction_id=movement.id_at_bank, is_payers=True)
+        return ReturnDestination(transaction_id=movement.id_at_bank)
     payer = movement.payer
     try:
         thaibanks.check_account(payer.bank_code, payer.account)
     except ValueError:
         raise NoWayBack(_("The bank did not report the payer's account: enter one.")) from None
-    return ReturnDestination(payer.bank_code, payer.account, payer.name or UNKNOWN_NAME, is_payers=True)
+    return ReturnDestination(payer.bank_code, payer.account, payer.name or UNKNOWN_NAME)
 
 
 def find_destination_of_excess(movement: BankTransaction) -> ReturnDestination | None:
@@ -111,26 +107,16 @@ def check_bank_can_send(movement: BankTransaction, destination: ReturnDestinatio
         raise NoWayBack(NO_SENDER) from None
 
 
-def destination_from_staff(movement: BankTransaction, destination: ReturnDestination) -> ReturnDestination:
-    """The account that staff entered, marked if it is the payer's."""
-    with suppress(NoWayBack):
-        payer = destination_of_payer(movement)
-        return replace(
-            destination,
-            is_payers=(payer.bank_code, payer.account) == (destination.bank_code, destination.account),
-        )
-    return destination
-
-
 def may_be_sent(movement: BankTransaction, transfer: Transfer) -> bool:
     """Whether the order goes to the payer, or was asked for as one that does not.
 
     The database refuses to send what was not approved.
     """
-    if transfer.charge_id or approvals.exists(transfer.id, ApprovalKind.RETURN):
-        return True
-    to = ReturnDestination(transfer.bank_code, transfer.account, transfer.account_name)
-    return destination_from_staff(movement, to).is_payers
+    return (
+        bool(transfer.charge_id)
+        or approvals.exists(transfer.id, ApprovalKind.RETURN)
+        or _is_payers(movement, transfer.bank_code, transfer.account)
+    )
 
 
 def order_return(
@@ -152,7 +138,7 @@ def order_return(
     )
     merchant_id, sealed, is_held = _merchant_id(movement), transfers.seal_account(order), False
     payer_return = _create(movement, order.order_id, now, account_digest=sealed.digest)
-    if not destination.is_payers:
+    if not (destination.transaction_id or _is_payers(movement, order.bank_code, order.account)):
         item = approvals.OutgoingMoney.of(
             order, ApprovalKind.RETURN, merchant_id or None, account_digest=sealed.digest, note=note
         )
@@ -216,6 +202,14 @@ def cancel_pending(movement: BankTransaction, *, now: datetime) -> bool:
 def merchant_of_biller(movement: BankTransaction) -> Merchant | None:
     """The merchant that the biller id belongs to."""
     return Merchant.objects.filter(bank=movement.bank, biller_id=movement.biller_id).first()
+
+
+def _is_payers(movement: BankTransaction, bank_code: str, account: str) -> bool:
+    """Whether the money came from this account, by the bank's record."""
+    with suppress(NoWayBack):
+        payer = destination_of_payer(movement)
+        return (payer.bank_code, payer.account) == (bank_code, account)
+    return False
 
 
 def _merchant_id(movement: BankTransaction) -> str:
