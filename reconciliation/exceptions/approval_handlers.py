@@ -65,9 +65,7 @@ def _check_can_be_sent(movement: BankTransaction) -> None:
 HANDLERS: dict[str, approvals.ApprovalHandler] = {
     ApprovalKind.RETURN: _ReturnHandler(),
     ApprovalKind.RETURN_BY_HAND: _ReturnHandler(),
-    ApprovalKind.WRITE_OFF: _OpenUntilApproved(
-        BankTransaction.objects.locked, resolutions.book_approved_write_off
-    ),
+    ApprovalKind.WRITE_OFF: _OpenUntilApproved(BankTransaction.objects.locked, resolutions.book_write_off),
     ApprovalKind.NEVER_ARRIVED: _OpenUntilApproved(
         lambda order_id: order_completion.handler_of(order_id).lock(order_id),
         order_completion.complete_as_never_arrived,

@@ -3,7 +3,9 @@
 Lock order: payment, then bank transaction. If two people act at once, the second one gets AlreadyResolved.
 """
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -244,18 +246,14 @@ def _write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Ap
         note=note,
     )
     approval = approvals.request(outgoing, now=now)
-    return approval if approval.is_waiting else _book_write_off(reversal, approval, now)
+    return approval if approval.is_waiting else book_write_off(approval, now=now)
 
 
-def book_approved_write_off(approval: Approval, *, now: datetime) -> Resolution:
+def book_write_off(approval: Approval, *, now: datetime) -> Resolution:
     """Raises approvals.NotDecidable if there is nothing to write off any more."""
     reversal: BankTransaction = BankTransaction.objects.locked(approval.subject_id)
     if reversal.resolution_state != ResolutionState.OPEN:
         raise approvals.NotDecidable(_("There is nothing left to write off."))
-    return _book_write_off(reversal, approval, now)
-
-
-def _book_write_off(reversal: BankTransaction, approval: Approval, now: datetime) -> Resolution:
     reversal.resolve(ResolutionState.WRITTEN_OFF, now=now)
     resolution = resolution_records.draft(reversal.id, ResolutionType.WRITTEN_OFF, approval.note, now)
     resolution.actor = approval.requested_by  # who wrote the note; the approval names the second person
@@ -268,43 +266,35 @@ def _book_write_off(reversal: BankTransaction, approval: Approval, now: datetime
 
 def reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
     """Open an exception again. For a reversal, the next commit takes the money that is available now."""
-    if not subject_id.startswith("rcp_"):
-        return _reopen_message(subject_id, note=note, now=now)
-    resolution = _reopen_transaction(subject_id, note=note, now=now)
-    matching.apply(movement_id=subject_id, now=now)
+    resolution = _reopen(subject_id, note=note, now=now)
+    if subject_id.startswith("rcp_"):
+        matching.apply(movement_id=subject_id, now=now)
     return resolution
 
 
 @resolution_records.decision(ResolutionType.REOPENED)
-def _reopen_message(subject_id: str, *, note: str, now: datetime) -> Resolution:
-    found = resolution_records.lock_message(subject_id)
-    latest = resolution_records.latest(subject_id)
-    if found is None or latest is None or latest.type != ResolutionType.DISMISSED:
-        raise _cannot_reopen(latest)
-    resolution = resolution_records.record(subject_id, ResolutionType.REOPENED, note, now)
-    if isinstance(found, TransferContradiction):
+def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
+    is_transaction = subject_id.startswith("rcp_")
+    lock: Callable[[str], Any] = resolution_records.lock_message
+    if is_transaction:
+        lock = BankTransaction.objects.locked
+    found, latest = lock(subject_id), resolution_records.latest(subject_id)
+    is_dismissed = latest is not None and latest.type == ResolutionType.DISMISSED
+    if found is None or not (found.resolution_state in REOPENABLE if is_transaction else is_dismissed):
+        if latest is not None and latest.type == ResolutionType.REOPENED:
+            raise resolution_records.already_resolved(subject_id)
+        raise ActRefused(_("Only what was dismissed, merged or written off can be reopened."))
+    if is_transaction:
+        is_merged = found.resolution_state == ResolutionState.MERGED
+        (probable_duplicates.undo_merge if is_merged else reversals.reopen)(found, now=now)
+    elif isinstance(found, TransferContradiction):
         listing.show_order(found)
     else:
         intake.show([found])
-        for inquiry in ConfirmationInquiry.objects.filter(notification=found):
-            confirmation_inquiries.show(inquiry)
+    resolution = resolution_records.record(subject_id, ResolutionType.REOPENED, note, now)
+    for inquiry in ConfirmationInquiry.objects.filter(notification=subject_id):
+        confirmation_inquiries.show(inquiry)
     return resolution
-
-
-@resolution_records.decision(ResolutionType.REOPENED)
-def _reopen_transaction(movement_id: str, *, note: str, now: datetime) -> Resolution:
-    movement = BankTransaction.objects.locked(movement_id)
-    if movement.resolution_state not in REOPENABLE:
-        raise _cannot_reopen(resolution_records.latest(movement_id))
-    is_merged = movement.resolution_state == ResolutionState.MERGED
-    (probable_duplicates.undo_merge if is_merged else reversals.reopen)(movement, now=now)
-    return resolution_records.record(movement_id, ResolutionType.REOPENED, note, now)
-
-
-def _cannot_reopen(latest: Resolution | None) -> ActRefused:
-    if latest is not None and latest.type == ResolutionType.REOPENED:
-        return resolution_records.already_resolved(latest.subject_id)
-    return ActRefused(_("Only what was dismissed, merged or written off can be reopened."))
 
 
 def _lock_with_payment(movement_id: str, now: datetime) -> tuple[BankTransaction, Payment | None]:
