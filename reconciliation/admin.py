@@ -86,15 +86,12 @@ class BankTransactionAdmin(ReadOnlyAdmin):
             return found, may_repeat
         by_name = payer_names.find(search_term)
         if by_name:
-            self._record_search(search_term, len(by_name))
+            details = {"name": personal_data.masked_name(search_term), "rows": len(by_name)}
+            recording.searched(self.opts.label_lower, details)
+            subject = f"{self.opts.model_name}:search"
+            security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
             found = found | queryset.filter(pk__in=by_name)
         return found, may_repeat
-
-    def _record_search(self, name: str, count: int) -> None:
-        details = {"name": personal_data.masked_name(name), "rows": count}
-        recording.searched(self.opts.label_lower, details)
-        subject = f"{self.opts.model_name}:search"
-        security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
     @admin.display(description=_("payer's account"))
     def payer_account_masked(self, movement: BankTransaction) -> str | None:

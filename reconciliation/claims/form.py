@@ -96,7 +96,3 @@ class ClaimForm(forms.Form):
         """Browsers do not keep it when the page comes back."""
         if self.cleaned_data.get("picture"):
             self.add_error("picture", _("Choose the picture again."))
-
-    @property
-    def destination(self) -> dict[str, str]:
-        return {name: self.cleaned_data[name] for name in ACCOUNT}

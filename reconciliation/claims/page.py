@@ -24,7 +24,7 @@ from merchants.models import Mode
 from qrcodes.errors import TooManyPageRequests
 from qrcodes.payment_page import language_links, language_of
 from reconciliation.claims import proof
-from reconciliation.claims.form import ClaimForm
+from reconciliation.claims.form import ACCOUNT, ClaimForm
 from reconciliation.slips import pictures
 from reconciliation.slips.pictures import UnreadablePicture
 from refunds import claims
@@ -114,7 +114,7 @@ def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
         references, digits = _slip_references(link, form), form.cleaned_data["last_digits"]
         claims.claim(
             link,
-            form.destination,
+            {name: form.cleaned_data[name] for name in ACCOUNT},
             is_proven=lambda payment: proof.is_right(payment, slip_references=references, last_digits=digits),
             network=network,
             now=clock.now(),
