@@ -6,7 +6,6 @@ with staff: other accounts, other payments, merges, and money without a payment.
 
 from collections.abc import Callable
 from datetime import datetime
-from enum import StrEnum
 from functools import partial
 
 from audit_trail.acts import ActRefused
@@ -26,13 +25,6 @@ from reconciliation.exceptions.resolution_records import ToldRefusal
 # Resolutions have a reason. The API does not ask for one.
 DEFAULT_NOTE = "Decided by the merchant."
 Refused = type[ExceptionNotAcceptable] | type[ExceptionNotReturnable]
-
-
-class ReturnedPart(StrEnum):
-    """What a return sends back."""
-
-    ALL = "all"
-    EXCESS = "excess"  # an over-payment pays its payment with the payment's amount; the rest goes back
 
 
 def find_payment(merchant: Merchant, payment_id: str) -> Payment:
@@ -60,7 +52,7 @@ def send_back(
 
     An excess whose return failed is all that is left, so both parts of it are the same.
     """
-    is_whole = part == ReturnedPart.ALL or exception.status == "excess_open"
+    is_whole = part == "all" or exception.status == "excess_open"
     if not is_whole:
         _check_time(exception, ExceptionNotReturnable)
     order = resolutions.send_back if is_whole else partial(resolutions.return_excess, must_send=True)

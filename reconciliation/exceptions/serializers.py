@@ -5,16 +5,13 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields
-from reconciliation.exceptions.merchant_decisions import ReturnedPart
-
-MAX_NOTE_LENGTH = 255
 
 
 class DecisionRequest(serializers.Serializer[Any]):
     """A decision about an exception."""
 
     note = fields.Text(
-        min_length=1, max_length=MAX_NOTE_LENGTH, required=False, help_text="Your reason, for the records."
+        min_length=1, max_length=255, required=False, help_text="Your reason, for the records."
     )
 
 
@@ -22,8 +19,8 @@ class ReturnRequest(DecisionRequest):
     """A return of the money of an exception."""
 
     part = fields.Choice(
-        list(ReturnedPart),
-        default=ReturnedPart.ALL.value,
+        ["all", "excess"],
+        default="all",
         help_text="`all`: the payment gets nothing. `excess`: an over-payment pays its payment with the "
         "payment's amount, and the rest goes back.",
     )
