@@ -17,7 +17,7 @@ from core import admin_lists, money, rows
 from ledger import services as ledger
 from merchants.models import Merchant, Mode
 from merchants.services import SANDBOX
-from reconciliation.exceptions.exception_acts import may_view_exceptions
+from reconciliation.exceptions.exception_acts import VIEW_PERMISSION
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import InquiryAnswer, InquiryOutcome, ReconciliationException
 from transfers.models import CircuitBreaker
@@ -63,7 +63,7 @@ class BankHealth:
 
 def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]:
     """What the user may see. Notices about nothing are calm, so that their place never changes."""
-    if may_view_exceptions(request):
+    if request.user.has_perm(VIEW_PERMISSION):
         yield _exceptions(mode, now)
     if request.user.has_perm("approvals.view_approval"):
         yield _approvals(mode, now)

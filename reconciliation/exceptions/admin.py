@@ -23,7 +23,7 @@ from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
 from reconciliation.exceptions import detail_page, listing, summaries
-from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, may_view_exceptions
+from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, VIEW_PERMISSION
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankNotification, ReconciliationException
 
@@ -114,7 +114,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
     sortable_by = None
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return may_view_exceptions(request)
+        return request.user.has_perm(VIEW_PERMISSION)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ExceptionChangeList

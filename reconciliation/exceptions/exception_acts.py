@@ -10,7 +10,7 @@ from typing import Any
 
 from django import forms
 from django.db.models import Model
-from django.http import Http404, HttpRequest
+from django.http import Http404
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -32,7 +32,7 @@ from refunds.models import Refund
 from transfers.models import TransferContradiction
 from transfers.serializers import Payee
 
-VIEW_PERMISSION = "reconciliation.view_banktransaction"
+VIEW_PERMISSION = "reconciliation.view_banktransaction"  # of exceptions; each act has its own permission
 DISMISSIBLE_SUBJECTS = (BankTransaction, BankNotification, TransferContradiction)
 ACCOUNT_FIELDS = ["bank_code", "bank_account", "account_name"]
 REOPENED = {
@@ -45,11 +45,6 @@ REOPENED = {
         "earlier decision stays in the history."
     ),
 }
-
-
-def may_view_exceptions(request: HttpRequest) -> bool:
-    """Whether this member of staff may see exceptions. The acts need permissions of their own."""
-    return request.user.has_perm(VIEW_PERMISSION)
 
 
 class AttachForm(ReasonForm):
