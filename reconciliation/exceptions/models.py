@@ -103,11 +103,6 @@ class Resolution(CausedRow):
     def __str__(self) -> str:
         return f"{self.subject_id} {self.type} by {self.actor}"
 
-    @property
-    def ledger_subject(self) -> str:
-        """The subject of the ledger journal of a write-off or merge."""
-        return str(self.ledger_subject_id or self.subject_id)
-
 
 class ReturnStatus(models.TextChoices):
     PENDING = "pending"  # ordered; the bank has not answered

@@ -66,13 +66,13 @@ def merge(movement: BankTransaction, other: BankTransaction, *, note: str, now: 
     # The ledger accepts one journal of a type for each subject.
     resolution.ledger_subject_id = ids.new("mrg_", now) if resolution.reopen_count else movement.id
     bank = accounts.bank(movement.bank)
-    ledger.merge(subject_id=resolution.ledger_subject, amount=movement.amount, bank=bank, now=now)
+    ledger.merge(subject_id=resolution.ledger_subject_id, amount=movement.amount, bank=bank, now=now)
     return resolution_records.save(resolution)
 
 
 def undo_merge(movement: BankTransaction, *, now: datetime) -> None:
     """Put the money into suspense again. The caller holds the lock of the bank transaction."""
-    subject_id, bank = _merge_resolution(movement).ledger_subject, accounts.bank(movement.bank)
+    subject_id, bank = _merge_resolution(movement).ledger_subject_id, accounts.bank(movement.bank)
     ledger.unmerge(subject_id=subject_id, amount=movement.amount, bank=bank, now=now)
     movement.resolve(ResolutionState.OPEN, now=now)
 

@@ -138,7 +138,7 @@ def reopen(reversal: BankTransaction, *, now: datetime) -> None:
         )
         route = accounts.bank(reversal.bank)
         ledger.recover_write_off(
-            subject_id=write_off.ledger_subject, amount=reversal.amount, to=route, now=now
+            subject_id=write_off.ledger_subject_id, amount=reversal.amount, to=route, now=now
         )
     reversal.resolve(ResolutionState.OPEN, now=now)
 
