@@ -20,12 +20,21 @@ class _ReturnHandler:
         order_completion.lock_return(subject_id)
 
     def approve(self, approval: Approval, *, now: datetime) -> None:
+        """Raises NotDecidable for what the bank has reported since the request."""
         movement, payer_return = order_completion.lock_return(approval.subject_id)
         if payer_return.is_manual:
             returns.complete(movement, payer_return, now=now)
-        else:
-            _check_can_be_sent(movement)
-            transfers.release(payer_return.id, now=now)
+            return
+        if reversals.find_unapplied(movement) is not None:
+            text = _(
+                "The bank is reversing money of this transaction: ask the bank how much is left, or "
+                "reject it."
+            )
+            raise approvals.NotDecidable(text)
+        if others := probable_duplicates.probable_ids(movement):
+            text = _("It is probably a duplicate of %(other)s. Reject it.")
+            raise approvals.NotDecidable(text % {"other": others[0]})
+        transfers.release(payer_return.id, now=now)
 
     def reject(self, approval: Approval, *, now: datetime) -> None:
         movement, payer_return = order_completion.lock_return(approval.subject_id)
@@ -49,17 +58,6 @@ class _OpenUntilApproved:
 
     def reject(self, approval: Approval, *, now: datetime) -> None:
         pass
-
-
-def _check_can_be_sent(movement: BankTransaction) -> None:
-    """Raises NotDecidable for what the bank has reported since the request."""
-    if reversals.find_unapplied(movement) is not None:
-        raise approvals.NotDecidable(
-            _("The bank is reversing money of this transaction: ask the bank how much is left, or reject it.")
-        )
-    if others := probable_duplicates.probable_ids(movement):
-        text = _("It is probably a duplicate of %(other)s. Reject it.")
-        raise approvals.NotDecidable(text % {"other": others[0]})
 
 
 HANDLERS: dict[str, approvals.ApprovalHandler] = {
