@@ -14,7 +14,7 @@ from core.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.exceptions import probable_duplicates, returns
-from reconciliation.exceptions.explanations import Subject, bank_label, format_duration
+from reconciliation.exceptions.explanations import Subject, format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import confirmation, deduplication
 from reconciliation.models import (
@@ -22,7 +22,6 @@ from reconciliation.models import (
     BankTransaction,
     ReconciliationException,
     Resolution,
-    Return,
     SlipCheck,
 )
 from refunds.models import Refund
@@ -44,8 +43,10 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
         "notifications": _notifications(subject),
     }
     if movement is not None:
-        checks = SlipCheck.objects.filter(movement=movement)
-        shown |= {"returns": _returns(movement), "slip_checks": checks.order_by("-checked_at")[:MAX_SHOWN]}
+        made = list(movement.returns.order_by("created_at", "id"))
+        orders = Transfer.objects.in_bulk([each.id for each in made])
+        checks = SlipCheck.objects.filter(movement=movement).order_by("-checked_at")[:MAX_SHOWN]
+        shown |= {"returns": [(each, orders.get(each.id)) for each in made], "slip_checks": checks}
     if isinstance(subject, BankTransaction):
         shown |= {
             "payment": subject.payment,
@@ -84,22 +85,6 @@ def notifications_of_order(order_id: str) -> list[BankNotification]:
 
 def status_label(payment: Payment) -> str:
     return _(str(payment.status_at(clock.now()).label))
-
-
-def _returns(movement: BankTransaction) -> list[tuple[Return, str]]:
-    """The returns of a bank transaction with their destinations."""
-    payer_returns = list(movement.returns.order_by("created_at", "id"))
-    orders = Transfer.objects.in_bulk([each.id for each in payer_returns])
-    return [(each, _destination(orders.get(each.id))) for each in payer_returns]
-
-
-def _destination(order: Transfer | None) -> str:
-    if order is None:
-        return _("sent manually")
-    if not order.account:
-        return _("the payer, by voiding the payment")
-    words = {"account": personal_data.account(order.account), "bank": bank_label(order.bank_code)}
-    return _("%(name)s, %(account)s at %(bank)s") % (words | {"name": personal_data.name(order.account_name)})
 
 
 def transaction_link(movement: BankTransaction | None) -> str:
