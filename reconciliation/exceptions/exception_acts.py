@@ -165,15 +165,15 @@ def _explain_return_of_excess(summary: ExceptionSummary) -> str:
         "Payment %(payment)s of %(merchant)s succeeds with its %(amount)s: the merchant is notified, and "
         "%(amount)s are credited."
     ) % _words_of(payment)
-    excess = money.display(movement.amount - payment.amount)
-    if destination is not None:
-        text = _("The excess of %(amount)s goes back to the payer, %(name)s, account %(account)s.")
-        return f"{credited} {text % _words_to(destination, amount=excess)}"
+    words = {"amount": money.display(movement.amount - payment.amount)}
     text = _(
         "The excess of %(amount)s waits here for another decision: it cannot be sent to the payer's account "
         "from here."
     )
-    return f"{credited} {text % {'amount': excess}}"
+    if destination is not None:
+        text = _("The excess of %(amount)s goes back to the payer, %(name)s, account %(account)s.")
+        words |= _words_to(destination)
+    return f"{credited} {text % words}"
 
 
 def _explain_send_back(summary: ExceptionSummary) -> str:
@@ -182,12 +182,12 @@ def _explain_send_back(summary: ExceptionSummary) -> str:
     text = _("%(amount)s is sent back to the payer, %(name)s, account %(account)s.")
     if destination.transaction_id:
         text = _("%(bank)s voids the payment. This is possible until the end of the bank's day.")
-    return _explain(text, summary, **_words_to(destination, bank=bank_label(movement.bank)))
+    return _explain(text, summary, bank=bank_label(movement.bank), **_words_to(destination))
 
 
-def _words_to(destination: ReturnDestination, **words: str) -> dict[str, str]:
+def _words_to(destination: ReturnDestination) -> dict[str, str]:
     account = _account(personal_data.account(destination.account), destination.bank_code)
-    return {"name": personal_data.name(destination.account_name), "account": account} | words
+    return {"name": personal_data.name(destination.account_name), "account": account}
 
 
 def _account(number: str | None, bank_code: str) -> str:

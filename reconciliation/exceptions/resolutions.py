@@ -87,11 +87,7 @@ def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType
 def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
     """Let late money, or money of a wrong amount or time, pay the payment that it names."""
     movement, payment = _lock_with_payment(movement_id, now)
-    if (
-        payment is None
-        or movement.payment_id != payment.id
-        or ResolutionType.ACCEPTED not in allowed_types(movement)
-    ):
+    if payment is None or ResolutionType.ACCEPTED not in allowed_types(movement):
         raise ActRefused(_("This money cannot be accepted: its payment is not waiting for money."))
     return _credit(movement, payment, ResolutionType.ACCEPTED, note, now)
 

@@ -9,6 +9,7 @@ from core import personal_data, request_context
 from reconciliation.exceptions import detail_page, explanations
 
 register = template.Library()
+register.filter("account_number", personal_data.account)
 register.filter("actor_name", request_context.display_name)
 register.filter("bank_label", explanations.bank_label)
 register.filter("charged", explanations.charged)
@@ -18,11 +19,6 @@ register.filter("person", personal_data.name)
 register.filter("redacted", detail_page.redacted_message)
 register.filter("status_label", detail_page.status_label)
 register.filter("transaction_link", detail_page.transaction_link)
-
-
-@register.filter
-def account_number(number: str) -> str | None:
-    return personal_data.account(number or None)
 
 
 @register.simple_tag
