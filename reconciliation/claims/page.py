@@ -43,11 +43,6 @@ REFUSALS: dict[type[Exception], tuple[str, int]] = {
     TooManyClaimTries: ("tries", 403),
     ClaimsOfNetworkBlocked: ("network", 403),
 }
-_ENDED = {
-    RefundStatus.COMPLETED: "sent",
-    RefundStatus.FAILED: "failed",
-    RefundStatus.CANCELED: "canceled",
-}
 
 
 @csrf_exempt  # the link is the secret; there is no cookie
@@ -168,8 +163,10 @@ def _show(
 
 
 def _state(link: ClaimLink, refund: Refund) -> str:
-    if refund.status in _ENDED:
-        return _ENDED[RefundStatus(refund.status)]
+    if refund.status == RefundStatus.COMPLETED:
+        return "sent"
+    if refund.status != RefundStatus.PENDING:
+        return refund.status  # failed or canceled
     if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
         return "sending"
     return "open" if link.tries_left else "blocked"

@@ -229,10 +229,6 @@ def _run(
     return Told(text, is_good=False)
 
 
-def _is_allowed(type: ResolutionType, summary: ExceptionSummary, now: datetime) -> bool:
-    return type in summary.allowed_types
-
-
 def _can_be_sent(is_to_payer: bool, summary: ExceptionSummary, now: datetime) -> bool:
     """Whether the bank can send the money to the payer, or to any account."""
     if ResolutionType.SENT_BACK not in summary.allowed_types:
@@ -269,7 +265,7 @@ def _act(
     """
     declared: dict[str, Any] = {
         "permission": f"reconciliation.{slug.replace('-', '_')}_exception",
-        "is_possible": partial(_is_allowed, type),
+        "is_possible": lambda summary, now: type in summary.allowed_types,
         "is_confirmed": type in CONFIRMED_TYPES,
         **options,
     }

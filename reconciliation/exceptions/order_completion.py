@@ -164,10 +164,9 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
     """
     if not transfers.is_queued(order_id):
         raise transfers.AlreadySubmitted(order_id)
-    prefix = order_id.partition("_")[0]
-    if prefix == "wd":
+    if order_id.startswith("wd_"):
         withdrawals.cancel_unsent(withdrawal_id=order_id, now=now)
-    elif prefix == "ref":
+    elif order_id.startswith("ref_"):
         refunds.cancel_unsent(refund_id=order_id, now=now)
     else:
         movement, payer_return = lock_return(order_id)
@@ -180,8 +179,8 @@ def types_for_contradiction(contradiction: TransferContradiction) -> frozenset[R
     """The resolutions of a contradiction that is open."""
     if is_card_payment_pending(contradiction):
         return frozenset([ResolutionType.BOOKED_FAILED])
-    allowed = {ResolutionType.DISMISSED}
-    return frozenset(allowed | {ResolutionType.BOOKED_RETURNED} if _is_never_sent(contradiction) else allowed)
+    returned = [ResolutionType.BOOKED_RETURNED] if _is_never_sent(contradiction) else []
+    return frozenset([ResolutionType.DISMISSED, *returned])
 
 
 def is_card_payment_pending(contradiction: TransferContradiction) -> bool:

@@ -38,8 +38,6 @@ SUBJECTS: dict[str, type[Model]] = {
 P = ParamSpec("P")
 R = TypeVar("R")
 DISMISSIBLE_RESULTS = [*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
-
-
 # Staff confirm who they are before these: money leaves, is lost, or becomes available to leave.
 CONFIRMED_TYPES = {
     ResolutionType.SENT_BACK,
@@ -93,7 +91,10 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
         def decide(*args: P.args, **kwargs: P.kwargs) -> R:
             if type in CONFIRMED_TYPES:
                 confirmation.require()
-            subject = _find_subject(str(args[0]))
+            subject_id = str(args[0])
+            model = SUBJECTS.get(subject_id.partition("_")[0])
+            # None for an unknown id, which the service refuses.
+            subject = model._base_manager.filter(pk=subject_id).first() if model else None
             with recorded(Act.EXCEPTION_RESOLVED, subject, reason=str(kwargs["note"])) as recording:
                 recording.details["decision"] = type.value
                 return service(*args, **kwargs)
@@ -101,12 +102,6 @@ def decision(type: ResolutionType) -> Callable[[Callable[P, R]], Callable[P, R]]
         return decide
 
     return decorate
-
-
-def _find_subject(subject_id: str) -> Any:
-    """None for an unknown id, which the service refuses."""
-    model = SUBJECTS.get(subject_id.partition("_")[0])
-    return model._base_manager.filter(pk=subject_id).first() if model else None
 
 
 def draft(
