@@ -35,7 +35,7 @@ from transfers.serializers import Payee
 VIEW_PERMISSION = "reconciliation.view_banktransaction"  # of exceptions; each act has its own permission
 DISMISSIBLE_SUBJECTS = (BankTransaction, BankNotification, TransferContradiction)
 ACCOUNT_FIELDS = ["bank_code", "bank_account", "account_name"]
-REOPENED = {
+REOPENED: dict[str, Promise] = {
     ResolutionState.WRITTEN_OFF: _(
         "The write-off of %(amount)s is reversed, and this waits for a decision again. The earlier decision "
         "stays in the history."

@@ -349,7 +349,7 @@ def _of_money_of_slip(movement: BankTransaction, claimed_payment_id: str | None)
     elif movement.resolution_state:
         yield "error", f"{movement.get_resolution_state_display()}."
     else:
-        yield "warning", _("It has paid nothing yet: it is an open exception.")
+        yield "warning", gettext("It has paid nothing yet: it is an open exception.")
     if claimed_payment_id and movement.is_credited and claimed_payment_id != movement.payment_id:
         text = _("It was used already for payment %(payment_id)s, not for %(claimed_payment_id)s.")
         yield "error", text % {"payment_id": movement.payment_id, "claimed_payment_id": claimed_payment_id}
