@@ -105,13 +105,9 @@ def banks(mode: Mode, now: datetime) -> list[BankHealth]:
 
 
 def _exceptions(mode: Mode, now: datetime) -> Notice:
-    label, url = (
-        gettext_lazy("Exceptions"),
-        reverse("admin:reconciliation_reconciliationexception_changelist"),
-    )
+    label, url = gettext_lazy("Exceptions"), _list("reconciliation_reconciliationexception", mode)
     found = ReconciliationException.objects.filter(is_sandbox=mode == Mode.TEST)
     count = found.order_by()[: admin_lists.MAX_COUNTED].count()
-    url = f"{url}?money={'sandbox' if mode == Mode.TEST else 'live'}"
     if not count:
         return Notice(label, _("none"), url, "good")
     oldest = found.order_by("opened_at").values_list("opened_at", flat=True)[0]

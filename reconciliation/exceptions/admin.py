@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 import banks
 from audit_trail.bulk_acts import BulkActPages, ChosenRow
 from core import admin_columns, clock, ids, money, plain_text
-from core.admin_filters import AmountFilter
+from core.admin_filters import AmountFilter, ModeFilter
 from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
@@ -58,14 +58,9 @@ class PayeeFilter(MerchantFilter):
         return queryset.filter(theirs)
 
 
-class LiveOrSandboxFilter(admin.SimpleListFilter):
-    title, parameter_name = _("money"), "money"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [("live", gettext("Live")), ("sandbox", gettext("Sandbox"))]
-
+class SandboxFilter(ModeFilter):
     def queryset(self, request: Any, queryset: Any) -> Any:
-        return queryset.filter(is_sandbox=self.value() == "sandbox") if self.value() else queryset
+        return queryset.filter(is_sandbox=self.value() == "test") if self.value() else queryset
 
 
 class BankFilter(admin.SimpleListFilter):
@@ -106,7 +101,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
     list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
-    list_filter = [PayeeFilter, LiveOrSandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter]
+    list_filter = [PayeeFilter, SandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter]
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]

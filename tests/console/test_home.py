@@ -220,7 +220,7 @@ def test_home_names_open_exceptions_and_their_age(
         moved.shift(timedelta(hours=3))
         page = shown(admin_client, "mode=test")
     assert "1 waits, the oldest for 3 hours" in page
-    assert "reconciliationexception/?money=sandbox" in page
+    assert "reconciliationexception/?mode=test" in page
 
 
 def test_user_without_rights_sees_no_figures(db: None, shop: Shop, bank: SandboxBankClient) -> None:

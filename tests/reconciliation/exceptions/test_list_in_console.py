@@ -316,7 +316,7 @@ def test_first_page_shows_the_number_of_open_exceptions(
     seller.mismatch()
     assert "<strong>1 waits, the oldest for" in get_page(viewer, "/admin/")
     seller.unmatched()
-    assert f'href="{EXCEPTIONS_URL}?money=sandbox"><span>Exceptions</span><strong>2 wait, ' in get_page(
+    assert f'href="{EXCEPTIONS_URL}?mode=test"><span>Exceptions</span><strong>2 wait, ' in get_page(
         viewer, "/admin/"
     )
     monkeypatch.setattr(admin_lists, "MAX_COUNTED", 2)

@@ -122,7 +122,7 @@ def test_exception_list_page_reads_only_the_shown_rows(shop: Shop, viewer: Clien
     assert ReconciliationException.objects.count() == MANY
     asked: list[dict[str, str]] = [
         {}, {"p": "2"}, {"age": "day"}, {"age": "week"}, {"bank": "sandbox"}, {"bank": "scb"},
-        {"money": "sandbox"}, {"money": "live"},
+        {"mode": "test"}, {"mode": "live"},
         {"reason__exact": "duplicate"}, {"reason__exact": "late"}, {"merchant": shop.merchant.id},
         *({"o": order} for order in ("0", "-0", "1", "-1", "2", "-2")),
     ]  # fmt: skip
