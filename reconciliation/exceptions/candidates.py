@@ -110,15 +110,15 @@ def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
     similar = compare_references(movement.reference1, code.reference1)
     if code.merchant.bank != movement.bank or (similar is None and movement.amount != payment.amount):
         return None
-    score, texts = (similar.score, [similar.explanation]) if similar else (0, [_("another reference")])
+    score, text = similar or (0, _("another reference"))
     if movement.biller_id != code.biller_id:
-        score, texts = score - 10, [*texts, _("another biller id")]
+        score, text = score - 10, f"{text}, {_('another biller id')}"
     if movement.amount == payment.amount:
         score, amount_text = score + 30, _("same amount")
     else:
         amount_text = explanations.of_difference(movement.amount - payment.amount)
     time_score, time_text = _compare_time(payment, movement.paid_at)
-    return Candidate(payment, code, score + time_score, ", ".join([amount_text, time_text, *texts]))
+    return Candidate(payment, code, score + time_score, f"{amount_text}, {time_text}, {text}")
 
 
 def _sort_key(movement: BankTransaction, candidate: Candidate) -> tuple[int, timedelta, str]:
@@ -159,14 +159,6 @@ def _share(limits: tuple[int, int, int], movements: int) -> int:
     return min(max(together // movements, least), most)
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
-    """score: the higher, the more likely both are the same reference; 60 if they are equal."""
-
-    score: int
-    explanation: str
-
-
 def normalize(reference: str) -> str:
     """Capitals and digits only, as in our references."""
     return "".join(
@@ -185,13 +177,16 @@ def spellings(reference: str, limit: int = MAX_SPELLINGS) -> list[str]:
     return [spelling for spelling in variants if spelling]
 
 
-def compare_references(reported: str, expected: str) -> Similarity | None:
-    """Compare a reference that a bank reported to one of ours; None if they are not similar."""
+def compare_references(reported: str, expected: str) -> tuple[int, str] | None:
+    """How similar a reported reference is to one of ours, and why; None if it is not.
+
+    The higher, the more likely both are the same; 60 if they are equal.
+    """
     if reported == expected:
-        return Similarity(60, _("same reference"))
+        return 60, _("same reference")
     normalized = normalize(reported)
     if normalized == expected:
-        return Similarity(55, _("same reference in lower case or with other signs"))
+        return 55, _("same reference in lower case or with other signs")
     if len(normalized) < MIN_FRAGMENT_LENGTH:
         return None
     return _compare_edited(normalized, expected) or _compare_truncated(normalized, expected)
@@ -201,7 +196,7 @@ def _with_changes(normalized: str, changes: dict[int, str]) -> str:
     return "".join(changes.get(at, character) for at, character in enumerate(normalized))
 
 
-def _compare_edited(normalized: str, expected: str) -> Similarity | None:
+def _compare_edited(normalized: str, expected: str) -> tuple[int, str] | None:
     count = Levenshtein.distance(normalized, expected, score_cutoff=MAX_EDITS)
     if count > MAX_EDITS:
         return None
@@ -211,8 +206,8 @@ def _compare_edited(normalized: str, expected: str) -> Similarity | None:
     )
     explanation = differs % {"count": count}
     if confused:
-        return Similarity(50, f"{explanation} ({', '.join(confused)})")
-    return Similarity(45 if count == 1 else 35, explanation)
+        return 50, f"{explanation} ({', '.join(confused)})"
+    return 45 if count == 1 else 35, explanation
 
 
 def _confused_characters(normalized: str, expected: str) -> list[str]:
@@ -225,10 +220,10 @@ def _confused_characters(normalized: str, expected: str) -> list[str]:
     return [text % {"left": left, "right": right} for left, right in differing] if confusable else []
 
 
-def _compare_truncated(normalized: str, expected: str) -> Similarity | None:
+def _compare_truncated(normalized: str, expected: str) -> tuple[int, str] | None:
     if expected.startswith(normalized) or expected.endswith(normalized):
-        return Similarity(40, _("reference cut short to %(count)s characters") % {"count": len(normalized)})
+        return 40, _("reference cut short to %(count)s characters") % {"count": len(normalized)}
     if normalized.startswith(expected) or normalized.endswith(expected):
         count = len(normalized) - len(expected)
-        return Similarity(40, _("reference with %(count)s characters more") % {"count": count})
+        return 40, _("reference with %(count)s characters more") % {"count": count}
     return None
