@@ -106,7 +106,10 @@ def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
     Raises ClaimLinkClosed, TooManyClaimTries, ClaimsOfNetworkBlocked.
     """
     try:
-        references, digits = _slip_references(link, form), form.cleaned_data["last_digits"]
+        digits, picture = form.cleaned_data["last_digits"], form.cleaned_data["picture"]
+        references = list(filter(None, [form.cleaned_data["slip_reference"]]))
+        if picture and link.takes_an_account:  # otherwise `claims.claim` refuses it in any case
+            references.append(proof.read_slip(picture, merchant_id=link.refund.merchant_id))
         claims.claim(
             link,
             {name: form.cleaned_data[name] for name in ACCOUNT},
@@ -124,15 +127,6 @@ def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
         form.add_error(None, _("No money can be sent to this account. Name another one, or ask the shop."))
         form.ask_for_picture_again()
     return not form.errors
-
-
-def _slip_references(link: ClaimLink, form: ClaimForm) -> list[str]:
-    """Those that the payer gave: typed, and on a picture. Raises UnreadablePicture."""
-    typed, picture = form.cleaned_data["slip_reference"], form.cleaned_data["picture"]
-    given = [typed] if typed else []
-    if picture and link.takes_an_account:  # otherwise `claims.claim` refuses it in any case
-        given.append(proof.read_slip(picture, merchant_id=link.refund.merchant_id))
-    return given
 
 
 def _show(

@@ -85,8 +85,7 @@ HANDLERS: dict[str, TransferHandler] = {
 
 
 def handler_of(order_id: str) -> TransferHandler:
-    prefix = order_id.partition("_")[0]
-    return HANDLERS[prefix]
+    return HANDLERS[order_id.partition("_")[0]]
 
 
 def lock_return(order_id: str) -> tuple[BankTransaction, Return]:

@@ -144,7 +144,12 @@ def ask_bank(
     if find_transaction(slip_check.sending_bank, slip_check.transaction_id) is not None:
         raise BankCheckFailed(_("The bank has reported this transfer meanwhile: check the slip again."))
     transfer = _request_transfer(merchant, Slip(slip_check.sending_bank, slip_check.transaction_id))
-    payment = _find_payment(merchant, transfer) if transfer else None
+    payment: Payment | None = None
+    if transfer is not None:
+        found = Payment.objects.filter(qr_code__reference1=transfer.reference1, merchant__bank=merchant.bank)
+        if transfer.biller_id:
+            found = found.filter(qr_code__biller_id=transfer.biller_id)
+        payment = found.select_related("merchant").first()
     if payment is None or payment.status not in OPEN_STATUSES:
         return BankCheckResult(merchant, transfer, payment)
     at = now()
@@ -169,12 +174,3 @@ def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
     except UnreadableMessage:
         text = _("The bank's answer cannot be read. A slip alone is no proof of payment.")
     raise BankCheckFailed(text)
-
-
-def _find_payment(merchant: Merchant, transfer: SlipTransfer) -> Payment | None:
-    """The payment that the money is for, of a merchant at the bank that was asked."""
-    found = Payment.objects.filter(qr_code__reference1=transfer.reference1, merchant__bank=merchant.bank)
-    if transfer.biller_id:
-        found = found.filter(qr_code__biller_id=transfer.biller_id)
-    payment: Payment | None = found.select_related("merchant").first()
-    return payment
