@@ -107,7 +107,8 @@ def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
     """
     try:
         digits, picture = form.cleaned_data["last_digits"], form.cleaned_data["picture"]
-        references = list(filter(None, [form.cleaned_data["slip_reference"]]))
+        typed = form.cleaned_data["slip_reference"]
+        references = [typed] if typed else []
         if picture and link.takes_an_account:  # otherwise `claims.claim` refuses it in any case
             references.append(proof.read_slip(picture, merchant_id=link.refund.merchant_id))
         claims.claim(

@@ -112,7 +112,7 @@ def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
         return None
     score, text = similar or (0, _("another reference"))
     if movement.biller_id != code.biller_id:
-        score, text = score - 10, f"{text}, {_('another biller id')}"
+        score, text = score - 10, ", ".join([text, _("another biller id")])
     if movement.amount == payment.amount:
         score, amount_text = score + 30, _("same amount")
     else:
