@@ -4,7 +4,7 @@ A balance has three parts: `available` less the debt, `reserved` and `unconfirme
 transaction fixes the signs of its changes. So the sums by type up to a row give the balance after it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -79,27 +79,16 @@ def columns(
     now: datetime,
 ) -> list[list[Any]]:
     """The new rows of these journals as columns: id, subject, merchant, type, amount, source."""
-    rows = list(_rows(type, lines_by_subject, sources, now))
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], [], [], []]
-
-
-def _rows(
-    type: JournalType,
-    lines_by_subject: Mapping[str, Mapping[str, int]],
-    sources: Mapping[str, str],
-    now: datetime,
-) -> Iterator[tuple[str, str, str, str, int, str]]:
+    rows: list[tuple[Any, ...]] = []
+    same = Type(type.value) if type.value in Type.values else None
     for subject_id, amounts in lines_by_subject.items():
-        owned = [code for code, amount in amounts.items() if amount and accounts.merchant_id_of(code)]
-        if not owned:
-            continue
+        owned = {code: amount for code, amount in amounts.items() if amount and accounts.merchant_id_of(code)}
         is_unconfirmed = all(accounts.type_of(code) == AccountType.UNCONFIRMED for code in owned)
-        same = Type(type.value) if type.value in Type.values else None
-        if shown := _OTHER_TYPES.get((type, is_unconfirmed), same):
-            owner, amount = str(accounts.merchant_id_of(owned[0])), _moved([amounts[code] for code in owned])
-            yield ids.new("bal_", now), subject_id, owner, shown, amount, sources.get(subject_id, subject_id)
-
-
-def _moved(changes: Sequence[int]) -> int:
-    """What moved into, out of or within the merchant's accounts. The journal may move other money too."""
-    return max(sum(each for each in changes if each > 0), -sum(each for each in changes if each < 0))
+        shown = _OTHER_TYPES.get((type, is_unconfirmed), same)
+        if owned and shown:
+            owner, changes = accounts.merchant_id_of(next(iter(owned))), owned.values()
+            # Into, out of or within the merchant's accounts. The journal may move other money too.
+            moved = max(sum(each for each in changes if each > 0), -sum(each for each in changes if each < 0))
+            source_id = sources.get(subject_id, subject_id)
+            rows.append((ids.new("bal_", now), subject_id, owner, shown, moved, source_id))
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(6)]

@@ -8,7 +8,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Concat
 
 from core import triggers
-from core.columns import PublicId, PublicIdKey
+from core.columns import PublicId, PublicIdKey, known
 from ledger.journal_types import BalanceTransactionType, JournalType
 from merchants.models import Merchant
 
@@ -55,7 +55,7 @@ class Account(models.Model):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(type__in=AccountType.values), name="account_type_known"),
+            known("type", AccountType, name="account_type_known"),
             models.CheckConstraint(
                 condition=Q(
                     type__in=MERCHANT_ACCOUNT_TYPES,
@@ -100,7 +100,7 @@ class Journal(models.Model):
         triggers = [triggers.append_only("a posting is never changed")]
         constraints = [
             models.UniqueConstraint(fields=["subject_id", "type"], name="journal_once_per_subject_and_type"),
-            models.CheckConstraint(condition=Q(type__in=JournalType.values), name="journal_type_known"),
+            known("type", JournalType, name="journal_type_known"),
             models.CheckConstraint(condition=Q(amount__gt=0), name="journal_amount_positive"),
         ]
 
@@ -191,9 +191,7 @@ class BalanceTransaction(models.Model):
             models.Index(fields=["merchant", "type", "-created_at", "-id"], name="baltransaction_filtered"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(type__in=BalanceTransactionType.values), name="baltransaction_type_known"
-            ),
+            known("type", BalanceTransactionType, name="baltransaction_type_known"),
             models.CheckConstraint(condition=Q(amount__gt=0), name="baltransaction_amount_positive"),
         ]
 

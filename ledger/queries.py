@@ -239,11 +239,6 @@ def read_balances(codes: Sequence[str], before: datetime | None) -> dict[str, in
     return {code: int(held) for code, held in found.fetchall()}
 
 
-def read_debts() -> dict[str, int]:
-    """Return what merchants owe beyond their pending credits; satang by merchant."""
-    return {merchant_id: int(debt) for merchant_id, debt in rows.run(READ_DEBTS, []).fetchall()}
-
-
 def _roll_up(sql: str, values: Sequence[Any]) -> dict[str, LockedBalance]:
     found = rows.run(sql, values).fetchall()
     return {code: LockedBalance(int(rolled_up), debt, count) for code, rolled_up, debt, count in found}

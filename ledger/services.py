@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from core import ids
+from core import ids, rows
 from core.deadlines import Deadline
 from core.errors import ServiceUnavailable
 from ledger import accounts, queries
@@ -19,16 +19,7 @@ from ledger.accounts import WRITE_OFFS
 from ledger.errors import InsufficientFunds
 from ledger.journal_types import JournalType
 from ledger.models import AccountType
-from ledger.queries import (
-    LockedBalance,
-    lock_accounts,
-    next_pending,
-    open_accounts,
-    post,
-    read_balances,
-    roll_up_entries,
-    roll_up_newest,
-)
+from ledger.queries import LockedBalance, post
 
 # A roll-up commits 5,000 entries at a time: it locks a busy merchant for about 50 ms.
 ROLL_UP_BATCH = 5_000
@@ -68,15 +59,19 @@ class Credit:
 
 def balance(merchant_id: str, *, before: datetime | None = None) -> Balance:
     """Return the balance now, or just before an instant, from one snapshot."""
-    return _to_balance(merchant_id, read_balances(accounts.of_merchant(merchant_id), before))
+    return balances([merchant_id], before=before)[merchant_id]
 
 
-def balances(merchant_ids: Collection[str]) -> dict[str, Balance]:
+def balances(merchant_ids: Collection[str], *, before: datetime | None = None) -> dict[str, Balance]:
     """Return the balances of several merchants with one statement."""
-    found = read_balances(
-        [code for merchant_id in merchant_ids for code in accounts.of_merchant(merchant_id)], None
-    )
-    return {merchant_id: _to_balance(merchant_id, found) for merchant_id in merchant_ids}
+    codes = [code for merchant_id in merchant_ids for code in accounts.of_merchant(merchant_id)]
+    held = queries.read_balances(codes, before)
+    found = {}
+    for each in merchant_ids:
+        net = held.get(accounts.available(each), 0) + held.get(accounts.debt(each), 0)
+        reserved, unconfirmed = accounts.reserved(each), accounts.unconfirmed(each)
+        found[each] = Balance(max(net, 0), held.get(reserved, 0), max(-net, 0), held.get(unconfirmed, 0))
+    return found
 
 
 def credit(credits: Sequence[Credit], *, type: JournalType, source: str, now: datetime) -> None:
@@ -115,7 +110,7 @@ def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int
 def release(*, merchant_id: str, type: JournalType, amounts: Mapping[str, int], now: datetime) -> None:
     """Make reserved money available again, satang by subject."""
     reserved, available = accounts.reserved(merchant_id), accounts.available(merchant_id)
-    lock_accounts([available])
+    queries.lock_accounts([available])
     lines = {subject_id: {reserved: -amount, available: amount} for subject_id, amount in amounts.items()}
     post(type, lines, now)
 
@@ -124,25 +119,26 @@ def pay_out(
     *, merchant_id: str, type: JournalType, subject_id: str, amount: int, to: str, now: datetime
 ) -> None:
     """Post that reserved money left to the account `to`, such as `bank:sandbox`."""
-    lock_accounts([accounts.available(merchant_id)])
+    queries.lock_accounts([accounts.available(merchant_id)])
     post(type, {subject_id: {accounts.reserved(merchant_id): -amount, to: amount}}, now)
 
 
 def reverse(
     *,
     merchant_id: str,
-    type: JournalType,
     subject_id: str,
     source_id: str,
     amount: int,
     to: str,
     now: datetime,
     from_suspense: int = 0,
+    is_confirmed: bool = True,
 ) -> int:
     """Post that a bank took money back. Returns the part that becomes the merchant's debt.
 
     The subject is the bank transaction, the source the payment that it took back.
     from_suspense: satang that it took besides `amount`, and that nobody had been credited with.
+    is_confirmed: False for unconfirmed money. The merchant's other accounts do not change then.
 
     Entries that are pending beyond `MAX_ROLL_UP_STEPS` repay the debt when they are rolled up. `balance`
     shows the net at once.
@@ -150,33 +146,21 @@ def reverse(
     suspense = accounts.suspense_for(to)
     if from_suspense:
         _lock_funds(suspense, from_suspense)
-    held = _lock_and_roll_up(accounts.available(merchant_id), amount)
-    from_balance = min(amount, held.rolled_up - _repay_debt(merchant_id, held, now))
+    source, from_balance = accounts.available(merchant_id), amount
+    if is_confirmed:
+        held = _lock_and_roll_up(source, amount)
+        from_balance = min(amount, held.rolled_up - _repay_debt(merchant_id, held, now))
+    else:
+        source = accounts.unconfirmed(merchant_id)
+        _lock_funds(source, amount)
     lines = {
-        accounts.available(merchant_id): -from_balance,
+        source: -from_balance,
         accounts.debt(merchant_id): from_balance - amount,
         suspense: -from_suspense,
         to: amount + from_suspense,
     }
-    post(type, {subject_id: lines}, now, sources={subject_id: source_id})
+    post(JournalType.REVERSAL, {subject_id: lines}, now, sources={subject_id: source_id})
     return amount - from_balance
-
-
-def reverse_unconfirmed(
-    *,
-    merchant_id: str,
-    type: JournalType,
-    subject_id: str,
-    source_id: str,
-    amount: int,
-    to: str,
-    now: datetime,
-) -> None:
-    """Post that a bank took back unconfirmed money. The merchant's other accounts do not change."""
-    unconfirmed = accounts.unconfirmed(merchant_id)
-    _lock_funds(unconfirmed, amount)
-    lines = {unconfirmed: -amount, to: amount}
-    post(type, {subject_id: lines}, now, sources={subject_id: source_id})
 
 
 def lock_debt(*, merchant_id: str, now: datetime) -> int:
@@ -189,8 +173,9 @@ def lock_debt(*, merchant_id: str, now: datetime) -> int:
 
 
 def debts() -> dict[str, int]:
-    """Return the debts of all merchants with a negative balance; satang by merchant."""
-    return queries.read_debts()
+    """Return what merchants owe beyond their pending credits; satang by merchant."""
+    found = rows.run(queries.READ_DEBTS, []).fetchall()
+    return {merchant_id: int(debt) for merchant_id, debt in found}
 
 
 def hold(amounts: Mapping[str, int], *, source: str, now: datetime) -> None:
@@ -243,7 +228,7 @@ def roll_up_due(*, now: datetime, batch: int = ROLL_UP_BATCH) -> int:
     Runs may overlap.
     """
     count, after, deadline = 0, ("", 0), Deadline.after(ROLL_UP_SECONDS)
-    while not deadline.is_past and (chunk := next_pending(after, batch)):
+    while not deadline.is_past and (chunk := queries.next_pending(after, batch)):
         count += _roll_up_chunk(chunk, now)
         after = chunk[-1]
     return count
@@ -253,9 +238,9 @@ def roll_up_due(*, now: datetime, batch: int = ROLL_UP_BATCH) -> int:
 def _roll_up_chunk(chunk: list[tuple[str, int]], now: datetime) -> int:
     """Roll up entries of accounts that no other transaction has locked. The next run handles the others."""
     codes = {code for code, _ in chunk}
-    free = set(lock_accounts([*codes, *map(accounts.lock_account_of, codes)], skip_locked=True))
+    free = set(queries.lock_accounts([*codes, *map(accounts.lock_account_of, codes)], skip_locked=True))
     ours = {code for code in codes if {code, accounts.lock_account_of(code)} <= free}
-    held = roll_up_entries([entry_id for code, entry_id in chunk if code in ours], sorted(ours))
+    held = queries.roll_up_entries([entry_id for code, entry_id in chunk if code in ours], sorted(ours))
     for code, found in held.items():
         merchant_id = accounts.merchant_id_of(code)
         if found.debt and merchant_id and accounts.type_of(code) == AccountType.AVAILABLE:
@@ -276,19 +261,19 @@ def _lock_and_roll_up(code: str, needed: int) -> LockedBalance:
     The result can be less when nothing is pending any more, or after `MAX_ROLL_UP_STEPS`.
     """
     _lock_account(code)
-    held = roll_up_newest(code, ROLL_UP_STEP)
+    held = queries.roll_up_newest(code, ROLL_UP_STEP)
     for _ in range(1, MAX_ROLL_UP_STEPS):
         if held.is_complete or held.rolled_up + held.debt >= needed:
             break
-        held = roll_up_newest(code, ROLL_UP_STEP)
+        held = queries.roll_up_newest(code, ROLL_UP_STEP)
     return held
 
 
 def _lock_account(code: str) -> None:
     codes = accounts.in_lock_order([accounts.lock_account_of(code), code])
-    if len(lock_accounts(codes)) < len(codes):
-        open_accounts(codes)
-        lock_accounts(codes)
+    if len(queries.lock_accounts(codes)) < len(codes):
+        queries.open_accounts(codes)
+        queries.lock_accounts(codes)
 
 
 def _repay_debt(merchant_id: str, held: LockedBalance, now: datetime) -> int:
@@ -298,9 +283,3 @@ def _repay_debt(merchant_id: str, held: LockedBalance, now: datetime) -> int:
         lines = {accounts.available(merchant_id): -amount, accounts.debt(merchant_id): amount}
         post(JournalType.DEBT_REPAID, {ids.new("own_", now): lines}, now)
     return amount
-
-
-def _to_balance(merchant_id: str, found: Mapping[str, int]) -> Balance:
-    net = found.get(accounts.available(merchant_id), 0) + found.get(accounts.debt(merchant_id), 0)
-    reserved, unconfirmed = accounts.reserved(merchant_id), accounts.unconfirmed(merchant_id)
-    return Balance(max(net, 0), found.get(reserved, 0), max(-net, 0), found.get(unconfirmed, 0))

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from approvals import services as approvals
 from core import rows
@@ -195,19 +194,16 @@ def _debit_merchant(
     """
     route, amount = accounts.bank(reversal.bank), reversal.amount - from_suspense
     refunds.record_reversal(payment, reversal_id=reversal.id, route=route, amount=amount, now=now)
-    posted: dict[str, Any] = {
-        "merchant_id": payment.merchant_id,
-        "type": JournalType.REVERSAL,
-        "subject_id": reversal.id,
-        "source_id": payment.id,
-        "amount": amount,
-        "to": route,
-        "now": now,
-    }
-    if credit.is_confirmed:
-        ledger.reverse(**posted, from_suspense=from_suspense)
-    else:
-        ledger.reverse_unconfirmed(**posted)
+    ledger.reverse(
+        merchant_id=payment.merchant_id,
+        subject_id=reversal.id,
+        source_id=payment.id,
+        amount=amount,
+        to=route,
+        now=now,
+        from_suspense=from_suspense,
+        is_confirmed=credit.is_confirmed,
+    )
 
 
 def _release_from_suspense(reversal: BankTransaction, credit: BankTransaction, now: datetime) -> bool:

@@ -45,7 +45,9 @@ class MerchantLedger:
 
     @transaction.atomic
     def reverse(self, amount: int) -> int:
-        return ledger.reverse(**self._fields(JournalType.REVERSAL, amount), source_id="pay_1", to=BANK)
+        fields = self._fields(JournalType.REVERSAL, amount)
+        del fields["type"]
+        return ledger.reverse(**fields, source_id="pay_1", to=BANK)
 
     @transaction.atomic
     def hold(self, amount: int) -> None:

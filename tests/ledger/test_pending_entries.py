@@ -128,12 +128,13 @@ def test_roll_up_continues_after_its_last_commit(
     merchant_ledger: MerchantLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, int]] = []
+    next_pending = queries.next_pending
 
     def waiting(after: tuple[str, int], limit: int) -> list[tuple[str, int]]:
         asked.append(after)
-        return queries.next_pending(after, limit)
+        return next_pending(after, limit)
 
-    monkeypatch.setattr(ledger, "next_pending", waiting)
+    monkeypatch.setattr(queries, "next_pending", waiting)
     assert ledger.roll_up_due(now=clock.now(), batch=30) == 2 * PENDING
     assert asked == sorted(set(asked))
     assert not PendingEntry.objects.exists()
