@@ -6,7 +6,7 @@ from datetime import datetime
 
 from banks.base import TransactionKind
 from reconciliation.statements.lines import FileLine, FileProblems
-from reconciliation.statements.statement_file import OccurrenceCounter, StatementFile
+from reconciliation.statements.statement_file import StatementFile
 
 MAX_SHOWN = 10
 MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the first ones decide
@@ -29,29 +29,24 @@ class FileContents:
     paid_until: datetime | None = None
     biller_ids: set[str] = field(default_factory=set)
     problems: FileProblems = field(default_factory=FileProblems)
-    occurrences: OccurrenceCounter = field(default_factory=OccurrenceCounter)
-
-    def add(self, line: FileLine) -> None:
-        self.line_count += 1
-        self.occurrences.scan(line.sha256)
-        if len(self.first) < MAX_SHOWN:
-            self.first.append(line)
-        if (movement := line.parsed) is None:
-            self.unreadable_count += 1
-            if len(self.unreadable) < MAX_SHOWN:
-                self.unreadable.append(line)
-            return
-        self.counts[movement.kind] += 1
-        self.amounts[movement.kind] += movement.amount
-        self.paid_from = min(self.paid_from or movement.paid_at, movement.paid_at)
-        self.paid_until = max(self.paid_until or movement.paid_at, movement.paid_at)
-        if len(self.biller_ids) < MAX_BILLERS:
-            self.biller_ids.add(movement.biller_id)
 
 
 def read(file: StatementFile) -> FileContents:
     """Raises InvalidStatementFile."""
-    contents = FileContents()
-    for line in file.read_lines(contents.problems):
-        contents.add(line)
-    return contents
+    found = FileContents()
+    for line in file.read_lines(found.problems):
+        found.line_count += 1
+        if len(found.first) < MAX_SHOWN:
+            found.first.append(line)
+        if (movement := line.parsed) is None:
+            found.unreadable_count += 1
+            if len(found.unreadable) < MAX_SHOWN:
+                found.unreadable.append(line)
+            continue
+        found.counts[movement.kind] += 1
+        found.amounts[movement.kind] += movement.amount
+        found.paid_from = min(found.paid_from or movement.paid_at, movement.paid_at)
+        found.paid_until = max(found.paid_until or movement.paid_at, movement.paid_at)
+        if len(found.biller_ids) < MAX_BILLERS:
+            found.biller_ids.add(movement.biller_id)
+    return found

@@ -69,8 +69,8 @@ def _import_file(path: Path, bank: str) -> str:
     try:
         with path.open("rb") as stream:
             file = statement_file.open_file(stream, path.name)
-            statement, occurrences = importing.begin(file, bank=bank, now=clock.now())
-            summary = importing.run(file, statement, occurrences, clock=clock.now)
+            statement = importing.begin(file, bank=bank, now=clock.now())
+            summary = importing.run(file, statement, clock=clock.now)
     except (InvalidStatementFile, OSError) as error:
         return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
     except UnknownBank:

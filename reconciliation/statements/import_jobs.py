@@ -27,7 +27,7 @@ from reconciliation.models import (
     StatementPart,
     StatementUpload,
 )
-from reconciliation.statements import contents, importing, statement_file
+from reconciliation.statements import importing, statement_file
 from reconciliation.statements.contents import FileContents
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 from reconciliation.statements.statement_file import StatementFile
@@ -154,8 +154,7 @@ def _run(job: StatementImport) -> None:
                 text = vault.open_sealed(part.content_sealed, context=part.context)
                 copy.write(zlib.decompress(text.encode("latin-1")))
             file = statement_file.open_file(copy, statement.file_name)
-            occurrences = contents.read(file).occurrences
-            importing.run(file, statement, occurrences, clock=clock.now, hold=partial(QUEUE.renew, job))
+            importing.run(file, statement, clock=clock.now, hold=partial(QUEUE.renew, job))
     QUEUE.end(job, JobState.DONE)
 
 

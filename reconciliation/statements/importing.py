@@ -24,14 +24,9 @@ from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
 from reconciliation.statements import contents
 from reconciliation.statements.contents import FileContents
-from reconciliation.statements.line_storage import (
-    ALREADY_STORED,
-    StoredLine,
-    store_lines,
-    transaction_by_index,
-)
-from reconciliation.statements.lines import FileProblems, InvalidStatementFile
-from reconciliation.statements.statement_file import OccurrenceCounter, StatementFile
+from reconciliation.statements.line_storage import store_lines, transaction_by_index
+from reconciliation.statements.lines import ALREADY_STORED, FileLine, FileProblems, InvalidStatementFile
+from reconciliation.statements.statement_file import StatementFile
 
 log = logging.getLogger("reconciliation")
 # Each line takes a lock in PostgreSQL's shared table, which has room for some thousands.
@@ -40,17 +35,6 @@ MAX_FAILURES = 3  # per batch; the sweep matches the rest, because each failure 
 MAX_FILE_NAME_LENGTH = 255
 MAX_LISTED_BILLERS = 3
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
-
-
-@dataclass(frozen=True, slots=True)
-class LineOutcome:
-    """The result of a line. match_result: of its bank transaction. error: why the line is unreadable."""
-
-    number: int
-    result: str
-    movement_id: str = ""
-    match_result: str = ""
-    error: str = ""
 
 
 @dataclass(slots=True)
@@ -66,7 +50,7 @@ class ImportSummary:
         return not self.counts[LineResult.UNREADABLE] and not self.problems.messages
 
 
-def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, OccurrenceCounter]:
+def begin(file: StatementFile, *, bank: str, now: datetime) -> Statement:
     """Read the file once and record its import.
 
     Raises UnknownBank, and InvalidStatementFile also for a file of another bank; then nothing is stored.
@@ -82,7 +66,7 @@ def begin(file: StatementFile, *, bank: str, now: datetime) -> tuple[Statement, 
             line_count=found.line_count,
             **request_context.columns(),
         )
-    return statement, found.occurrences
+    return statement
 
 
 def check(file: StatementFile, *, bank: str) -> FileContents:
@@ -97,28 +81,26 @@ def check(file: StatementFile, *, bank: str) -> FileContents:
 def run(
     file: StatementFile,
     statement: Statement,
-    occurrences: OccurrenceCounter,
     *,
     clock: Callable[[], datetime],
-    on_batch: Callable[[Sequence[LineOutcome]], None] = lambda outcomes: None,
+    on_batch: Callable[[Sequence[FileLine]], None] = lambda lines: None,
     hold: Callable[[], None] = lambda: None,
 ) -> ImportSummary:
     """Import what `begin` recorded, after the lines that this statement has stored already.
 
-    on_batch: called after each batch of lines. hold: called in the transaction of each batch, and before the
-    end; it may raise to stop the import.
+    on_batch: called after each batch, whose lines have their results then. hold: called in the transaction of
+    each batch, and before the end; it may raise to stop the import.
     """
     summary = ImportSummary(statement)
-    lines = occurrences.number(file.read_lines(summary.problems))
-    remaining = islice(lines, statement.stored_count, None)
+    remaining = islice(file.read_lines(summary.problems), statement.stored_count, None)
     while batch := list(islice(remaining, BATCH_SIZE)):
-        stored = store_lines(statement, batch, now=clock(), hold=hold)
-        movements = [line.movement for line in stored if line.movement]
+        store_lines(statement, batch, now=clock(), hold=hold)
+        movements = [line.movement for line in batch if line.movement]
         not_matched = [each for each in movements if each.match_result == MatchResult.PENDING]
         _apply(not_matched, now=clock())
-        outcomes = _outcomes(stored)
-        summary.counts.update(line.result for line in outcomes)
-        on_batch(outcomes)
+        _read_match_results(movements)
+        summary.counts.update(line.result for line in batch)
+        on_batch(batch)
     hold()
     statement.problems = "\n".join(summary.problems)
     statement.completed_at = clock()
@@ -163,19 +145,11 @@ def _apply_together(movements: Sequence[BankTransaction], now: datetime) -> set[
 
 
 @transaction_by_index()
-def _outcomes(stored: Sequence[StoredLine]) -> list[LineOutcome]:
-    movement_ids = [line.movement.id for line in stored if line.movement]
-    match_results = dict(
-        rows.run(
-            "SELECT id, match_result FROM reconciliation_banktransaction WHERE id = ANY(%s)", [movement_ids]
-        ).fetchall()
-    )
-    return [
-        LineOutcome(line.file_line.number, line.result, line.movement.id, match_results[line.movement.id])
-        if line.movement
-        else LineOutcome(line.file_line.number, line.result, error=line.file_line.error)
-        for line in stored
-    ]
+def _read_match_results(movements: Sequence[BankTransaction]) -> None:
+    sql = "SELECT id, match_result FROM reconciliation_banktransaction WHERE id = ANY(%s)"
+    found = dict(rows.run(sql, [[movement.id for movement in movements]]).fetchall())
+    for movement in movements:
+        movement.match_result = found[movement.id]
 
 
 def _check_bank(file: StatementFile, biller_ids: set[str], *, bank: str) -> None:

@@ -1,9 +1,8 @@
 """Store the lines of a statement, each joined to its bank transaction. A batch is one commit."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -21,7 +20,7 @@ from reconciliation.models import (
 )
 from reconciliation.notifications import intake
 from reconciliation.statements.line_matching import LineMatcher
-from reconciliation.statements.lines import FileLine, LineKey
+from reconciliation.statements.lines import ALREADY_STORED, FileLine, LineKey
 
 
 @contextmanager
@@ -36,8 +35,6 @@ def transaction_by_index() -> Iterator[None]:
         yield
 
 
-ALREADY_STORED = "known"
-"""The result of a line that an earlier import stored."""
 MAX_ERROR_LENGTH = 200
 # Errors quote the line, which is stored encrypted: if columns have shifted, the quote may name a payer.
 _QUOTED_CONTENT = re.compile(r"""(['"]).*\1""", re.DOTALL)
@@ -49,15 +46,6 @@ SELECT bank, movement_id, biller_id, bank_date, line_sha256, occurrence FROM rec
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLine:
-    """A line and its result: a LineResult or ALREADY_STORED. An unreadable line has no bank transaction."""
-
-    file_line: FileLine
-    result: str
-    movement: BankTransaction | None = None
-
-
 @transaction_by_index()
 def store_lines(
     statement: Statement,
@@ -65,7 +53,7 @@ def store_lines(
     *,
     now: datetime,
     hold: Callable[[], None] = lambda: None,
-) -> list[StoredLine]:
+) -> None:
     """Store new lines with their bank transactions, and update the progress of the statement.
 
     hold: called first, in the same transaction; it may raise to stop the import.
@@ -73,15 +61,17 @@ def store_lines(
     hold()
     deduplication.lock_names([_lock_name(statement.bank, line) for line in file_lines])
     stored = _already_stored(statement.bank, file_lines)
+    for line in file_lines:
+        line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
+        line.movement = stored.get(line.key)
     new_lines = [line for line in file_lines if line.key not in stored]
-    matched = _match_lines(statement.bank, new_lines, now)
-    lines = [_new_line(statement, line, *matched[line.key]) for line in new_lines]
+    _match_lines(statement.bank, new_lines, now)
+    lines = [_new_line(statement, line) for line in new_lines]
     rows.copy_in(lines)
     _store_unreadable(statement.bank, [line for line in lines if line.result == LineResult.UNREADABLE], now)
     statement.stored_count += len(file_lines)
     statement.duplicate_count += len(stored)
     statement.save(update_fields=["stored_count", "duplicate_count"])
-    return [_stored_line(line, stored, matched) for line in file_lines]
 
 
 def error_without_content(line: FileLine) -> str:
@@ -103,28 +93,21 @@ def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankT
     return {key: by_id.get(movement_id) for key, movement_id in found.items() if key in wanted}
 
 
-def _match_lines(
-    bank: str, lines: Sequence[FileLine], now: datetime
-) -> dict[LineKey, tuple[LineResult, BankTransaction | None]]:
-    """The result of each new line, and the bank transaction that it joins or creates."""
+def _match_lines(bank: str, lines: Sequence[FileLine], now: datetime) -> None:
+    """Give each new line that can be read the bank transaction that it joins or creates."""
     matcher = LineMatcher(bank, [line.parsed for line in lines if line.parsed])
-    matched: dict[LineKey, tuple[LineResult, BankTransaction | None]] = {}
     for line in lines:
-        if line.parsed is None:
-            matched[line.key] = LineResult.UNREADABLE, None
-        elif movement := matcher.take(line.parsed):
-            matched[line.key] = LineResult.ATTACHED, movement
-        else:
+        if line.parsed and (movement := matcher.take(line.parsed)):
+            line.result, line.movement = LineResult.ATTACHED, movement
+        elif line.parsed:
             created = matcher.create(line.parsed, line.sha256, line.occurrence, now=now)
-            matched[line.key] = LineResult.NEW, created
+            line.result, line.movement = LineResult.NEW, created
     matcher.save()
     confirmation_inquiries.create_for_statement(bank, matcher.created, now=now)
-    return matched
 
 
-def _new_line(
-    statement: Statement, file_line: FileLine, result: LineResult, movement: BankTransaction | None
-) -> StatementLine:
+def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
+    parsed = file_line.parsed
     line = StatementLine(
         statement_id=statement.id,
         line_number=file_line.number,
@@ -133,13 +116,13 @@ def _new_line(
         bank_date=file_line.bank_date,
         line_sha256=file_line.sha256,
         occurrence=file_line.occurrence,
-        result=result,
+        result=file_line.result,
         error=error_without_content(file_line),
-        kind=file_line.parsed.kind if file_line.parsed else "",
-        reference1=file_line.parsed.reference1 if file_line.parsed else "",
-        amount=file_line.parsed.amount if file_line.parsed else None,
-        paid_at=file_line.parsed.paid_at if file_line.parsed else None,
-        movement_id=movement.id if movement else None,
+        kind=parsed.kind if parsed else "",
+        reference1=parsed.reference1 if parsed else "",
+        amount=parsed.amount if parsed else None,
+        paid_at=parsed.paid_at if parsed else None,
+        movement_id=file_line.movement.id if file_line.movement else None,
     )
     line.line_sealed = vault.seal(file_line.raw.decode("latin-1"), context=line.context)
     return line
@@ -155,13 +138,3 @@ def _store_unreadable(bank: str, lines: Sequence[StatementLine], now: datetime) 
     ]
     rows.copy_in(notifications)
     intake.show(notifications)
-
-
-def _stored_line(
-    line: FileLine,
-    stored: Mapping[LineKey, BankTransaction | None],
-    matched: Mapping[LineKey, tuple[LineResult, BankTransaction | None]],
-) -> StoredLine:
-    if line.key in matched:
-        return StoredLine(line, *matched[line.key])
-    return StoredLine(line, ALREADY_STORED if line.parsed else LineResult.UNREADABLE, stored[line.key])

@@ -13,10 +13,13 @@ from banks.base import TransactionKind, UnreadableMessage
 from banks.parsing import BUDDHIST_ERA, YEARS
 from core import plain_text
 from core.clock import BANGKOK
+from reconciliation.models import BankTransaction
 
 MAX_LINE_BYTES = 4_096  # no format has longer lines; the rest of a longer line is dropped
 MAX_PROBLEMS = 20
 LineKey = tuple[str, date | None, str, int]
+ALREADY_STORED = "known"
+"""The result of a line that an earlier import stored."""
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -76,6 +79,8 @@ class FileLine:
 
     If `parsed` is None, `error` has the reason, and `content` is the part that is equal in every export.
     occurrence: 1 for the first equal line of its file, 2 for the second.
+
+    result: a LineResult or ALREADY_STORED, once it is stored. An unreadable line has no `movement`.
     """
 
     number: int
@@ -84,6 +89,8 @@ class FileLine:
     content: bytes = b""
     error: str = ""
     occurrence: int = 1
+    result: str = ""
+    movement: BankTransaction | None = None
 
     @cached_property
     def sha256(self) -> str:

@@ -20,8 +20,6 @@ from reconciliation.statements.text_files import CHUNK_BYTES, SEPARATORS, Encodi
 
 StatementFormat = Literal["bot", "csv", "xlsx"]
 FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
-# Bits of a Bloom filter for repeated lines: 1 MB for a file of any length.
-FILTER_BITS = 1 << 23
 UNKNOWN = "It is neither a cross-bank bill payment file nor a CSV file with a line of column names."
 NO_TABLE = "No visible sheet of the Excel file has a line with the names of the columns."
 
@@ -54,41 +52,18 @@ class StatementFile:
 
     def read_lines(self, problems: FileProblems) -> Iterator[FileLine]:
         """The lines; `problems` is complete after the last one. Raises InvalidStatementFile."""
+        seen: Counter[bytes] = Counter()  # 100 bytes for each line
+        for line in self._lines(problems):
+            digest = bytes.fromhex(line.sha256[:32])
+            seen[digest] += 1
+            line.occurrence = seen[digest]
+            yield line
+
+    def _lines(self, problems: FileProblems) -> Iterator[FileLine]:
         if self.table is not None:
             return table_format.read_lines(self.table.records(), self.table.layout)
         self.stream.seek(0)
         return bot_format.read_lines(numbered_lines(self.stream), problems)
-
-
-class OccurrenceCounter:
-    """Counts how often the same line occurs in a file, with bounded memory.
-
-    Few lines repeat. The first pass finds lines that may repeat, and the second pass counts only these.
-    """
-
-    def __init__(self) -> None:
-        self._seen = bytearray(FILTER_BITS // 8)
-        self._may_repeat: set[int] = set()
-        self._counted: Counter[str] = Counter()
-
-    def scan(self, sha256: str) -> None:
-        place, mask = divmod(_filter_bit(sha256), 8)
-        if self._seen[place] & 1 << mask:
-            self._may_repeat.add(_filter_bit(sha256))
-        self._seen[place] |= 1 << mask
-
-    def number(self, lines: Iterable[FileLine]) -> Iterator[FileLine]:
-        """The lines of the file with their occurrences."""
-        for line in lines:
-            line.occurrence = self.count(line.sha256)
-            yield line
-
-    def count(self, sha256: str) -> int:
-        """1 for the first occurrence. `scan` has seen every line of the file before."""
-        if _filter_bit(sha256) not in self._may_repeat:
-            return 1
-        self._counted[sha256] += 1
-        return self._counted[sha256]
 
 
 def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) -> StatementFile:
@@ -164,7 +139,3 @@ def decode_line(line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         return line.decode(bot_format.ENCODING, "backslashreplace")
-
-
-def _filter_bit(sha256: str) -> int:
-    return int(sha256[:8], 16) % FILTER_BITS

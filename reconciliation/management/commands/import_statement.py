@@ -18,8 +18,7 @@ from core import clock, csv_cells, request_context
 from core.commands import ProgressBar, SealingCommand
 from core.csv_cells import escape_cell
 from reconciliation.statements import importing, statement_file
-from reconciliation.statements.importing import LineOutcome
-from reconciliation.statements.lines import FileProblems, InvalidStatementFile, ReaderBusy
+from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile, ReaderBusy
 
 IMPORT_AGAIN = "What is stored stays; import it again."
 STDIN = "-"
@@ -84,17 +83,17 @@ class Command(SealingCommand):
         """Whether the file has no errors."""
         with _open_input(path) as stream:
             file = statement_file.open_file(stream, Path(name).name, options["format"])
-            statement, occurrences = importing.begin(file, bank=options["bank"], now=clock.now())
+            statement = importing.begin(file, bank=options["bank"], now=clock.now())
             bar, unreadable = ProgressBar(self.stderr, name, lambda: statement.line_count), FileProblems()
 
-            def on_batch(batch: Sequence[LineOutcome]) -> None:
-                results.writerows(_row(name, outcome) for outcome in batch)
-                for outcome in batch:
-                    if outcome.error:
-                        unreadable.add(f"Line {outcome.number} cannot be read: {outcome.error}.")
+            def on_batch(batch: Sequence[FileLine]) -> None:
+                results.writerows(_row(name, line) for line in batch)
+                for line in batch:
+                    if line.error:
+                        unreadable.add(f"Line {line.number} cannot be read: {line.error}.")
                 bar.advance(len(batch))
 
-            summary = importing.run(file, statement, occurrences, clock=clock.now, on_batch=on_batch)
+            summary = importing.run(file, statement, clock=clock.now, on_batch=on_batch)
             bar.clear()
         for problem in (*unreadable, *summary.problems):
             self.stderr.write(f"{name}: {problem}", self.style.ERROR)
@@ -114,9 +113,9 @@ def _system_user() -> str | None:
         return None
 
 
-def _row(name: str, outcome: LineOutcome) -> list[str]:
-    number, found, result = str(outcome.number), outcome.movement_id, outcome.match_result
-    return list(map(escape_cell, (name, number, outcome.result, found, result, outcome.error)))
+def _row(name: str, line: FileLine) -> list[str]:
+    matched = (line.movement.id, line.movement.match_result) if line.movement else ("", "")
+    return list(map(escape_cell, (name, str(line.number), line.result, *matched, line.error)))
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from core import clock, rows, thaiqr
 from core.clock import BANGKOK
 from reconciliation.models import BankTransaction
 from reconciliation.statements import importing, statement_file
-from reconciliation.statements.importing import ImportSummary, LineOutcome
+from reconciliation.statements.importing import ImportSummary
+from reconciliation.statements.lines import FileLine
 from tests.conftest import Shop, open_shop
 from tests.context import acting_as
 from tests.reconciliation.builders import Seller, decide
@@ -122,13 +123,13 @@ def lines_of_lost_callbacks(shop: Shop, count: int) -> Iterator[bytes]:
 
 
 def import_file(
-    body: bytes, *, bank: str = "sandbox", on_batch: Callable[[Any], None] = lambda outcomes: None
+    body: bytes, *, bank: str = "sandbox", on_batch: Callable[[Any], None] = lambda lines: None
 ) -> ImportSummary:
     """Import a file of these bytes."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
     with acting_as("staff:malee"):
-        statement, occurrences = importing.begin(file, bank=bank, now=clock.now())
-    return importing.run(file, statement, occurrences, clock=clock.now, on_batch=on_batch)
+        statement = importing.begin(file, bank=bank, now=clock.now())
+    return importing.run(file, statement, clock=clock.now, on_batch=on_batch)
 
 
 def report_twice(seller: Seller) -> BankTransaction:
@@ -145,9 +146,9 @@ def confirm_all_transactions() -> None:
         decide("confirm", movement.id, actor="staff:somsri", note="Seen in online banking.")
 
 
-def import_results(body: bytes) -> list[LineOutcome]:
-    """Import a file and return the outcome of each line."""
-    results: list[LineOutcome] = []
+def import_results(body: bytes) -> list[FileLine]:
+    """Import a file and return its lines with their results."""
+    results: list[FileLine] = []
     import_file(body, on_batch=results.extend)
     return results
 

@@ -159,9 +159,8 @@ def store_unmatched_lines(body: bytes) -> None:
     """Store the lines of a file and do not match them, as after a crash."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
     with acting_as("staff:malee"):
-        statement, occurrences = importing.begin(file, bank="sandbox", now=clock.now())
-    lines = list(occurrences.number(file.read_lines(FileProblems())))
-    store_lines(statement, lines, now=clock.now())
+        statement = importing.begin(file, bank="sandbox", now=clock.now())
+    store_lines(statement, list(file.read_lines(FileProblems())), now=clock.now())
 
 
 def stored_result_of(payment_id: str) -> Any:
