@@ -36,7 +36,7 @@ def receive(
     New details of the payer are stored in a second commit. If that fails, the notification is stored, and the
     bank gets an error and sends it again.
     """
-    new_movement = _build_movement(bank, notification, source, now)
+    new_movement = build_movement(bank, notification, source, now)
     with transaction.atomic():
         movement, result = _find(new_movement)
         notification_row = build_notification(bank, body, result, movement, now, source)
@@ -133,7 +133,7 @@ def _find_known(new_movement: BankTransaction) -> tuple[BankTransaction, Notific
     return stored, NotificationResult.REPEAT if is_same else NotificationResult.CONFLICT
 
 
-def _build_movement(
+def build_movement(
     bank: str, notification: base.ReportedTransaction, source: ReportSource, now: datetime
 ) -> BankTransaction:
     movement_id = ids.new("rcp_", now)

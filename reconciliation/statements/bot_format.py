@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from banks.base import TransactionKind, UnreadableMessage
+from banks.base import ReportedTransaction, TransactionKind, UnreadableMessage
 from core import money, plain_text
 from reconciliation.statements.lines import (
     FileLine,
     FileProblems,
-    ParsedLine,
     parse_bangkok_time,
     parse_pattern,
     parse_text,
@@ -37,7 +36,7 @@ class TrailerTotals:
     credit: int = 0
     credits: int = 0
 
-    def count(self, line: ParsedLine) -> None:
+    def count(self, line: ReportedTransaction) -> None:
         if line.kind == "credit":
             self.credit, self.credits = self.credit + line.amount, self.credits + 1
         else:
@@ -72,13 +71,14 @@ def read_lines(lines: Iterable[tuple[int, bytes]], problems: FileProblems) -> It
         problems.add("The file ends without a trailer: it may have been cut off.")
 
 
-def parse_detail(raw: bytes) -> ParsedLine:
+def parse_detail(raw: bytes) -> ReportedTransaction:
     """Raises UnreadableMessage."""
     cells = _decode(raw)
     if not raw.startswith(b"D"):
         raise UnreadableMessage("no line begins like this one")
     at = parse_pattern(cells[20:34], "date and time", "[0-9]{14}")
-    return ParsedLine(
+    return ReportedTransaction(
+        bank_transaction_id="",
         kind=KINDS[parse_pattern(cells[152], "credit or debit", "[CD]")],
         biller_id=parse_pattern(cells[196:211], "the biller id", "[0-9]{13}|[0-9]{15}"),
         reference1=parse_text(cells[84:104], "reference 1", 20),
@@ -88,6 +88,7 @@ def parse_detail(raw: bytes) -> ParsedLine:
         paid_at=parse_bangkok_time(at, year=at[4:8], month=at[2:4], day=at[:2], time=at[8:]),
         payer_name=parse_text(plain_text.name(cells[34:84]), "the payer's name", 50),
         payer_bank_code=parse_pattern(cells[243:246], "the payer's bank", "[0-9]{3}|"),
+        payer_account="",
     )
 
 

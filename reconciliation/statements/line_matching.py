@@ -1,12 +1,15 @@
 """Find the bank transaction of each statement line: a stored one without a line, or a new one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
-from core import ids, rows
+from banks import ReportedTransaction
+from core import rows
 from reconciliation.matching import deduplication
-from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReportSource
-from reconciliation.statements.lines import ParsedLine
+from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, ReportSource
+from reconciliation.notifications import intake
+from reconciliation.statements.lines import FileLine
 
 MovementKey = tuple[str, str, int]
 FIND_SIMILAR = """
@@ -18,76 +21,57 @@ FIND_WITH_LINE = "SELECT movement_id FROM reconciliation_statementline WHERE mov
 
 
 class LineMatcher:
-    """Assigns a bank transaction to each line of a batch.
+    """Assigns a bank transaction to each line of a batch that can be read.
 
     The caller holds the locks of their names (see `deduplication.lock_names`).
     """
 
-    def __init__(self, bank: str, lines: Sequence[ParsedLine]) -> None:
-        self._bank = bank
+    def __init__(self, bank: str, lines: Sequence[FileLine]) -> None:
+        self._bank, self._lines = bank, [(line, line.parsed) for line in lines if line.parsed]
         self._unassigned: dict[MovementKey, list[BankTransaction]] = {}
         self.created: list[BankTransaction] = []
-        similar = _similar(bank, lines) if lines else []
+        reported = [report for _, report in self._lines]
+        similar = _similar(bank, reported) if reported else []
         self._orphans = _reversals_without_credit(similar)
         for movement in _without_line(similar):
             self._unassigned.setdefault(_movement_key(movement), []).append(movement)
-        self._assigned: dict[ParsedLine, list[BankTransaction]] = {}
         self._reversals: dict[MovementKey, list[deduplication.MovementReport]] = {}
-        reports: list[deduplication.MovementReport] = [*similar, *lines]
-        for report in reports:
-            if report.kind == BankTransactionKind.REVERSAL:
-                self._reversals.setdefault(_movement_key(report), []).append(report)
+        reports: list[deduplication.MovementReport] = [*similar, *reported]
+        for each in reports:
+            if each.kind == BankTransactionKind.REVERSAL:
+                self._reversals.setdefault(_movement_key(each), []).append(each)
+
+    def assign(self, now: datetime) -> None:
+        """Give each line the stored bank transaction that it reports, or a new one."""
         # Lines with an equal second come first, so that no line takes the bank transaction of its neighbour.
-        remaining = [line for line in lines if not self._assign(line, _is_same_second)]
-        for line in remaining:
-            self._assign(line, self._is_same_movement)
+        for fits in (_is_same_second, self._is_same_movement):
+            for line, report in self._lines:
+                unassigned = [] if line.movement else self._unassigned.get(_movement_key(report), [])
+                if fitting := [movement for movement in unassigned if fits(movement, report)]:
+                    line.movement = min(fitting, key=partial(deduplication.closeness, report))
+                    line.result = LineResult.ATTACHED
+                    unassigned.remove(line.movement)
+        for line, report in self._lines:
+            if line.movement is None:
+                line.result, line.movement = LineResult.NEW, self._create(line, report, now)
+        self._save()
 
-    def take(self, line: ParsedLine) -> BankTransaction | None:
-        """The stored bank transaction of this line, if any. Equal lines get one after the other."""
-        assigned = self._assigned.get(line)
-        return assigned.pop(0) if assigned else None
-
-    def _is_same_movement(self, movement: BankTransaction, line: ParsedLine) -> bool:
+    def _is_same_movement(self, movement: BankTransaction, line: ReportedTransaction) -> bool:
         reversals = self._reversals.get(_movement_key(line), []) if line.kind == "credit" else []
         return deduplication.is_same_movement(movement, line) and not deduplication.is_separated_by_reversal(
             movement, line, reversals
         )
 
-    def _assign(self, line: ParsedLine, fits: Callable[[BankTransaction, ParsedLine], bool]) -> bool:
-        """Assign the closest bank transaction that fits; no other line gets it."""
-        unassigned = self._unassigned.get(_movement_key(line), [])
-        fitting = [movement for movement in unassigned if fits(movement, line)]
-        if not fitting:
-            return False
-        chosen = min(fitting, key=lambda movement: deduplication.closeness(movement, line))
-        unassigned.remove(chosen)
-        self._assigned.setdefault(line, []).append(chosen)
-        return True
-
-    def create(self, line: ParsedLine, sha256: str, occurrence: int, *, now: datetime) -> BankTransaction:
-        """Create a bank transaction that only this line reports."""
-        movement = BankTransaction(
-            id=ids.new("rcp_", now),
-            bank=self._bank,
-            # A line has no transaction id; this one is the same in every export of its file.
-            bank_transaction_id=f"statement-{sha256[:40]}-{occurrence}",
-            source=ReportSource.STATEMENT,
-            kind=line.kind,
-            is_confirmed=BankTransactionKind(line.kind) != BankTransactionKind.CREDIT,
-            biller_id=line.biller_id,
-            reference1=line.reference1,
-            reference2=line.reference2,
-            reference3=line.reference3,
-            amount=line.amount,
-            paid_at=line.paid_at,
-            payer_name=line.payer_name,
-            payer_bank_code=line.payer_bank_code,
-            received_at=now,
-        )
+    def _create(self, line: FileLine, report: ReportedTransaction, now: datetime) -> BankTransaction:
+        """A bank transaction that only this line reports."""
+        movement = intake.build_movement(self._bank, report, ReportSource.STATEMENT, now)
+        # A line has no transaction id; this one is the same in every export of its file.
+        movement.bank_transaction_id = f"statement-{line.sha256[:40]}-{line.occurrence}"
+        movement.is_confirmed = movement.kind != BankTransactionKind.CREDIT
         self.created.append(movement)
         return movement
 
-    def save(self) -> None:
+    def _save(self) -> None:
         """Store the created bank transactions, with the ids that connect reversals to their credits.
 
         The earliest reversal chooses first: a later one may also fit a credit that came after the first.
@@ -139,7 +123,7 @@ class LineMatcher:
         return [created for created in self.created if _movement_key(created) == _movement_key(movement)]
 
 
-def _similar(bank: str, lines: Sequence[ParsedLine]) -> list[BankTransaction]:
+def _similar(bank: str, lines: Sequence[ReportedTransaction]) -> list[BankTransaction]:
     """Bank transactions that these lines may report, oldest first, and all reversals of their references."""
     billers, references = {line.biller_id for line in lines}, {line.reference1 for line in lines}
     since, until = deduplication.bank_day_range(line.paid_at for line in lines)
@@ -182,6 +166,6 @@ def _movement_key(money: deduplication.MovementReport) -> MovementKey:
     return money.biller_id, money.reference1, money.amount
 
 
-def _is_same_second(movement: BankTransaction, line: ParsedLine) -> bool:
+def _is_same_second(movement: BankTransaction, line: ReportedTransaction) -> bool:
     is_other_second, _ = deduplication.closeness(movement, line)
     return not is_other_second and deduplication.is_same_movement(movement, line)

@@ -65,7 +65,9 @@ def store_lines(
         line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
         line.movement = stored.get(line.key)
     new_lines = [line for line in file_lines if line.key not in stored]
-    _match_lines(statement.bank, new_lines, now)
+    matcher = LineMatcher(statement.bank, new_lines)
+    matcher.assign(now)
+    confirmation_inquiries.create_for_statement(statement.bank, matcher.created, now=now)
     lines = [_new_line(statement, line) for line in new_lines]
     rows.copy_in(lines)
     _store_unreadable(statement.bank, [line for line in lines if line.result == LineResult.UNREADABLE], now)
@@ -91,19 +93,6 @@ def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankT
     movements = rows.find(BankTransaction, "WHERE t.id = ANY(%s)", movement_ids) if movement_ids else []
     by_id = {movement.id: movement for movement in movements}
     return {key: by_id.get(movement_id) for key, movement_id in found.items() if key in wanted}
-
-
-def _match_lines(bank: str, lines: Sequence[FileLine], now: datetime) -> None:
-    """Give each new line that can be read the bank transaction that it joins or creates."""
-    matcher = LineMatcher(bank, [line.parsed for line in lines if line.parsed])
-    for line in lines:
-        if line.parsed and (movement := matcher.take(line.parsed)):
-            line.result, line.movement = LineResult.ATTACHED, movement
-        elif line.parsed:
-            created = matcher.create(line.parsed, line.sha256, line.occurrence, now=now)
-            line.result, line.movement = LineResult.NEW, created
-    matcher.save()
-    confirmation_inquiries.create_for_statement(bank, matcher.created, now=now)
 
 
 def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import BinaryIO
 
-from banks.base import TransactionKind, UnreadableMessage
+from banks.base import ReportedTransaction, UnreadableMessage
 from banks.parsing import BUDDHIST_ERA, YEARS
 from core import plain_text
 from core.clock import BANGKOK
@@ -46,36 +46,9 @@ class Record:
     kinds: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedLine:
-    """One movement of money. amount: satang, at least 1. paid_at: in UTC, to the second."""
-
-    kind: TransactionKind
-    biller_id: str
-    reference1: str
-    reference2: str
-    reference3: str
-    amount: int
-    paid_at: datetime
-    payer_name: str
-    payer_bank_code: str
-
-    @property
-    def sha256(self) -> str:
-        """The identity of the line in every export and format: what no program leaves out or changes.
-
-        Formats cut and mask the payer. A spreadsheet drops zeros in front of references that are digits, and
-        some exports have no references 2 and 3. Migration 0012 computes the same in SQL.
-        """
-        is_number = self.reference1.isascii() and self.reference1.isdecimal()
-        reference = self.reference1.lstrip("0") if is_number else self.reference1
-        fields = (self.kind, self.biller_id, reference, str(self.amount), self.paid_at.isoformat())
-        return sha256_hex("\x1f".join(fields).encode())
-
-
 @dataclass
 class FileLine:
-    """A line of a file, byte for byte, and its parsed form.
+    """A line of a file, byte for byte, and what it reports: no id of the bank and no account of the payer.
 
     If `parsed` is None, `error` has the reason, and `content` is the part that is equal in every export.
     occurrence: 1 for the first equal line of its file, 2 for the second.
@@ -85,7 +58,7 @@ class FileLine:
 
     number: int
     raw: bytes
-    parsed: ParsedLine | None
+    parsed: ReportedTransaction | None
     content: bytes = b""
     error: str = ""
     occurrence: int = 1
@@ -94,7 +67,7 @@ class FileLine:
 
     @cached_property
     def sha256(self) -> str:
-        return self.parsed.sha256 if self.parsed else sha256_hex(self.content)
+        return sha256_hex(identity_of(self.parsed) if self.parsed else self.content)
 
     @property
     def key(self) -> LineKey:
@@ -143,6 +116,18 @@ def numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
                 pass
         if line.strip(b" \t\x1a"):  # old systems end a file with Ctrl-Z
             yield number, line
+
+
+def identity_of(report: ReportedTransaction) -> bytes:
+    """What no program leaves out or changes: the identity of the line in every export and format.
+
+    Formats cut and mask the payer. A spreadsheet drops zeros in front of references that are digits, and some
+    exports have no references 2 and 3.
+    """
+    is_number = report.reference1.isascii() and report.reference1.isdecimal()
+    reference = report.reference1.lstrip("0") if is_number else report.reference1
+    fields = (report.kind, report.biller_id, reference, str(report.amount), report.paid_at.isoformat())
+    return "\x1f".join(fields).encode()
 
 
 def sha256_hex(content: bytes) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from banks.base import UnreadableMessage
+from banks.base import ReportedTransaction, UnreadableMessage
 from core import plain_text
 from core.csv_cells import unescape_cell
 from reconciliation.statements import cells
@@ -18,7 +18,6 @@ from reconciliation.statements.lines import (
     MAX_LINE_BYTES,
     FileLine,
     InvalidStatementFile,
-    ParsedLine,
     Record,
     parse_text,
 )
@@ -189,7 +188,7 @@ def _read_line(record: Record, layout: Layout) -> FileLine:
         return FileLine(record.number, record.raw[: MAX_LINE_BYTES + 1], None, digested, str(error))
 
 
-def _parse(record: Record, layout: Layout) -> ParsedLine:
+def _parse(record: Record, layout: Layout) -> ReportedTransaction:
     """Raises UnreadableMessage."""
     _check(record, layout)
     values = {column: _cell(record, layout, column) for column in COLUMNS}
@@ -201,7 +200,8 @@ def _parse(record: Record, layout: Layout) -> ParsedLine:
             "the file does not write all dates with the day first, so this one is not clear"
         )
     biller_id = cells.parse_biller(values["biller_id"])
-    return ParsedLine(
+    return ReportedTransaction(
+        bank_transaction_id="",
         kind=cells.parse_kind(values["type"]),
         biller_id=biller_id,
         reference1=cells.parse_reference1(
@@ -213,6 +213,7 @@ def _parse(record: Record, layout: Layout) -> ParsedLine:
         paid_at=cells.parse_paid_at(values["date"], values["time"]),
         payer_name=parse_text(plain_text.name(values["payer_name"]), "the payer's name", 140),
         payer_bank_code=cells.parse_bank_code(values["payer_bank_code"]),
+        payer_account="",
     )
 
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from banks.base import UnreadableMessage
+from banks.base import ReportedTransaction, UnreadableMessage
 from reconciliation.statements import bot_format, statement_file
 from reconciliation.statements.lines import (
     MAX_LINE_BYTES,
     FileLine,
     FileProblems,
     InvalidStatementFile,
-    ParsedLine,
 )
 from reconciliation.statements.statement_file import StatementFormat
 from tests.reconciliation.statements import statement_files
@@ -34,8 +33,9 @@ WRITTEN = (
     "0000000"
     "0000000150050" + " " * 20 + "099400016550100" + " " * 32 + "004" + " " * 10
 ).encode("cp874")
-READ = ParsedLine("credit", BILLER, "REF1", "REF2", "REF3", 150_050, NOON, "สมชาย ใจดี", "004")
-CSV_READ = ParsedLine("credit", BILLER, "REF1", "REF2", "REF3", 150_050, NOON, "สมชาย ใจดี", "004")
+READ = ReportedTransaction(
+    "", "credit", BILLER, "REF1", "REF2", "REF3", 150_050, NOON, "สมชาย ใจดี", "004", payer_account=""
+)
 FOUND = "1 credits of 1,500.00 THB and 0 debits of 0.00 THB"
 DIFFER = f"The trailer in line 3 states {{}}, but the lines are {FOUND}."
 NOT_CLEAR = "the file does not write all dates with the day first, so this one is not clear"
@@ -167,7 +167,7 @@ def test_line_digest_depends_only_on_the_reported_movement() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp874"])
 def test_csv_statement_is_read_in_any_encoding(encoding: str) -> None:
     rows, _ = read(f"{HEADER}\n{CSV_LINE}\n".encode(encoding))
-    assert [row.parsed for row in rows] == [CSV_READ]
+    assert [row.parsed for row in rows] == [READ]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_csv_statement_is_read_in_any_encoding(encoding: str) -> None:
 )
 def test_equivalent_csv_lines_are_parsed_alike(line: str) -> None:
     rows, _ = read(statement_files.csv_file(line))
-    assert rows[0].parsed == CSV_READ
+    assert rows[0].parsed == READ
 
 
 def test_csv_columns_may_be_in_any_order() -> None:
@@ -203,7 +203,7 @@ def test_csv_columns_may_be_in_any_order() -> None:
         ",".join(["x", *cells[::-1]]), header=",".join(["Branch", *names[::-1]]).upper()
     )
     rows, _ = read(turned)
-    assert rows[0].parsed == CSV_READ
+    assert rows[0].parsed == READ
     assert rows[0].sha256 == read(statement_files.csv_file(CSV_LINE))[0][0].sha256
 
 
