@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Literal, get_args
 
@@ -15,8 +15,8 @@ from reconciliation.statements.lines import (
     Record,
     numbered_lines,
 )
-from reconciliation.statements.table_format import Layout, Records
-from reconciliation.statements.text_files import CHUNK_BYTES, SEPARATORS, EncodingEvidence
+from reconciliation.statements.table_format import Records, Table
+from reconciliation.statements.text_files import SEPARATORS
 
 StatementFormat = Literal["bot", "csv", "xlsx"]
 FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
@@ -25,17 +25,8 @@ NO_TABLE = "No visible sheet of the Excel file has a line with the names of the 
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """The records of a file with named columns. sheet: its name in an Excel file, else empty."""
-
-    records: Records
-    layout: Layout
-    sheet: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class StatementFile:
-    """A file that can be read several times. size: in bytes. table: None for the format `bot`.
+    """A file that can be read several times. table: None for the format `bot`.
 
     encoding: empty for `xlsx`. bank_code: three digits of the bank that wrote it, or empty if the file does
     not name it.
@@ -44,9 +35,8 @@ class StatementFile:
     stream: BinaryIO
     name: str
     format: StatementFormat
-    encoding: str
     sha256: str
-    size: int
+    encoding: str = ""
     bank_code: str = ""
     table: Table | None = None
 
@@ -61,20 +51,15 @@ class StatementFile:
 
     def _lines(self, problems: FileProblems) -> Iterator[FileLine]:
         if self.table is not None:
-            return table_format.read_lines(self.table.records(), self.table.layout)
+            return table_format.read_lines(self.table)
         self.stream.seek(0)
         return bot_format.read_lines(numbered_lines(self.stream), problems)
 
 
 def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) -> StatementFile:
     """Detect the format unless `form` is given. Raises InvalidStatementFile, and ReaderBusy for `xlsx`."""
-    hasher, size, evidence = hashlib.sha256(), 0, EncodingEvidence()
     stream.seek(0)
-    while chunk := stream.read(CHUNK_BYTES):
-        hasher.update(chunk)
-        size += len(chunk)
-        evidence.add(chunk)
-    digest = hasher.hexdigest()
+    digest = hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]  # it has `readinto`
     stream.seek(0)
     _, first = next(numbered_lines(stream), (0, b""))
     if not first:
@@ -82,12 +67,12 @@ def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) 
     if first.startswith(xlsx_files.OLD_START):
         raise InvalidStatementFile(xlsx_files.OLD)
     if form == "xlsx" or (form is None and first.startswith(xlsx_files.START)):
-        return StatementFile(stream, name, "xlsx", "", digest, size, table=_only_sheet(stream))
-    is_bot = form == "bot" or (form is None and bot_format.LINE_START.match(first))
-    file = StatementFile(stream, name, "bot" if is_bot else "csv", evidence.encoding, digest, size)
-    if is_bot:
-        return replace(file, bank_code=bot_format.bank_code_of(first))
-    return replace(file, table=_separated(stream, file.encoding))
+        return StatementFile(stream, name, "xlsx", digest, table=_only_sheet(stream))
+    encoding = text_files.find_encoding(stream)
+    if form == "bot" or (form is None and bot_format.LINE_START.match(first)):
+        code = bot_format.bank_code_of(first)
+        return StatementFile(stream, name, "bot", digest, encoding, bank_code=code)
+    return StatementFile(stream, name, "csv", digest, encoding, table=_separated(stream, encoding))
 
 
 def _separated(stream: BinaryIO, encoding: str) -> Table:
@@ -103,7 +88,7 @@ def _separated(stream: BinaryIO, encoding: str) -> Table:
                 f"Line {header.number} has names of columns between {name}, and line {other.number} between "
                 f"{other_name}. Correct the line in which they are part of a text."
             )
-    return Table(records, table_format.find_layout(header, records))
+    return table_format.find_table(header, records)
 
 
 def _only_sheet(stream: BinaryIO) -> Table:
@@ -114,7 +99,7 @@ def _only_sheet(stream: BinaryIO) -> Table:
         names = ", ".join(repr(sheet) for sheet, _, _ in complete)
         raise InvalidStatementFile(f"Several sheets have the columns of a statement: {names}. Keep one.")
     sheet, header, records = (complete or found)[0]
-    return Table(records, table_format.find_layout(header, records), sheet)
+    return table_format.find_table(header, records, sheet)
 
 
 def _headers(readings: Iterable[tuple[str, Records]], unknown: str) -> list[tuple[str, Record, Records]]:

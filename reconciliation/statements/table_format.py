@@ -53,17 +53,19 @@ _KEY_COLUMNS = ("date", "time", "biller_id", "reference1", "type")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the columns are, and what only all records together tell.
+class Table:
+    """The records of a file with named columns, and what only all of them together tell.
 
-    header: the record with the names. places: of our columns that the file has.
-    is_day_first: whether all dates in numbers can have their day first, as in Thailand. If one cannot, the
-    file writes months first or mixes both, and 7/11/2026 is not clear in it.
+    header: the record with the names. places: of our columns that the file has. sheet: its name in an Excel
+    file, else empty. is_day_first: whether all dates in numbers can have their day first, as in Thailand. If
+    one cannot, the file writes months first or mixes both, and 7/11/2026 is not clear in it.
     has_decimal_commas: whether an amount has a comma before its decimals. Then "1,500" is not clear.
     """
 
+    records: Records
     header: Record
     places: dict[str, int]
+    sheet: str = ""
     is_day_first: bool = True
     has_decimal_commas: bool = False
 
@@ -92,7 +94,7 @@ def is_complete(header: Record) -> bool:
     return _columns_of(header) >= NEEDED
 
 
-def find_layout(header: Record, records: Records) -> Layout:
+def find_table(header: Record, records: Records, sheet: str = "") -> Table:
     """Raises InvalidStatementFile, also if columns are missing or twice."""
     for record in records():
         if record.number > header.number:
@@ -102,14 +104,14 @@ def find_layout(header: Record, records: Records) -> Layout:
                 f"Line {record.number} has a line break, or another control character, in a cell. Remove it: "
                 "nothing up to the names of the columns may have one."
             )
-    return _with_evidence(Layout(header, _places(header)), records)
+    return _with_evidence(Table(records, header, _places(header), sheet))
 
 
-def read_lines(records: Iterable[Record], layout: Layout) -> Iterator[FileLine]:
+def read_lines(table: Table) -> Iterator[FileLine]:
     """The lines after the header."""
-    for record in records:
-        if record.number > layout.header.number and not _is_no_line(record, layout):
-            yield _read_line(record, layout)
+    for record in table.records():
+        if record.number > table.header.number and not _is_no_line(record, table):
+            yield _read_line(record, table)
 
 
 def _places(header: Record) -> dict[str, int]:
@@ -131,69 +133,69 @@ def _places(header: Record) -> dict[str, int]:
     return {column: found[0] for column, found in places.items() if found}
 
 
-def _with_evidence(layout: Layout, records: Records) -> Layout:
+def _with_evidence(table: Table) -> Table:
     is_day_first, has_decimal_commas, kinds_of_dates = True, False, set()
-    for record in records():
-        if record.number < layout.header.number and _read_line(record, layout).parsed:
+    for record in table.records():
+        if record.number < table.header.number and _read_line(record, table).parsed:
             raise InvalidStatementFile(
                 f"Line {record.number} is a line of the statement, but stands above the names of the "
                 "columns. Move it below them."
             )
-        if record.number > layout.header.number and not _is_header_again(record, layout):
-            date, amount = _cell(record, layout, "date"), _cell(record, layout, "amount")
+        if record.number > table.header.number and not _is_header_again(record, table):
+            date, amount = _cell(record, table, "date"), _cell(record, table, "amount")
             is_day_first = is_day_first and not cells.is_month_first(date)
             has_decimal_commas = has_decimal_commas or cells.has_decimal_comma(amount)
             if cells.is_order_of_numbers(date):
                 kinds_of_dates.add("s")
-            elif cells.is_year_first(date) or _kind(record, layout, "date") == "d":
+            elif cells.is_year_first(date) or _kind(record, table, "date") == "d":
                 kinds_of_dates.add("d")
     # A spreadsheet turns the texts that it understands, month first, into dates, and leaves the others.
     is_mixed = len(kinds_of_dates) > 1
-    return replace(layout, is_day_first=is_day_first and not is_mixed, has_decimal_commas=has_decimal_commas)
+    return replace(table, is_day_first=is_day_first and not is_mixed, has_decimal_commas=has_decimal_commas)
 
 
-def _is_no_line(record: Record, layout: Layout) -> bool:
+def _is_no_line(record: Record, table: Table) -> bool:
     """Whether a record is blank, the header again (as on each page of a report), or totals."""
     texts = [cells.plain(cell) for cell in record.cells]
     if not any(text.strip("\x1a") for text in texts):  # old systems end a file with Ctrl-Z
         return True
     if record.error or _has_control_characters(record):
         return False
-    if _is_header_again(record, layout):
+    if _is_header_again(record, table):
         return True
-    keys = [_cell(record, layout, column) for column in _KEY_COLUMNS]
+    keys = [_cell(record, table, column) for column in _KEY_COLUMNS]
     is_key_free = not any(key for key in keys if not _TOTALS.fullmatch(key))
     return is_key_free and any(_TOTALS.fullmatch(text) for text in texts)
 
 
-def _is_header_again(record: Record, layout: Layout) -> bool:
+def _is_header_again(record: Record, table: Table) -> bool:
     """Raises InvalidStatementFile for names of another table, whose lines would be read by the wrong ones."""
-    if _NUMBER.fullmatch(_cell(record, layout, "amount")) or not is_complete(record):
+    if _NUMBER.fullmatch(_cell(record, table, "amount")) or not is_complete(record):
         return False
-    if _places(record) != layout.places:
+    if _places(record) != table.places:
         raise InvalidStatementFile(
-            f"Line {record.number} names the columns again, but otherwise than line {layout.header.number}. "
+            f"Line {record.number} names the columns again, but otherwise than line {table.header.number}. "
             "Import each table as a file of its own."
         )
     return True
 
 
-def _read_line(record: Record, layout: Layout) -> FileLine:
+def _read_line(record: Record, table: Table) -> FileLine:
     # Another export may have other columns in another order, so the digest covers only the known ones.
-    content = "\x1f".join(_cell(record, layout, column) for column in COLUMNS)
+    content = "\x1f".join(_cell(record, table, column) for column in COLUMNS)
     try:
-        return FileLine(record.number, record.raw, _parse(record, layout))
+        return FileLine(record.number, record.raw, _parse(record, table))
     except UnreadableMessage as error:
         digested = record.raw if record.error else content.encode()
         return FileLine(record.number, record.raw[: MAX_LINE_BYTES + 1], None, digested, str(error))
 
 
-def _parse(record: Record, layout: Layout) -> ReportedTransaction:
+def _parse(record: Record, table: Table) -> ReportedTransaction:
     """Raises UnreadableMessage."""
-    _check(record, layout)
-    values = {column: _cell(record, layout, column) for column in COLUMNS}
-    is_date_clear = layout.is_day_first or not (
-        cells.is_order_of_numbers(values["date"]) or _kind(record, layout, "date") == "d"
+    _check(record, table)
+    values = {column: _cell(record, table, column) for column in COLUMNS}
+    is_date_clear = table.is_day_first or not (
+        cells.is_order_of_numbers(values["date"]) or _kind(record, table, "date") == "d"
     )
     if not is_date_clear:
         raise UnreadableMessage(
@@ -205,11 +207,11 @@ def _parse(record: Record, layout: Layout) -> ReportedTransaction:
         kind=cells.parse_kind(values["type"]),
         biller_id=biller_id,
         reference1=cells.parse_reference1(
-            values["reference1"], is_text=_kind(record, layout, "reference1") in ("", "s")
+            values["reference1"], is_text=_kind(record, table, "reference1") in ("", "s")
         ),
         reference2=parse_text(values["reference2"], "reference 2", 35),
         reference3=parse_text(values["reference3"], "reference 3", 35),
-        amount=cells.parse_amount(values["amount"], has_decimal_commas=layout.has_decimal_commas),
+        amount=cells.parse_amount(values["amount"], has_decimal_commas=table.has_decimal_commas),
         paid_at=cells.parse_paid_at(values["date"], values["time"]),
         payer_name=parse_text(plain_text.name(values["payer_name"]), "the payer's name", 140),
         payer_bank_code=cells.parse_bank_code(values["payer_bank_code"]),
@@ -217,7 +219,7 @@ def _parse(record: Record, layout: Layout) -> ReportedTransaction:
     )
 
 
-def _check(record: Record, layout: Layout) -> None:
+def _check(record: Record, table: Table) -> None:
     """Refuse a record whose cells a person may see otherwise. Raises UnreadableMessage."""
     if record.error:
         raise UnreadableMessage(record.error)
@@ -225,7 +227,7 @@ def _check(record: Record, layout: Layout) -> None:
         raise UnreadableMessage(f"it is longer than {MAX_LINE_BYTES} bytes")
     if _has_control_characters(record):
         raise UnreadableMessage("a cell contains a line break or another control character")
-    if len(record.cells) <= max(layout.places[column] for column in NEEDED):
+    if len(record.cells) <= max(table.places[column] for column in NEEDED):
         raise UnreadableMessage(f"it has only {len(record.cells)} cells")
 
 
@@ -233,14 +235,14 @@ def _has_control_characters(record: Record) -> bool:
     return any(CONTROL_CHARACTERS.search(cells.plain(cell)) for cell in record.cells)
 
 
-def _cell(record: Record, layout: Layout, column: str) -> str:
+def _cell(record: Record, table: Table, column: str) -> str:
     """The text of a column, empty if the file or the record does not have it."""
-    place = layout.places.get(column, len(record.cells))
+    place = table.places.get(column, len(record.cells))
     return cells.plain(unescape_cell(record.cells[place])) if place < len(record.cells) else ""
 
 
-def _kind(record: Record, layout: Layout, column: str) -> str:
-    place = layout.places.get(column, len(record.kinds))
+def _kind(record: Record, table: Table, column: str) -> str:
+    place = table.places.get(column, len(record.kinds))
     return record.kinds[place : place + 1]
 
 

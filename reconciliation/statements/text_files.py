@@ -15,37 +15,26 @@ from reconciliation.statements.lines import InvalidStatementFile, Record
 
 UTF_8, UTF_16, THAI = "utf-8-sig", "utf-16", "cp874"
 SEPARATORS = {"commas": ",", "semicolons": ";", "tabs": "\t"}
-CHUNK_BYTES = 65_536
+CHUNK_CHARACTERS = 65_536
 MAX_RECORD_CHARACTERS = 65_536  # a missing quote would make one record of the rest of the file
-_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Bytes that are not valid become surrogates; in UTF-16 they become U+FFFD.
 _VALID, _BROKEN = re.compile("[^\x00-\x7f\ud800-\udfff]"), re.compile("[\ud800-\udfff\ufffd]")
 
 
-class EncodingEvidence:
-    """Decides about the encoding by all bytes of a file. One broken byte does not make it another one.
+def find_encoding(stream: BinaryIO) -> str:
+    """Decide about the encoding by all bytes of a file. One broken byte does not make it another one.
 
     Thai in CP874 is rarely valid UTF-8: each of 14 names had fewer valid characters than broken bytes.
     """
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._start, self._valid, self._broken = b"", 0, 0
-
-    def add(self, chunk: bytes) -> None:
-        self._start = self._start or chunk[:3]
-        text = self._decoder.decode(chunk)
-        if not text.isascii():
-            self._valid += len(_VALID.findall(text))
-            self._broken += len(_BROKEN.findall(text))
-
-    @property
-    def encoding(self) -> str:
-        if self._start.startswith(_UTF_16_MARKS):
-            return UTF_16
-        self._broken += len(self._decoder.decode(b"", final=True))
-        is_utf_8 = self._start == codecs.BOM_UTF8 or self._valid >= self._broken
-        return UTF_8 if is_utf_8 else THAI
+    stream.seek(0)
+    start, valid, broken = stream.read(3), 0, 0
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return UTF_16
+    with _decoded(stream, UTF_8) as text:
+        while chunk := text.read(CHUNK_CHARACTERS):
+            valid += 0 if chunk.isascii() else len(_VALID.findall(chunk))
+            broken += 0 if chunk.isascii() else len(_BROKEN.findall(chunk))
+    return UTF_8 if start == codecs.BOM_UTF8 or valid >= broken else THAI
 
 
 class _Lines:
