@@ -5,13 +5,11 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.urls import URLPattern, path
+from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -20,17 +18,8 @@ from core.admin import ReadOnlyAdmin
 from core.background_jobs import JobState
 from core.logs import redact
 from merchants.models import Merchant
-from reconciliation.models import (
-    HELD_RESULTS,
-    LineResult,
-    MatchResult,
-    ReconciliationException,
-    Statement,
-    StatementImport,
-    StatementLine,
-    StatementUpload,
-)
-from reconciliation.statements import import_jobs, preview, reasons, statement_file
+from reconciliation.models import LineResult, Statement, StatementImport, StatementLine, StatementUpload
+from reconciliation.statements import import_jobs, reasons, statement_file, table_format
 from reconciliation.statements.contents import FileContents
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 
@@ -38,12 +27,6 @@ PAGE = "admin:reconciliation_statement_change"
 IMPORT_PAGE = "admin:reconciliation_statement_import"
 IMPORT_PERMISSION = "reconciliation.import_statement"
 TOO_MANY = _("Too many imports wait. Try again when some have ended.")
-MAX_ERRORS = 20
-RESULT_TEXTS = {
-    LineResult.NEW: _("new"),
-    LineResult.ATTACHED: _("attached"),
-    LineResult.UNREADABLE: _("unreadable"),
-}
 
 
 class StatementImportForm(forms.Form):
@@ -71,8 +54,8 @@ class StatementAdmin(ReadOnlyAdmin):
     list_filter = ["bank"]
     search_fields = ["=id", "file_name", "=file_sha256"]
     fields = [
-        "file_name", "bank", "progress", "results", "money_found", "unreadable_lines", "file_problems",
-        "created_at", "completed_at", "id", "file_sha256", "actor", "request_id",
+        "file_name", "bank", "progress", "created_at", "completed_at", "id", "file_sha256", "actor",
+        "request_id",
     ]  # fmt: skip
     list_select_related = ["background_import"]
 
@@ -95,11 +78,11 @@ class StatementAdmin(ReadOnlyAdmin):
         if not request.user.has_perm(IMPORT_PERMISSION):
             raise PermissionDenied
         form = StatementImportForm(request.POST or None, request.FILES or None)
-        context = {"form": form, "columns": preview.column_help(), "title": _("Import a statement")}
+        context = {"form": form, "columns": table_format.COLUMNS, "title": _("Import a statement")}
         template = "import_statement"
         if form.is_valid() and (uploaded := _upload(form)) is not None:
             kept, file, found = uploaded
-            context = {"upload": kept, "title": _("Check before the import"), **preview.shown(file, found)}
+            context = {"upload": kept, "file": file, "found": found, "title": _("Check before the import")}
             template = "statement_preview"
             self.record_view(kept.pk)
         all_context = {**self.admin_site.each_context(request), **context}
@@ -147,62 +130,6 @@ class StatementAdmin(ReadOnlyAdmin):
             return None
         return not (statement.problems or statement.lines.filter(result=LineResult.UNREADABLE).exists())
 
-    @admin.display(description=_("results"))
-    def results(self, statement: Statement) -> SafeString:
-        """The number of lines of each result, each a link to these lines."""
-        counts = statement.lines.values("result").annotate(count=Count("id")).order_by("result")
-        rows = [
-            (
-                _lines_url(statement, row["result"]),
-                f"{row['count']:,}",
-                RESULT_TEXTS[LineResult(row["result"])],
-            )
-            for row in counts
-        ]
-        links = format_html_join("", '<li><a href="{}">{} {}</a></li>', rows)
-        before = gettext("%(count)s imported before") % {"count": f"{statement.duplicate_count:,}"}
-        return format_html("<ul>{}<li>{}</li></ul>", links, before)
-
-    @admin.display(description=_("money"))
-    def money_found(self, statement: Statement) -> str:
-        """After the end, because it reads all lines: how many found their payment, and how many wait."""
-        if not statement.completed_at:
-            return "-"
-        movements = statement.lines.filter(movement__isnull=False)
-        matched = movements.exclude(movement__match_result__in=[*HELD_RESULTS, MatchResult.PENDING]).count()
-        waiting = ReconciliationException.objects.filter(pk__in=movements.values("movement_id")).count()
-        page = reverse("admin:reconciliation_reconciliationexception_changelist")
-        return format_html(
-            '{}, <a href="{}?bank={}">{}</a>',
-            gettext("%(count)s matched") % {"count": f"{matched:,}"},
-            page,
-            statement.bank,
-            gettext("%(count)s wait for a decision") % {"count": f"{waiting:,}"},
-        )
-
-    @admin.display(description=_("unreadable lines"))
-    def unreadable_lines(self, statement: Statement) -> str:
-        """The first ones with their numbers in the file."""
-        unreadable = statement.lines.filter(result=LineResult.UNREADABLE).order_by("line_number")
-        shown = list(unreadable.values_list("line_number", "error")[: MAX_ERRORS + 1])
-        if not shown:
-            return "-"
-        text = gettext("Line %(number)s: %(error)s")
-        items = [
-            (text % {"number": number, "error": reasons.translated(error)},)
-            for number, error in shown[:MAX_ERRORS]
-        ]
-        more = (
-            format_html('<li><a href="{}">{}</a></li>', _lines_url(statement, "unreadable"), gettext("All"))
-            if len(shown) > MAX_ERRORS
-            else ""
-        )
-        return format_html("<ul>{}{}</ul>", format_html_join("", "<li>{}</li>", items), more)
-
-    @admin.display(description=_("problems"), empty_value="-")
-    def file_problems(self, statement: Statement) -> str:
-        return "\n".join(map(reasons.translated, statement.problems.splitlines()))
-
 
 def _upload(
     form: StatementImportForm,
@@ -216,11 +143,6 @@ def _upload(
     except import_jobs.TooManyOpen:
         form.add_error(None, TOO_MANY)
     return None
-
-
-def _lines_url(statement: Statement, result: str) -> str:
-    lines = reverse("admin:reconciliation_statementline_changelist")
-    return f"{lines}?statement__id__exact={statement.pk}&result__exact={result}"
 
 
 class StatementLineAdmin(ReadOnlyAdmin):

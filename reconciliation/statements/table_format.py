@@ -4,10 +4,13 @@ Every record after the header is a line of the statement, except blank ones, rep
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 from banks.base import ReportedTransaction, UnreadableMessage
 from core import plain_text
@@ -23,28 +26,11 @@ from reconciliation.statements.lines import (
 )
 
 Records = Callable[[], Iterable[Record]]
-# Our names, and how banks and people name them. Case, blanks and punctuation do not matter.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "date": (
-        "transaction date", "payment date", "date time", "วันที่", "วันที่ทำรายการ", "วันที่ชำระ", "วันที่ชำระเงิน",
-        "วันเวลา", "วันที่และเวลา",
-    ),
-    "time": ("transaction time", "payment time", "เวลา", "เวลาทำรายการ", "เวลาที่ชำระ", "เวลาที่ชำระเงิน"),
-    "biller_id": ("biller", "biller code", "รหัสผู้รับชำระ", "รหัสผู้รับชำระเงิน", "รหัสผู้ให้บริการ"),
-    "reference1": ("ref 1", "reference no 1", "อ้างอิง 1", "รหัสอ้างอิง 1", "เลขที่อ้างอิง 1", "หมายเลขอ้างอิง 1"),
-    "reference2": ("ref 2", "reference no 2", "อ้างอิง 2", "รหัสอ้างอิง 2", "เลขที่อ้างอิง 2", "หมายเลขอ้างอิง 2"),
-    "reference3": ("ref 3", "reference no 3", "อ้างอิง 3", "รหัสอ้างอิง 3", "เลขที่อ้างอิง 3", "หมายเลขอ้างอิง 3"),
-    "amount": ("amount thb", "amount baht", "จำนวนเงิน", "จำนวนเงิน บาท", "ยอดเงิน", "ยอดเงิน บาท"),
-    "type": (
-        "credit/debit", "debit/credit", "cr/dr", "dr/cr", "ประเภท", "ประเภทรายการ", "เครดิต/เดบิต",
-        "เดบิต/เครดิต",
-    ),
-    "payer_name": ("payer", "customer name", "ชื่อผู้ชำระ", "ชื่อผู้ชำระเงิน", "ชื่อผู้โอน", "ชื่อลูกค้า"),
-    "payer_bank_code": ("payer bank", "bank code", "รหัสธนาคาร", "รหัสธนาคารผู้ชำระ", "รหัสธนาคารผู้โอน"),
-}  # fmt: skip
-OPTIONAL = frozenset({"time", "reference2", "reference3", "payer_name", "payer_bank_code"})
-"""A file without `time` has dates with times."""
-NEEDED = COLUMNS.keys() - OPTIONAL
+# Our columns: how others name them, and what stands in them.
+COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("columns.toml").read_text("utf-8")
+)
+NEEDED = {name for name, column in COLUMNS.items() if column["is_needed"]}
 # Banks write their name, the account and the days before the table.
 MAX_RECORDS_BEFORE = 50
 _TOTALS = re.compile(r"((grand|sub)[ -]?)?totals?\b.*|sum\b.*|(ยอด)?รวม.*", re.IGNORECASE)
@@ -68,6 +54,19 @@ class Table:
     sheet: str = ""
     is_day_first: bool = True
     has_decimal_commas: bool = False
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """The labels of our columns, and their names in the file, which are empty for those that it lacks."""
+        cells = {name: self.header.cells[place].strip() for name, place in self.places.items()}
+        return [(column["label"], cells.get(name, "")) for name, column in COLUMNS.items()]
+
+    @property
+    def ignored(self) -> list[str]:
+        """The names of the other columns."""
+        ours = self.places.values()
+        others = [cell.strip() for place, cell in enumerate(self.header.cells) if place not in ours]
+        return [name for name in others if name]
 
 
 def find_header(records: Records) -> Record | None:
@@ -255,4 +254,6 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
 
 
-_OUR_NAMES = {_plain_name(name): column for column, names in COLUMNS.items() for name in (column, *names)}
+_OUR_NAMES = {
+    _plain_name(name): ours for ours, column in COLUMNS.items() for name in (ours, *column["names"])
+}

@@ -19,6 +19,8 @@ from django.utils.translation.template import templatize
 from audit_trail.models import AuditRecord
 from console import api_texts, bank_texts, django_texts, labels
 from reconciliation.exceptions.resolution_records import AlreadyResolved
+from reconciliation.statements import reasons
+from reconciliation.statements.table_format import COLUMNS
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller, decide
 from tests.reconciliation.exceptions.test_acts_in_console import act_page
@@ -133,6 +135,8 @@ def test_every_text_has_thai() -> None:
         *django_texts.TEXTS,
         *api_texts.texts(),
         *bank_texts.texts(),
+        *reasons.TEXTS,
+        *(column["label"] for column in COLUMNS.values()),
         *(one for one, _many in django_texts.PLURALS),
     }
     wanted |= set(texts_of_code()) | set(texts_of_templates())

@@ -6,6 +6,8 @@ from django.core.management.base import BaseCommand
 from django.core.management.commands import makemessages
 
 from console import api_texts, bank_texts, django_texts, labels
+from reconciliation.statements import reasons
+from reconciliation.statements.table_format import COLUMNS
 
 NOT_FOR_STAFF = (".venv", "tests", "bench", "node_modules")
 
@@ -21,7 +23,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         # The collector reads files, so texts that are in no call of gettext are in one meanwhile.
         collected = settings.BASE_DIR / "console" / "label_texts.py"
-        texts = (*labels.texts(), *django_texts.TEXTS, *api_texts.texts(), *bank_texts.texts())
+        texts = (
+            *labels.texts(),
+            *django_texts.TEXTS,
+            *api_texts.texts(),
+            *bank_texts.texts(),
+            *reasons.TEXTS,
+            *(column["label"] for column in COLUMNS.values()),
+        )
         lines = [f"gettext({text!r})\n" for text in texts]
         lines += [f"ngettext({one!r}, {many!r}, 1)\n" for one, many in django_texts.PLURALS]
         try:
