@@ -5,8 +5,8 @@ blocks. Offsets are from 0, ends exclusive; amounts are digits, the last two of 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from banks.base import ReportedTransaction, TransactionKind, UnreadableMessage
 from core import money, plain_text
@@ -27,45 +27,26 @@ KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
 _TRAILER_TOTALS = re.compile(rb"[0-9]{13}[0-9]{6}[0-9]{13}[0-9]{6}")
 
 
-@dataclass(slots=True)
-class TrailerTotals:
-    """Satang and numbers of lines: as a trailer states them, or as counted."""
-
-    debit: int = 0
-    debits: int = 0
-    credit: int = 0
-    credits: int = 0
-
-    def count(self, line: ReportedTransaction) -> None:
-        if line.kind == "credit":
-            self.credit, self.credits = self.credit + line.amount, self.credits + 1
-        else:
-            self.debit, self.debits = self.debit + line.amount, self.debits + 1
-
-    def __str__(self) -> str:
-        credit, debit = money.display(self.credit), money.display(self.debit)
-        return f"{self.credits} credits of {credit} and {self.debits} debits of {debit}"
-
-
 def read_lines(lines: Iterable[tuple[int, bytes]], problems: FileProblems) -> Iterator[FileLine]:
     """The details. An error in a header or trailer is a problem of the file."""
-    found: TrailerTotals | None = None
+    found: Counter[str] | None = None  # satang and lines by kind
     for number, raw in lines:
         kind = raw[:1] if LINE_START.match(raw) else b""
         if kind == b"H":
             if found is not None:
                 problems.add(f"Line {number} is a header where a trailer is missing.")
-            found = TrailerTotals()
+            found = Counter()
         elif kind == b"T":
             _check_trailer(number, raw, found, problems)
             found = None
         else:
             if found is None:
                 problems.add(f"Line {number} has no header before it.")
-                found = TrailerTotals()
+                found = Counter()
             file_line = _read_detail(number, raw)
             if file_line.parsed:
-                found.count(file_line.parsed)
+                found[file_line.parsed.kind] += file_line.parsed.amount
+                found[f"{file_line.parsed.kind} lines"] += 1
             yield file_line
     if found is not None:
         problems.add("The file ends without a trailer: it may have been cut off.")
@@ -77,6 +58,9 @@ def parse_detail(raw: bytes) -> ReportedTransaction:
     if not raw.startswith(b"D"):
         raise UnreadableMessage("no line begins like this one")
     at = parse_pattern(cells[20:34], "date and time", "[0-9]{14}")
+    satang = int(parse_pattern(cells[163:176], "the amount", "[0-9]{13}"))
+    if satang == 0:
+        raise UnreadableMessage("the amount is zero")
     return ReportedTransaction(
         bank_transaction_id="",
         kind=KINDS[parse_pattern(cells[152], "credit or debit", "[CD]")],
@@ -84,7 +68,7 @@ def parse_detail(raw: bytes) -> ReportedTransaction:
         reference1=parse_text(cells[84:104], "reference 1", 20),
         reference2=parse_text(cells[104:124], "reference 2", 20),
         reference3=parse_text(cells[124:144], "reference 3", 20),
-        amount=_amount(cells[163:176]),
+        amount=satang,
         paid_at=parse_bangkok_time(at, year=at[4:8], month=at[2:4], day=at[:2], time=at[8:]),
         payer_name=parse_text(plain_text.name(cells[34:84]), "the payer's name", 50),
         payer_bank_code=parse_pattern(cells[243:246], "the payer's bank", "[0-9]{3}|"),
@@ -120,20 +104,19 @@ def _decode(raw: bytes) -> str:
         raise UnreadableMessage("it contains bytes that are not valid CP874") from None
 
 
-def _amount(digits: str) -> int:
-    satang = int(parse_pattern(digits, "the amount", "[0-9]{13}"))
-    if satang == 0:
-        raise UnreadableMessage("the amount is zero")
-    return satang
-
-
-def _check_trailer(number: int, raw: bytes, found: TrailerTotals | None, problems: FileProblems) -> None:
+def _check_trailer(number: int, raw: bytes, found: Counter[str] | None, problems: FileProblems) -> None:
     if found is None:
         problems.add(f"Line {number} is a trailer without a header.")
         return
     if len(raw) != LINE_WIDTH or not _TRAILER_TOTALS.fullmatch(raw[20:58]):
         problems.add(f"Line {number} is a trailer that cannot be read.")
         return
-    stated = TrailerTotals(int(raw[20:33]), int(raw[33:39]), int(raw[39:52]), int(raw[52:58]))
-    if stated != found:
-        problems.add(f"The trailer in line {number} states {stated}, but the lines are {found}.")
+    stated = _totals(int(raw[52:58]), int(raw[39:52]), int(raw[33:39]), int(raw[20:33]))
+    counted = _totals(found["credit lines"], found["credit"], found["reversal lines"], found["reversal"])
+    if stated != counted:
+        problems.add(f"The trailer in line {number} states {stated}, but the lines are {counted}.")
+
+
+def _totals(credits: int, credit: int, debits: int, debit: int) -> str:
+    """Numbers of lines, and satang."""
+    return f"{credits} credits of {money.display(credit)} and {debits} debits of {money.display(debit)}"

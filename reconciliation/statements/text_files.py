@@ -37,62 +37,44 @@ def find_encoding(stream: BinaryIO) -> str:
     return UTF_8 if start == codecs.BOM_UTF8 or valid >= broken else THAI
 
 
-class _Lines:
-    """The lines of a text, and those of the record that the `csv` module is reading."""
+def read_records(stream: BinaryIO, encoding: str, separator: str) -> Iterator[Record]:
+    """Raises InvalidStatementFile where it is not clear where a cell or a record ends."""
+    number, end = 1, ""
+    parts: list[str] = []  # the lines of the record that the `csv` module is reading
 
-    def __init__(self, text: TextIO) -> None:
-        self._text = text
-        self._parts: list[str] = []
-        self._number, self._size = 0, 0
-
-    def __iter__(self) -> Iterator[str]:
-        while line := self._text.readline(MAX_RECORD_CHARACTERS + 1):
-            self._parts.append(line)
-            self._size += len(line)
-            if self._size > MAX_RECORD_CHARACTERS:
+    def lines(text: TextIO) -> Iterator[str]:
+        size = 0
+        while line := text.readline(MAX_RECORD_CHARACTERS + 1):
+            size = size + len(line) if parts else len(line)
+            parts.append(line)
+            if size > MAX_RECORD_CHARACTERS:
                 raise InvalidStatementFile(
-                    f"The record that begins in line {self._number + 1} is longer than "
-                    f"{MAX_RECORD_CHARACTERS} characters. Is a quote missing?"
+                    f"The record that begins in line {number} is longer than {MAX_RECORD_CHARACTERS} "
+                    "characters. Is a quote missing?"
                 )
             yield line
 
-    def take(self) -> tuple[int, str]:
-        """The number of the first line of the record, and its text."""
-        first, text = self._number + 1, "".join(self._parts)
-        self._number, self._size, self._parts = self._number + len(self._parts), 0, []
-        return first, text
-
-
-def read_records(stream: BinaryIO, encoding: str, separator: str) -> Iterator[Record]:
-    """Raises InvalidStatementFile where it is not clear where a cell or a record ends."""
     with _decoded(stream, encoding) as text:
-        lines, end = _Lines(text), ""
-        for cells in _strict(lines, separator):
-            number, raw = lines.take()
-            found = raw[len(raw.rstrip("\r\n")) :] if cells else ""
-            end = end or found
-            if found not in ("", end):
-                raise InvalidStatementFile(
-                    f"Line {number} ends in another way than the lines above it, so a cell may hold a line "
-                    "break. Give all lines the same kind of end."
-                )
-            is_broken = not raw.isascii() and _BROKEN.search(raw) is not None
-            error = (
-                f"it contains bytes that are not valid {encoding.removesuffix('-sig').upper()}"
-                if is_broken
-                else ""
-            )
-            yield Record(number, cells, raw.rstrip("\r\n").encode(errors="surrogateescape"), error)
-
-
-def _strict(lines: _Lines, separator: str) -> Iterator[list[str]]:
-    try:
-        yield from csv.reader(lines, delimiter=separator, strict=True)
-    except csv.Error:
-        raise InvalidStatementFile(
-            f"Line {lines.take()[0]} has a quote that is not closed, or not doubled inside a cell. Correct "
-            "it: nobody can tell where the cell ends."
-        ) from None
+        try:
+            for cells in csv.reader(lines(text), delimiter=separator, strict=True):
+                first, raw, number = number, "".join(parts), number + len(parts)
+                parts.clear()
+                found = raw[len(raw.rstrip("\r\n")) :] if cells else ""
+                end = end or found
+                if found not in ("", end):
+                    raise InvalidStatementFile(
+                        f"Line {first} ends in another way than the lines above it, so a cell may hold a "
+                        "line break. Give all lines the same kind of end."
+                    )
+                is_broken = not raw.isascii() and _BROKEN.search(raw) is not None
+                name = encoding.removesuffix("-sig").upper()
+                error = f"it contains bytes that are not valid {name}" if is_broken else ""
+                yield Record(first, cells, raw.rstrip("\r\n").encode(errors="surrogateescape"), error)
+        except csv.Error:
+            raise InvalidStatementFile(
+                f"Line {number} has a quote that is not closed, or not doubled inside a cell. Correct it: "
+                "nobody can tell where the cell ends."
+            ) from None
 
 
 @contextmanager
