@@ -117,7 +117,7 @@ def accept_notification(*, bank: str, body: bytes, notification: ReportedTransfe
     """
     result = NotificationResult(transfers.classify_notification(notification, bank=bank))
     known_order_id = notification.order_id if transfers.exists(notification.order_id) else None
-    intake.store(bank, body, result, None, now, order_id=known_order_id)
+    intake.store(bank, body, result, now, order_id=known_order_id)
     if result == NotificationResult.NEW:
         transfers.apply_notification(notification, handler_of(notification.order_id), now=now)
 

@@ -56,7 +56,7 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
         reference1=notification.reference1, biller_id=notification.biller_id, merchant__bank=bank
     )
     with transaction.atomic():
-        stored = intake.store(bank, body, NotificationResult.UNSIGNED, None, now)
+        stored = intake.store(bank, body, NotificationResult.UNSIGNED, now)
         if merchant is None:
             return
         inquiry = ConfirmationInquiry(

@@ -77,7 +77,7 @@ def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Calla
     """Store what the bank reports as a notification, once for each movement, and match it."""
     body, source = answer.found.body, ReportSource.INQUIRY
     if answer.outcome == InquiryOutcome.UNREADABLE and not _was_stored_unreadable(inquiry):
-        intake.store_unreadable(bank=inquiry.bank, body=body, now=now(), source=source)
+        intake.store(inquiry.bank, body, NotificationResult.UNREADABLE, now(), source=source)
     for notification in answer.found.transactions:
         movement = _find_inquired(inquiry.bank, notification)
         if movement is None:

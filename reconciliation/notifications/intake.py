@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -21,6 +22,12 @@ from reconciliation.models import (
 
 log = logging.getLogger("reconciliation")
 NEEDS_STAFF = {NotificationResult.CONFLICT, NotificationResult.UNREADABLE}
+# Reports with one transaction id must agree on these fields and on the bank day. Not on the payer: banks mask
+# names differently.
+_COMPARED_FIELDS = ("biller_id", "reference1", "reference2", "reference3", "amount")
+_KEPT_AS_REPORTED = (
+    "bank_transaction_id", "kind", *_COMPARED_FIELDS, "paid_at", "payer_bank_code", "slip_reference",
+)  # fmt: skip
 
 
 def receive(
@@ -39,7 +46,7 @@ def receive(
     new_movement = build_movement(bank, notification, source, now)
     with transaction.atomic():
         movement, result = _find(new_movement)
-        notification_row = build_notification(bank, body, result, movement, now, source)
+        notification_row = build_notification(bank, body, result, now, source, movement=movement)
         new_rows = [movement] if result == NotificationResult.NEW else []
         rows.insert_together([*new_rows, notification_row])
         show([notification_row])
@@ -48,26 +55,17 @@ def receive(
     return movement
 
 
-def store_unreadable(
-    *, bank: str, body: bytes, now: datetime, source: ReportSource = ReportSource.CALLBACK
-) -> BankNotification:
-    """Store an authentic notification that cannot be parsed. It waits for staff."""
-    return store(bank, body, NotificationResult.UNREADABLE, None, now, source)
-
-
 def store(
     bank: str,
     body: bytes,
     result: NotificationResult,
-    movement: BankTransaction | None,
     now: datetime,
-    source: ReportSource = ReportSource.CALLBACK,
     *,
+    source: ReportSource = ReportSource.CALLBACK,
     order_id: str | None = None,
 ) -> BankNotification:
-    """Store a notification byte for byte. order_id: the refund, withdrawal or return that it reports on."""
-    notification = build_notification(bank, body, result, movement, now, source)
-    notification.order_id = order_id
+    """Store a notification without a bank transaction. order_id: the order of ours that it reports on."""
+    notification = build_notification(bank, body, result, now, source, order_id=order_id)
     with transaction.atomic():
         notification.save(force_insert=True)
         show([notification])
@@ -78,11 +76,11 @@ def build_notification(
     bank: str,
     body: bytes,
     result: NotificationResult,
-    movement: BankTransaction | None,
     now: datetime,
     source: ReportSource,
+    **reported: Any,
 ) -> BankNotification:
-    """Return a notification that the caller stores."""
+    """Return a notification, byte for byte, that the caller stores. reported: its movement, or its order."""
     notification_id = ids.new("ntc_", now)
     if result in NEEDS_STAFF:
         log.warning("notification %s of %s waits for staff: %s", notification_id, bank, result)
@@ -91,9 +89,9 @@ def build_notification(
         bank=bank,
         source=source,
         result=result,
-        movement=movement,
         received_at=now,
         request_id=request_context.current().request_id,
+        **reported,
     )
     notification.seal(body.decode("latin-1"))  # latin-1 holds any bytes
     return notification
@@ -113,55 +111,33 @@ def _find(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationR
             deduplication.lock_name(new_movement.bank, new_movement),
         ]
     )
-    if found := _find_known(new_movement):
-        return found
+    bank_id = new_movement.bank_transaction_id
+    if stored := deduplication.find_by_bank_id(new_movement.bank, bank_id, new_movement.kind):
+        is_same = _is_same_report(stored, new_movement)
+        return stored, NotificationResult.REPEAT if is_same else NotificationResult.CONFLICT
     if of_line := deduplication.find_statement_movement(new_movement):
-        deduplication.set_bank_id(of_line, new_movement.bank_transaction_id)
+        deduplication.set_bank_id(of_line, bank_id)
         return of_line, NotificationResult.REPEAT
     if new_movement.kind == BankTransactionKind.REVERSAL:
         deduplication.identify_credit_of(new_movement)
     return new_movement, NotificationResult.NEW
 
 
-def _find_known(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult] | None:
-    """Return the bank transaction with this id, and whether the report repeats or contradicts it."""
-    bank_id = new_movement.bank_transaction_id
-    stored = deduplication.find_by_bank_id(new_movement.bank, bank_id, new_movement.kind)
-    if stored is None:
-        return None
-    is_same = _is_same_report(stored, new_movement)
-    return stored, NotificationResult.REPEAT if is_same else NotificationResult.CONFLICT
-
-
 def build_movement(
     bank: str, notification: base.ReportedTransaction, source: ReportSource, now: datetime
 ) -> BankTransaction:
-    movement_id = ids.new("rcp_", now)
+    """A bank transaction that the caller stores."""
     movement = BankTransaction(
-        id=movement_id,
+        id=ids.new("rcp_", now),
         bank=bank,
-        bank_transaction_id=notification.bank_transaction_id,
         source=source,
-        kind=notification.kind,
-        biller_id=notification.biller_id,
-        reference1=notification.reference1,
-        reference2=notification.reference2,
-        reference3=notification.reference3,
-        amount=notification.amount,
-        paid_at=notification.paid_at,
         payer_name=plain_text.name(notification.payer_name)[:MAX_NAME_LENGTH],
-        payer_bank_code=notification.payer_bank_code,
-        slip_reference=notification.slip_reference,
         received_at=now,
+        **{name: getattr(notification, name) for name in _KEPT_AS_REPORTED},
     )
     if notification.payer_account:
         movement.seal(notification.payer_account)
     return movement
-
-
-# Reports with one transaction id must agree on these fields and on the bank day. Not on the payer: banks mask
-# names differently.
-_COMPARED_FIELDS = ("biller_id", "reference1", "reference2", "reference3", "amount")
 
 
 def _is_same_report(stored: BankTransaction, new_movement: BankTransaction) -> bool:

@@ -1,7 +1,5 @@
 """The notification endpoints. A bank authenticates by its own method, not by an API key."""
 
-from datetime import datetime
-
 from rest_framework.request import Request
 
 import banks
@@ -12,6 +10,7 @@ from merchants import bank_connections
 from reconciliation.exceptions import order_completion
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import services as matching
+from reconciliation.models import NotificationResult
 from reconciliation.notifications import intake
 from reconciliation.notifications import openapi as docs
 
@@ -39,23 +38,16 @@ def _receive(bank: str, adapter: banks.Bank, request: Request) -> ApiResponse:
     try:
         notification = adapter.parse_notification(body)
     except banks.UnreadableMessage as unreadable:
-        intake.store_unreadable(bank=bank, body=body, now=now)
+        intake.store(bank, body, NotificationResult.UNREADABLE, now)
         return ApiResponse.of(unreadable.acknowledgement or adapter.acknowledge(None))
-    if not adapter.signs_callbacks:
-        _store_unsigned(bank, body, notification, now)
-    elif isinstance(notification, banks.ReportedTransfer):
-        order_completion.accept_notification(bank=bank, body=body, notification=notification, now=now)
-    else:
+    if isinstance(notification, banks.ReportedTransfer):
+        if adapter.signs_callbacks:
+            order_completion.accept_notification(bank=bank, body=body, notification=notification, now=now)
+        else:  # it waits for staff
+            intake.store(bank, body, NotificationResult.UNREADABLE, now)
+    elif adapter.signs_callbacks:
         movement = intake.receive(bank=bank, body=body, notification=notification, now=now)
         matching.apply_report(movement, now=clock.now())
-    return ApiResponse.of(adapter.acknowledge(notification))
-
-
-def _store_unsigned(
-    bank: str, body: bytes, notification: banks.ReportedTransaction | banks.ReportedTransfer, now: datetime
-) -> None:
-    """Ask the bank about unsigned reports of money. Unsigned reports about our orders wait for staff."""
-    if isinstance(notification, banks.ReportedTransfer):
-        intake.store_unreadable(bank=bank, body=body, now=now)
     else:
         confirmation_inquiries.receive_unsigned(bank=bank, body=body, notification=notification, now=now)
+    return ApiResponse.of(adapter.acknowledge(notification))

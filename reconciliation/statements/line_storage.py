@@ -120,9 +120,7 @@ def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
 def _store_unreadable(bank: str, lines: Sequence[StatementLine], now: datetime) -> None:
     """Each unreadable line becomes a notification that staff see as an exception."""
     notifications = [
-        intake.build_notification(
-            bank, line.line, NotificationResult.UNREADABLE, None, now, ReportSource.STATEMENT
-        )
+        intake.build_notification(bank, line.line, NotificationResult.UNREADABLE, now, ReportSource.STATEMENT)
         for line in lines
     ]
     rows.copy_in(notifications)
