@@ -87,18 +87,9 @@ TRANSACTIONS = CountedList(
     Transaction,
     kind_columns=("type", "status"),
     amount_sql="amount",
-    kinds=tuple(
-        f"{type}/{status}"
-        for type, statuses in {
-            TransactionType.PAYMENT: (TransactionStatus.SUCCEEDED, TransactionStatus.REFUNDED),
-            TransactionType.FAILED: (TransactionStatus.FAILED,),
-            TransactionType.REFUND: (
-                TransactionStatus.PENDING,
-                TransactionStatus.SUCCEEDED,
-                TransactionStatus.FAILED,
-            ),
-        }.items()
-        for status in statuses
+    kinds=(
+        *("payment/succeeded", "payment/refunded", "failed/failed"),
+        *("refund/pending", "refund/succeeded", "refund/failed"),
     ),
 )
 

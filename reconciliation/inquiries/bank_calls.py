@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce
 
 import banks
 from banks import InquiryFailed, InquiryRequest, InquiryResult, UnreadableMessage, parallel
+from banks.http_client import FailureCause
 from core import request_context
 from merchants import bank_connections
 from reconciliation.models import ConfirmationInquiry, Inquiry, InquiryAnswer, InquiryOutcome
@@ -25,11 +26,12 @@ AnyInquiry = Inquiry | ConfirmationInquiry
 
 @dataclass(frozen=True, slots=True)
 class InquiryResponse:
-    """The result of an inquiry and its duration."""
+    """The result of an inquiry and its duration. failure: why there was no answer."""
 
     outcome: InquiryOutcome
     seconds: float
     found: InquiryResult = NOTHING_FOUND
+    failure: FailureCause | None = None
 
 
 # The result of a call that did not end within the time limit.
@@ -81,16 +83,18 @@ def prepare_call(inquiry: AnyInquiry, now: datetime) -> Callable[[], InquiryResp
     except Exception:
         log.exception("inquiry %s cannot be made", inquiry)
         return lambda: InquiryResponse(InquiryOutcome.NO_ANSWER, 0)
-    return partial(_call_bank, adapter, build_question(inquiry, now))
+    return partial(ask, adapter, build_question(inquiry, now))
 
 
-def _call_bank(adapter: banks.Bank, question: InquiryRequest) -> InquiryResponse:
+def ask(adapter: banks.Bank, question: InquiryRequest) -> InquiryResponse:
+    """Call the bank."""
     began = time.monotonic()
+    failure: FailureCause | None = None
     try:
         found = adapter.inquire(question)
         outcome = InquiryOutcome.FOUND if found.transactions else InquiryOutcome.NOTHING
-    except InquiryFailed:
-        outcome, found = InquiryOutcome.NO_ANSWER, NOTHING_FOUND
+    except InquiryFailed as error:
+        outcome, found, failure = InquiryOutcome.NO_ANSWER, NOTHING_FOUND, error.cause
     except UnreadableMessage as error:
         outcome, found = InquiryOutcome.UNREADABLE, InquiryResult(error.body, ())
-    return InquiryResponse(outcome, time.monotonic() - began, found)
+    return InquiryResponse(outcome, time.monotonic() - began, found, failure)

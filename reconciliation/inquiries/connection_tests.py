@@ -4,18 +4,18 @@ The answer is shown and not stored, and it credits nothing.
 """
 
 import logging
-import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 import banks
-from banks import InquiryFailed, InquiryRequest, UnknownBank, UnreadableMessage
+from banks import InquiryRequest, UnknownBank
 from core.vault import CannotOpen
 from merchants import bank_connections
 from merchants.models import Merchant
-from reconciliation.inquiries import rate_limit
+from reconciliation.inquiries import bank_calls, rate_limit
 from reconciliation.inquiries.rate_limit import BankBusy
+from reconciliation.models import InquiryOutcome
 
 log = logging.getLogger("reconciliation")
 # References of codes have 20 characters, so no code has this one.
@@ -46,20 +46,11 @@ def run(merchant: Merchant, *, now: datetime) -> ConnectionTest:
     question = InquiryRequest(merchant.biller_id, REFERENCE, AMOUNT, starts_at=now, ends_at=now)
     try:
         with rate_limit.exclusive_call(merchant.bank):
-            found = _ask(adapter, question)
+            answer = bank_calls.ask(adapter, question)
     except BankBusy:
         return ConnectionTest("busy")
+    is_unreadable = answer.outcome == InquiryOutcome.UNREADABLE
+    outcome: ConnectionOutcome = answer.failure or ("unreadable" if is_unreadable else "answered")
+    found = ConnectionTest(outcome, round(answer.seconds * 1000))
     log.info("test of bank %s for %s: %s", merchant.bank, merchant.pk, found.outcome)
     return found
-
-
-def _ask(adapter: banks.Bank, question: InquiryRequest) -> ConnectionTest:
-    began = time.monotonic()
-    outcome: ConnectionOutcome = "answered"
-    try:
-        adapter.inquire(question)
-    except InquiryFailed as error:
-        outcome = error.cause
-    except UnreadableMessage:
-        outcome = "unreadable"
-    return ConnectionTest(outcome, round((time.monotonic() - began) * 1000))

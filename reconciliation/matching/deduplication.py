@@ -7,11 +7,12 @@ day. A lock on these is held until the commit, so that concurrent reports of one
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime, time, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
+from banks import ReportedTransaction
 from banks.parsing import CLOCK_TOLERANCE
 from core import digests, rows
 from core.clock import BANGKOK
@@ -47,21 +48,7 @@ AND t.paid_at < %s AND t.bank_transaction_id NOT IN (
 )
 """
 LOCK_SQL = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
-
-
-class MovementReport(Protocol):
-    """The common fields of notifications, bank transactions and statement lines."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def biller_id(self) -> str: ...
-    @property
-    def reference1(self) -> str: ...
-    @property
-    def amount(self) -> int: ...
-    @property
-    def paid_at(self) -> datetime: ...
+MovementReport = BankTransaction | ReportedTransaction
 
 
 def lock_name(bank: str, report: MovementReport) -> str:

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Collate, Lower
 
 from core import digests, triggers, vault
-from core.columns import PublicIdKey
+from core.columns import PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
 from core.state_machines import StateMachine
 from merchants.models import Merchant
@@ -82,16 +82,7 @@ class BankTransaction(DigestedRow, StateMachine):
     """
 
     TRANSITIONS = {
-        ResolutionState.OPEN: {
-            ResolutionState.ACCEPTED,
-            ResolutionState.ATTACHED,
-            ResolutionState.SENDING_BACK,
-            ResolutionState.SENT_BACK,
-            ResolutionState.TAKEN_BACK,
-            ResolutionState.MERGED,
-            ResolutionState.DISMISSED,
-            ResolutionState.WRITTEN_OFF,
-        },
+        ResolutionState.OPEN: set(ResolutionState) - {ResolutionState.OPEN},
         ResolutionState.SENDING_BACK: {
             ResolutionState.OPEN,
             ResolutionState.SENT_BACK,
@@ -296,17 +287,10 @@ class BankTransaction(DigestedRow, StateMachine):
             models.UniqueConstraint(
                 fields=["payment"], condition=CREDITED, name="banktxn_credits_payment_once"
             ),
-            models.CheckConstraint(
-                condition=Q(kind__in=BankTransactionKind.values), name="banktxn_kind_known"
-            ),
-            models.CheckConstraint(condition=Q(source__in=ReportSource.values), name="banktxn_source_known"),
-            models.CheckConstraint(
-                condition=Q(match_result__in=MatchResult.values), name="banktxn_match_result_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(resolution_state__in=ResolutionState.values),
-                name="banktxn_resolution_state_known",
-            ),
+            known("kind", BankTransactionKind, name="banktxn_kind_known"),
+            known("source", ReportSource, name="banktxn_source_known"),
+            known("match_result", MatchResult, name="banktxn_match_result_known"),
+            known("resolution_state", ResolutionState, name="banktxn_resolution_state_known"),
             models.CheckConstraint(
                 condition=Q(resolution_state="", resolved_at__isnull=True)
                 | Q(match_result__in=HELD_RESULTS, resolved_at__isnull=False) & ~Q(resolution_state=""),
@@ -349,10 +333,8 @@ class BankTransaction(DigestedRow, StateMachine):
     @property
     def is_credited(self) -> bool:
         """Whether it made a payment succeed."""
-        return self.match_result == MatchResult.APPLIED or self.resolution_state in (
-            ResolutionState.ACCEPTED,
-            ResolutionState.ATTACHED,
-        )
+        credited = (ResolutionState.ACCEPTED, ResolutionState.ATTACHED)
+        return self.match_result == MatchResult.APPLIED or self.resolution_state in credited
 
     @property
     def current_bank_transaction_id(self) -> str:

@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail.acts import ActRefused
 from core import clock, personal_data, uploads
 from core.admin import ReadOnlyAdmin
 from core.background_jobs import JobState
@@ -20,27 +21,25 @@ from core.logs import redact
 from merchants.models import Merchant
 from reconciliation.models import LineResult, Statement, StatementImport, StatementLine, StatementUpload
 from reconciliation.statements import import_jobs, reasons, statement_file, table_format
-from reconciliation.statements.contents import FileContents
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
+from reconciliation.statements.statement_file import FileContents, StatementFile
 
 PAGE = "admin:reconciliation_statement_change"
 IMPORT_PAGE = "admin:reconciliation_statement_import"
 IMPORT_PERMISSION = "reconciliation.import_statement"
-TOO_MANY = _("Too many imports wait. Try again when some have ended.")
+
+
+def _bank_choices() -> list[tuple[str, str]]:
+    names = Merchant.objects.exclude(bank="").order_by("bank").values_list("bank", flat=True).distinct()
+    return [(name, name) for name in names]
 
 
 class StatementImportForm(forms.Form):
-    bank = forms.ChoiceField(label=_("Bank"))
+    bank = forms.ChoiceField(label=_("Bank"), choices=_bank_choices)
     file = forms.FileField(
         label=_("File"),
         help_text=_("A cross-bank bill payment file, an Excel file (.xlsx) or a CSV file, up to 64 MB."),
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        names = Merchant.objects.exclude(bank="").order_by("bank").values_list("bank", flat=True).distinct()
-        banks: Any = self.fields["bank"]
-        banks.choices = [(name, name) for name in names]
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
@@ -99,10 +98,8 @@ class StatementAdmin(ReadOnlyAdmin):
         except import_jobs.SameFileOpen as known:
             messages.info(request, _("This file is being imported already."))
             return redirect(PAGE, known.statement.pk)
-        except import_jobs.TooManyOpen:
-            messages.error(request, TOO_MANY)
-        except import_jobs.UploadGone:
-            messages.error(request, _("The file is not kept any more. Upload it again."))
+        except ActRefused as refusal:
+            messages.error(request, str(refusal))
         return redirect(IMPORT_PAGE)
 
     @admin.display(description=_("lines"))
@@ -131,17 +128,15 @@ class StatementAdmin(ReadOnlyAdmin):
         return not (statement.problems or statement.lines.filter(result=LineResult.UNREADABLE).exists())
 
 
-def _upload(
-    form: StatementImportForm,
-) -> tuple[StatementUpload, statement_file.StatementFile, FileContents] | None:
+def _upload(form: StatementImportForm) -> tuple[StatementUpload, StatementFile, FileContents] | None:
     """Return None if the file was refused. The form shows the reason."""
     upload = form.cleaned_data["file"]
     try:
         return import_jobs.upload(upload.file, upload.name, bank=form.cleaned_data["bank"], now=clock.now())
     except (InvalidStatementFile, ReaderBusy) as refusal:
         form.add_error("file", reasons.translated(str(refusal)))
-    except import_jobs.TooManyOpen:
-        form.add_error(None, TOO_MANY)
+    except ActRefused as refusal:
+        form.add_error(None, str(refusal))
     return None
 
 

@@ -15,10 +15,10 @@ from typing import BinaryIO
 
 from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
-from audit_trail.acts import Act
-from audit_trail.recording import recorded
-from core import clock, ids, request_context, rows, vault
+from audit_trail.acts import ActRefused
+from core import clock, request_context, rows, vault
 from core.background_jobs import OPEN_STATES, Abandoned, JobQueue, JobState
 from core.vault import CannotOpen
 from reconciliation.models import (
@@ -28,9 +28,8 @@ from reconciliation.models import (
     StatementUpload,
 )
 from reconciliation.statements import importing, statement_file
-from reconciliation.statements.contents import FileContents
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
-from reconciliation.statements.statement_file import StatementFile
+from reconciliation.statements.statement_file import FileContents, StatementFile
 
 log = logging.getLogger("reconciliation")
 QUEUE = JobQueue(StatementImport, max_attempts=5)
@@ -47,35 +46,20 @@ class SameFileOpen(Exception):
         self.statement = statement
 
 
-class UploadGone(Exception):
-    """The file was uploaded over an hour ago, replaced by a later one, or by somebody else."""
-
-
-class TooManyOpen(Exception):
-    """MAX_OPEN imports wait."""
-
-
 def upload(
     stream: BinaryIO, name: str, *, bank: str, now: datetime
 ) -> tuple[StatementUpload, StatementFile, FileContents]:
     """Keep a file for `begin`, in place of the one that this person uploaded before. Imports nothing.
 
-    Raises InvalidStatementFile, ReaderBusy, UnknownBank and TooManyOpen; then nothing is stored.
+    Raises InvalidStatementFile, ReaderBusy, UnknownBank and ActRefused; then nothing is stored.
     """
     _check_room()
     file = statement_file.open_file(stream, name)
     found = importing.check(file, bank=bank)
     with transaction.atomic():
         _delete(StatementUpload.objects.filter(actor=request_context.current().actor))
-        kept = StatementUpload.objects.create(
-            id=ids.new("stm_", now),
-            bank=bank,
-            file_name=file.name[: importing.MAX_FILE_NAME_LENGTH],
-            file_sha256=file.sha256,
-            created_at=now,
-            line_count=found.line_count,
-            **request_context.columns(),
-        )
+        columns = importing.columns_of(file, found, bank=bank, now=now)
+        kept = StatementUpload.objects.create(**columns, **request_context.columns())
         stream.seek(0)
         for number, content in enumerate(iter(lambda: stream.read(PART_BYTES), b"")):
             part = StatementPart(statement_id=kept.pk, number=number)
@@ -89,25 +73,21 @@ def upload(
 def begin(upload_id: str, *, now: datetime) -> Statement:
     """Record the import of a file that the same person uploaded. A worker does it within seconds.
 
-    Raises UploadGone, SameFileOpen and TooManyOpen; then nothing changes.
+    Raises SameFileOpen and ActRefused; then nothing changes. A file is kept for an hour, or until the person
+    uploads another one.
     """
     _check_room()
     with transaction.atomic():
         own = StatementUpload.objects.filter(pk=upload_id, actor=request_context.current().actor)
         kept = own.select_for_update().first()
         if kept is None:
-            raise UploadGone
+            raise ActRefused(_("The file is not kept any more. Upload it again."))
         rows.run(LOCK_FILE, [f"{kept.bank} {kept.file_sha256}"])
         same = QUEUE.open_jobs().filter(statement__bank=kept.bank, statement__file_sha256=kept.file_sha256)
         if (other := same.select_related("statement").first()) is not None:
             raise SameFileOpen(other.statement)
-        known = {
-            name: getattr(kept, name) for name in ("id", "bank", "file_name", "file_sha256", "line_count")
-        }
-        with recorded(Act.STATEMENT_IMPORTED) as recording:
-            recording.row = statement = Statement.objects.create(
-                **known, created_at=now, **request_context.columns()
-            )
+        known = {name: getattr(kept, name) for name in importing.COLUMNS}
+        statement = importing.record(**known | {"created_at": now})
         StatementImport.objects.create(statement=statement, created_at=now)
         kept.delete()
     return statement
@@ -160,7 +140,7 @@ def _run(job: StatementImport) -> None:
 
 def _check_room() -> None:
     if QUEUE.open_jobs().count() >= MAX_OPEN:
-        raise TooManyOpen
+        raise ActRefused(_("Too many imports wait. Try again when some have ended."))
 
 
 def _delete(uploads: QuerySet[StatementUpload]) -> None:

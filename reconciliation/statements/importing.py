@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from django.db import OperationalError
 
@@ -22,11 +23,9 @@ from core.vault import CannotOpen
 from merchants.models import Merchant
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
-from reconciliation.statements import contents
-from reconciliation.statements.contents import FileContents
 from reconciliation.statements.line_storage import store_lines, transaction_by_index
 from reconciliation.statements.lines import ALREADY_STORED, FileLine, FileProblems, InvalidStatementFile
-from reconciliation.statements.statement_file import StatementFile
+from reconciliation.statements.statement_file import FileContents, StatementFile
 
 log = logging.getLogger("reconciliation")
 # Each line takes a lock in PostgreSQL's shared table, which has room for some thousands.
@@ -34,6 +33,7 @@ BATCH_SIZE = 500
 MAX_FAILURES = 3  # per batch; the sweep matches the rest, because each failure can take seconds
 MAX_FILE_NAME_LENGTH = 255
 MAX_LISTED_BILLERS = 3
+COLUMNS = ("id", "bank", "file_name", "file_sha256", "created_at", "line_count")
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
 
 
@@ -55,25 +55,28 @@ def begin(file: StatementFile, *, bank: str, now: datetime) -> Statement:
 
     Raises UnknownBank, and InvalidStatementFile also for a file of another bank; then nothing is stored.
     """
-    found = check(file, bank=bank)
+    return record(**columns_of(file, check(file, bank=bank), bank=bank, now=now))
+
+
+def record(**columns: Any) -> Statement:
+    """Record an import. columns: those of `columns_of`."""
     with recorded(Act.STATEMENT_IMPORTED) as recording:
-        recording.row = statement = Statement.objects.create(
-            id=ids.new("stm_", now),
-            bank=bank,
-            file_name=file.name[:MAX_FILE_NAME_LENGTH],
-            file_sha256=file.sha256,
-            created_at=now,
-            line_count=found.line_count,
-            **request_context.columns(),
-        )
+        recording.row = statement = Statement.objects.create(**columns, **request_context.columns())
     return statement
+
+
+def columns_of(file: StatementFile, found: FileContents, *, bank: str, now: datetime) -> dict[str, Any]:
+    """What a Statement and a StatementUpload say about their file."""
+    name = file.name[:MAX_FILE_NAME_LENGTH]
+    values = (ids.new("stm_", now), bank, name, file.sha256, now, found.line_count)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def check(file: StatementFile, *, bank: str) -> FileContents:
     """Read the file once. Raises UnknownBank, and InvalidStatementFile also for a file of another bank."""
     if not Merchant.objects.filter(bank=bank).exists():
         raise UnknownBank(name=bank)
-    found = contents.read(file)
+    found = file.read_contents()
     _check_bank(file, found.biller_ids, bank=bank)
     return found
 

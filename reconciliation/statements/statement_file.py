@@ -3,10 +3,12 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import BinaryIO, Literal, get_args
 
+from banks.base import TransactionKind
 from reconciliation.statements import bot_format, table_format, text_files, xlsx_files
 from reconciliation.statements.lines import (
     FileLine,
@@ -20,8 +22,30 @@ from reconciliation.statements.text_files import SEPARATORS
 
 StatementFormat = Literal["bot", "csv", "xlsx"]
 FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
+MAX_SHOWN = 10
+MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the first ones decide
 UNKNOWN = "It is neither a cross-bank bill payment file nor a CSV file with a line of column names."
 NO_TABLE = "No visible sheet of the Excel file has a line with the names of the columns."
+
+
+@dataclass(slots=True)
+class FileContents:
+    """What a file says: staff see it before the import.
+
+    first and unreadable: the first lines of each kind. counts, amounts, paid_from and paid_until: of all
+    readable lines.
+    """
+
+    line_count: int = 0
+    unreadable_count: int = 0
+    first: list[FileLine] = field(default_factory=list)
+    unreadable: list[FileLine] = field(default_factory=list)
+    counts: Counter[TransactionKind] = field(default_factory=Counter)
+    amounts: Counter[TransactionKind] = field(default_factory=Counter)
+    paid_from: datetime | None = None
+    paid_until: datetime | None = None
+    biller_ids: set[str] = field(default_factory=set)
+    problems: FileProblems = field(default_factory=FileProblems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +72,26 @@ class StatementFile:
             seen[digest] += 1
             line.occurrence = seen[digest]
             yield line
+
+    def read_contents(self) -> FileContents:
+        """Raises InvalidStatementFile."""
+        found = FileContents()
+        for line in self.read_lines(found.problems):
+            found.line_count += 1
+            if len(found.first) < MAX_SHOWN:
+                found.first.append(line)
+            if (movement := line.parsed) is None:
+                found.unreadable_count += 1
+                if len(found.unreadable) < MAX_SHOWN:
+                    found.unreadable.append(line)
+                continue
+            found.counts[movement.kind] += 1
+            found.amounts[movement.kind] += movement.amount
+            found.paid_from = min(found.paid_from or movement.paid_at, movement.paid_at)
+            found.paid_until = max(found.paid_until or movement.paid_at, movement.paid_at)
+            if len(found.biller_ids) < MAX_BILLERS:
+                found.biller_ids.add(movement.biller_id)
+        return found
 
     def _lines(self, problems: FileProblems) -> Iterator[FileLine]:
         if self.table is not None:
