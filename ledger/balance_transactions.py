@@ -5,9 +5,8 @@ transaction fixes the signs of its changes. So the sums by type up to a row give
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from core import ids
 from counts import running_sums
@@ -26,8 +25,7 @@ BALANCE_TRANSACTIONS = CountedList(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """Satang by part of the balance. `available` is without the debt and may be negative as a sum."""
 
     available: int
@@ -61,14 +59,12 @@ _OTHER_TYPES = {
 
 def change_of(row: BalanceTransaction) -> Change:
     """What the row changed."""
-    sign, amount = SIGNS[row.type], row.amount
-    return Change(sign.available * amount, sign.reserved * amount, sign.unconfirmed * amount)
+    return Change(*(sign * row.amount for sign in SIGNS[row.type]))
 
 
 def balances_after(merchant_id: str, rows: Sequence[BalanceTransaction]) -> dict[str, Change]:
     """The balance after each of the rows of a merchant, by its id, from one snapshot."""
-    weights = {kind: (each.available, each.reserved, each.unconfirmed) for kind, each in SIGNS.items()}
-    found = running_sums.up_to(BALANCE_TRANSACTIONS, merchant_id, rows, weights)
+    found = running_sums.up_to(BALANCE_TRANSACTIONS, merchant_id, rows, SIGNS)
     return {row_id: Change(*sums) for row_id, sums in found.items()}
 
 

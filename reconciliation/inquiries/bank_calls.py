@@ -15,6 +15,7 @@ from banks import InquiryFailed, InquiryRequest, InquiryResult, UnreadableMessag
 from banks.http_client import FailureCause
 from core import request_context
 from merchants import bank_connections
+from qrcodes.models import QrCode
 from reconciliation.models import ConfirmationInquiry, Inquiry, InquiryAnswer, InquiryOutcome
 
 log = logging.getLogger("reconciliation")
@@ -59,21 +60,13 @@ def record_response(payment_id: str, response: InquiryResponse, now: datetime) -
 
 def build_question(inquiry: AnyInquiry, now: datetime) -> InquiryRequest:
     if isinstance(inquiry, ConfirmationInquiry):
-        return InquiryRequest(
-            biller_id=inquiry.biller_id,
-            reference1=inquiry.reference1,
-            amount=inquiry.amount,
-            starts_at=inquiry.paid_at - SEARCH_MARGIN,
-            ends_at=inquiry.paid_at + SEARCH_MARGIN,
-        )
-    payment = inquiry.payment
-    return InquiryRequest(
-        biller_id=payment.qr_code.biller_id,
-        reference1=payment.qr_code.reference1,
-        amount=payment.amount,
-        starts_at=payment.created_at - SEARCH_MARGIN,
-        ends_at=now + SEARCH_MARGIN,
-    )
+        code: ConfirmationInquiry | QrCode = inquiry
+        amount, starts_at, ends_at = inquiry.amount, inquiry.paid_at, inquiry.paid_at
+    else:
+        code, payment = inquiry.payment.qr_code, inquiry.payment
+        amount, starts_at, ends_at = payment.amount, payment.created_at, now
+    starts_at, ends_at = starts_at - SEARCH_MARGIN, ends_at + SEARCH_MARGIN
+    return InquiryRequest(code.biller_id, code.reference1, amount, starts_at, ends_at)
 
 
 def prepare_call(inquiry: AnyInquiry, now: datetime) -> Callable[[], InquiryResponse]:

@@ -48,7 +48,9 @@ def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolutio
         Payment.objects.locked(payment_id)
     movement: BankTransaction = BankTransaction.objects.locked(movement_id)
     if movement.is_confirmed:
-        raise _already_confirmed(movement)
+        if Resolution.objects.filter(subject_id=movement.id, type=ResolutionType.CONFIRMED).exists():
+            raise resolution_records.already_resolved(movement.id)
+        raise ActRefused(_("This money is confirmed: the bank itself reported it."))
     if request_context.current().actor == uploader_of(movement):
         raise ActRefused(_("You uploaded this statement: another person must confirm what it reports."))
     resolution = resolution_records.draft(
@@ -81,9 +83,3 @@ def _confirm(movement: BankTransaction, now: datetime) -> None:
             amount=left,
             now=now,
         )
-
-
-def _already_confirmed(movement: BankTransaction) -> ActRefused:
-    if Resolution.objects.filter(subject_id=movement.id, type=ResolutionType.CONFIRMED).exists():
-        return resolution_records.already_resolved(movement.id)
-    return ActRefused(_("This money is confirmed: the bank itself reported it."))

@@ -7,7 +7,6 @@ day. A lock on these is held until the commit, so that concurrent reports of one
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime, time, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -40,12 +39,7 @@ ORDER BY t.id LIMIT 1
 UNIDENTIFIED = """
 WHERE t.bank = %s AND t.kind = %s AND t.biller_id = %s AND t.reference1 = %s AND t.amount = %s
     AND t.source = 'statement' AND t.later_bank_transaction_id = ''
-"""
-NOT_REVERSED = """
-AND t.paid_at < %s AND t.bank_transaction_id NOT IN (
-    SELECT bank_transaction_id FROM reconciliation_banktransaction
-    WHERE bank = %s AND kind = 'reversal' AND biller_id = %s AND reference1 = %s
-)
+ORDER BY t.id
 """
 LOCK_SQL = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
 MovementReport = BankTransaction | ReportedTransaction
@@ -178,9 +172,18 @@ def identify_credit_of(reversal: BankTransaction) -> None:
 
 def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
     """Return credits of statement lines that this reversal can be for: without bank id, not reversed yet."""
-    code = reversal.bank, reversal.biller_id, reversal.reference1
-    credit = _unidentified_values(reversal.bank, BankTransactionKind.CREDIT, reversal)
-    return rows.find(BankTransaction, UNIDENTIFIED + NOT_REVERSED, *credit, reversal_cutoff(reversal), *code)
+    of_code = BankTransaction.objects.filter(
+        bank=reversal.bank, biller_id=reversal.biller_id, reference1=reversal.reference1
+    )
+    reversed_ids = of_code.filter(kind=BankTransactionKind.REVERSAL).values("bank_transaction_id")
+    nameless = of_code.filter(
+        kind=BankTransactionKind.CREDIT,
+        amount=reversal.amount,
+        source=ReportSource.STATEMENT,
+        later_bank_transaction_id="",
+        paid_at__lt=reversal_cutoff(reversal),
+    )
+    return list(nameless.exclude(bank_transaction_id__in=reversed_ids))
 
 
 def _credit_candidates(
@@ -244,13 +247,8 @@ def _new_details(movement: BankTransaction, other: BankTransaction) -> dict[str,
 
 def _unidentified(bank: str, kind: str, report: MovementReport) -> list[BankTransaction]:
     """Return similar bank transactions of statement lines that have no bank id yet, the oldest first."""
-    return rows.find(
-        BankTransaction, f"{UNIDENTIFIED} ORDER BY t.id", *_unidentified_values(bank, kind, report)
-    )
-
-
-def _unidentified_values(bank: str, kind: str, report: MovementReport) -> list[Any]:
-    return [bank, kind, report.biller_id, report.reference1, report.amount]
+    values = (bank, kind, report.biller_id, report.reference1, report.amount)
+    return rows.find(BankTransaction, UNIDENTIFIED, *values)
 
 
 def _truncate_to_second(moment: datetime) -> datetime:

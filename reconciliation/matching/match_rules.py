@@ -66,16 +66,13 @@ def decide(movement: BankTransaction, payment: Payment | None) -> MatchResult:
     does not pay again.
     """
     match_result = result_for(movement, payment)
-    if match_result == MatchResult.LATE and payment is not None and payment.expires_at is not None:
+    if payment is None or payment.expires_at is None:
+        return match_result
+    if match_result == MatchResult.LATE:
         # An unsigned notification can have come before the code expired, and its confirmation after that.
         received_at = confirmation_inquiries.first_received_at(movement)
         if not is_late(movement.paid_at, received_at, payment.expires_at):
             match_result = MatchResult.APPLIED
-    was_late = (
-        match_result == MatchResult.APPLIED
-        and payment is not None
-        and payment.status == PaymentStatus.EXPIRED
-    )
-    if was_late and probable_duplicates.is_returned_already(movement):
-        return MatchResult.DUPLICATE
-    return match_result
+    was_late = match_result == MatchResult.APPLIED and payment.status == PaymentStatus.EXPIRED
+    is_double = was_late and probable_duplicates.is_returned_already(movement)
+    return MatchResult.DUPLICATE if is_double else match_result

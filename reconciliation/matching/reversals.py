@@ -147,22 +147,13 @@ def _match_reversal(
 ) -> MatchResult:
     if reversal.amount == credit.amount and own_reversal_orders(credit):
         return MatchResult.ORDERED
-    return MatchResult.REVERSED if _take_money(reversal, credit, payment, now) else MatchResult.UNMATCHED
-
-
-def _take_money(
-    reversal: BankTransaction, credit: BankTransaction, payment: Payment | None, now: datetime
-) -> bool:
-    """Return whether the money was taken. A payment is reversed once: staff ask about a second report."""
     if credit.is_credited and payment is not None:
-        if refunds.reversed_amount(payment):
-            return False
-        return _take_credited(reversal, credit, payment, now)
-    return (
-        credit.match_result != MatchResult.PENDING
-        and reversal.amount == credit.amount
-        and _release_from_suspense(reversal, credit, now)
-    )
+        # A payment is reversed once: staff ask about a second report.
+        is_taken = not refunds.reversed_amount(payment) and _take_credited(reversal, credit, payment, now)
+    else:
+        is_whole = credit.match_result != MatchResult.PENDING and reversal.amount == credit.amount
+        is_taken = is_whole and _release_from_suspense(reversal, credit, now)
+    return MatchResult.REVERSED if is_taken else MatchResult.UNMATCHED
 
 
 def _take_credited(

@@ -68,10 +68,6 @@ class StatementAdmin(ReadOnlyAdmin):
             *urls,
         ]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        may_import = {"may_import": request.user.has_perm(IMPORT_PERMISSION)}
-        return super().changelist_view(request, (extra_context or {}) | may_import)
-
     def import_page(self, request: HttpRequest) -> HttpResponse:
         """The form of the upload. A file that can be imported is shown as it was understood."""
         if not request.user.has_perm(IMPORT_PERMISSION):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
 MAX_ROWS = 101_000  # of all visible sheets: 100,000 lines, and what stands around them
 MAX_COLUMNS = 256
@@ -34,7 +34,13 @@ def decode(file: Any) -> Iterator[Any]:
             yield TOO_LARGE
             return
         file.seek(0)
-        sheets = _visible_sheets(CalamineWorkbook.from_filelike(file))
+        workbook = CalamineWorkbook.from_filelike(file)
+        # What nobody sees in Excel is no part of a statement. Charts have no rows.
+        sheets = [
+            workbook.get_sheet_by_name(sheet.name)
+            for sheet in workbook.sheets_metadata
+            if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
+        ]
     except (CalamineError, zipfile.BadZipFile, NotImplementedError, ValueError):
         yield NO_WORKBOOK
         return
@@ -48,15 +54,6 @@ def decode(file: Any) -> Iterator[Any]:
         for number, row in enumerate(sheet.iter_rows(), 1):
             if any(cell != "" for cell in row):
                 yield [place, number, "".join(map(_kind, row)), _cut(map(_text, row))]
-
-
-def _visible_sheets(workbook: CalamineWorkbook) -> list[CalamineSheet]:
-    """What nobody sees in Excel is no part of a statement. Charts have no rows."""
-    return [
-        workbook.get_sheet_by_name(sheet.name)
-        for sheet in workbook.sheets_metadata
-        if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
-    ]
 
 
 def _kind(value: Any) -> str:

@@ -85,12 +85,11 @@ class LineMatcher:
 
     def _name_credit_of(self, orphan: BankTransaction) -> None:
         """Name the credit that only these lines report, if exactly one fits and no stored credit does."""
-        before = deduplication.reversal_cutoff(orphan)
         fitting = [
             movement
             for movement in self._created_like(orphan)
             if movement.kind == BankTransactionKind.CREDIT
-            and movement.paid_at < before
+            and movement.paid_at < deduplication.reversal_cutoff(orphan)
             and not movement.later_bank_transaction_id
         ]
         if len(fitting) == 1 and not deduplication.unidentified_credits(orphan):
@@ -127,16 +126,8 @@ def _similar(bank: str, lines: Sequence[ReportedTransaction]) -> list[BankTransa
     """Bank transactions that these lines may report, oldest first, and all reversals of their references."""
     billers, references = {line.biller_id for line in lines}, {line.reference1 for line in lines}
     since, until = deduplication.bank_day_range(line.paid_at for line in lines)
-    return rows.find(
-        BankTransaction,
-        FIND_SIMILAR,
-        list(references),
-        list(billers),
-        bank,
-        since,
-        until,
-        BankTransactionKind.REVERSAL,
-    )
+    values = (list(references), list(billers), bank, since, until, BankTransactionKind.REVERSAL)
+    return rows.find(BankTransaction, FIND_SIMILAR, *values)
 
 
 def _without_line(movements: Sequence[BankTransaction]) -> list[BankTransaction]:

@@ -59,18 +59,29 @@ def store_lines(
     hold: called first, in the same transaction; it may raise to stop the import.
     """
     hold()
-    deduplication.lock_names([_lock_name(statement.bank, line) for line in file_lines])
-    stored = _already_stored(statement.bank, file_lines)
+    bank = statement.bank
+    deduplication.lock_names(
+        deduplication.lock_name(bank, line.parsed) if line.parsed else f"line {bank} {line.sha256}"
+        for line in file_lines
+    )
+    stored = _already_stored(bank, file_lines)
     for line in file_lines:
         line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
         line.movement = stored.get(line.key)
     new_lines = [line for line in file_lines if line.key not in stored]
-    matcher = LineMatcher(statement.bank, new_lines)
+    matcher = LineMatcher(bank, new_lines)
     matcher.assign(now)
-    confirmation_inquiries.create_for_statement(statement.bank, matcher.created, now=now)
+    confirmation_inquiries.create_for_statement(bank, matcher.created, now=now)
     lines = [_new_line(statement, line) for line in new_lines]
     rows.copy_in(lines)
-    _store_unreadable(statement.bank, [line for line in lines if line.result == LineResult.UNREADABLE], now)
+    # Each unreadable line becomes a notification that staff see as an exception.
+    unreadable = [
+        intake.build_notification(bank, line.line, NotificationResult.UNREADABLE, now, ReportSource.STATEMENT)
+        for line in lines
+        if line.result == LineResult.UNREADABLE
+    ]
+    rows.copy_in(unreadable)
+    intake.show(unreadable)
     statement.stored_count += len(file_lines)
     statement.duplicate_count += len(stored)
     statement.save(update_fields=["stored_count", "duplicate_count"])
@@ -78,10 +89,6 @@ def store_lines(
 
 def error_without_content(line: FileLine) -> str:
     return _QUOTED_CONTENT.sub("'…'", line.error)[:MAX_ERROR_LENGTH]
-
-
-def _lock_name(bank: str, line: FileLine) -> str:
-    return deduplication.lock_name(bank, line.parsed) if line.parsed else f"line {bank} {line.sha256}"
 
 
 def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankTransaction | None]:
@@ -96,7 +103,6 @@ def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankT
 
 
 def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
-    parsed = file_line.parsed
     line = StatementLine(
         statement_id=statement.id,
         line_number=file_line.number,
@@ -107,21 +113,10 @@ def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
         occurrence=file_line.occurrence,
         result=file_line.result,
         error=error_without_content(file_line),
-        kind=parsed.kind if parsed else "",
-        reference1=parsed.reference1 if parsed else "",
-        amount=parsed.amount if parsed else None,
-        paid_at=parsed.paid_at if parsed else None,
-        movement_id=file_line.movement.id if file_line.movement else None,
+        movement=file_line.movement,
     )
+    if report := file_line.parsed:
+        line.kind, line.reference1, line.amount = report.kind, report.reference1, report.amount
+        line.paid_at = report.paid_at
     line.line_sealed = vault.seal(file_line.raw.decode("latin-1"), context=line.context)
     return line
-
-
-def _store_unreadable(bank: str, lines: Sequence[StatementLine], now: datetime) -> None:
-    """Each unreadable line becomes a notification that staff see as an exception."""
-    notifications = [
-        intake.build_notification(bank, line.line, NotificationResult.UNREADABLE, now, ReportSource.STATEMENT)
-        for line in lines
-    ]
-    rows.copy_in(notifications)
-    intake.show(notifications)

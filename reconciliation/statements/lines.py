@@ -67,7 +67,7 @@ class FileLine:
 
     @cached_property
     def sha256(self) -> str:
-        return sha256_hex(identity_of(self.parsed) if self.parsed else self.content)
+        return hashlib.sha256(identity_of(self.parsed) if self.parsed else self.content).hexdigest()
 
     @property
     def key(self) -> LineKey:
@@ -128,10 +128,6 @@ def identity_of(report: ReportedTransaction) -> bytes:
     reference = report.reference1.lstrip("0") if is_number else report.reference1
     fields = (report.kind, report.biller_id, reference, str(report.amount), report.paid_at.isoformat())
     return "\x1f".join(fields).encode()
-
-
-def sha256_hex(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def parse_text(raw: str, label: str, max_length: int) -> str:

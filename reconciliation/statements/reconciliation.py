@@ -110,13 +110,13 @@ def _our_transactions(bank: str, day: date) -> Any:
 
 def _totals(rows: Any) -> DayTotals:
     credit, debit = Q(kind=BankTransactionKind.CREDIT), Q(kind=BankTransactionKind.REVERSAL)
-    found = rows.aggregate(
+    totals: dict[str, int] = rows.aggregate(
         credits=Count("pk", filter=credit),
         credit=Sum("amount", filter=credit, default=0),
         debits=Count("pk", filter=debit),
         debit=Sum("amount", filter=debit, default=0),
     )
-    return DayTotals(**{name: int(value) for name, value in found.items()})
+    return DayTotals(**totals)
 
 
 def _difference(what: str, movement: BankTransaction, detail: str) -> Difference:

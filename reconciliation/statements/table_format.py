@@ -103,7 +103,25 @@ def find_table(header: Record, records: Records, sheet: str = "") -> Table:
                 f"Line {record.number} has a line break, or another control character, in a cell. Remove it: "
                 "nothing up to the names of the columns may have one."
             )
-    return _with_evidence(Table(records, header, _places(header), sheet))
+    table = Table(records, header, _places(header), sheet)
+    is_day_first, has_decimal_commas, kinds_of_dates = True, False, set()
+    for record in records():
+        if record.number < header.number and _read_line(record, table).parsed:
+            raise InvalidStatementFile(
+                f"Line {record.number} is a line of the statement, but stands above the names of the "
+                "columns. Move it below them."
+            )
+        if record.number > header.number and not _is_header_again(record, table):
+            date, amount = _cell(record, table, "date"), _cell(record, table, "amount")
+            is_day_first = is_day_first and not cells.is_month_first(date)
+            has_decimal_commas = has_decimal_commas or cells.has_decimal_comma(amount)
+            if cells.is_order_of_numbers(date):
+                kinds_of_dates.add("s")
+            elif cells.is_year_first(date) or _kind(record, table, "date") == "d":
+                kinds_of_dates.add("d")
+    # A spreadsheet turns the texts that it understands, month first, into dates, and leaves the others.
+    is_mixed = len(kinds_of_dates) > 1
+    return replace(table, is_day_first=is_day_first and not is_mixed, has_decimal_commas=has_decimal_commas)
 
 
 def read_lines(table: Table) -> Iterator[FileLine]:
@@ -130,27 +148,6 @@ def _places(header: Record) -> dict[str, int]:
     if twice := [column for column, found in places.items() if len(found) > 1]:
         raise InvalidStatementFile(f"Columns are duplicated: {', '.join(twice)}.")
     return {column: found[0] for column, found in places.items() if found}
-
-
-def _with_evidence(table: Table) -> Table:
-    is_day_first, has_decimal_commas, kinds_of_dates = True, False, set()
-    for record in table.records():
-        if record.number < table.header.number and _read_line(record, table).parsed:
-            raise InvalidStatementFile(
-                f"Line {record.number} is a line of the statement, but stands above the names of the "
-                "columns. Move it below them."
-            )
-        if record.number > table.header.number and not _is_header_again(record, table):
-            date, amount = _cell(record, table, "date"), _cell(record, table, "amount")
-            is_day_first = is_day_first and not cells.is_month_first(date)
-            has_decimal_commas = has_decimal_commas or cells.has_decimal_comma(amount)
-            if cells.is_order_of_numbers(date):
-                kinds_of_dates.add("s")
-            elif cells.is_year_first(date) or _kind(record, table, "date") == "d":
-                kinds_of_dates.add("d")
-    # A spreadsheet turns the texts that it understands, month first, into dates, and leaves the others.
-    is_mixed = len(kinds_of_dates) > 1
-    return replace(table, is_day_first=is_day_first and not is_mixed, has_decimal_commas=has_decimal_commas)
 
 
 def _is_no_line(record: Record, table: Table) -> bool:
