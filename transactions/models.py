@@ -1,5 +1,6 @@
 """The history merchants see: a row for each payment that succeeded or failed, and for each refund."""
 
+import fnmatch
 from typing import Any
 
 from django.db import models
@@ -98,10 +99,5 @@ def matching(
     merchant_id: str, *, type: str | None = None, status: str | None = None, **period: Any
 ) -> ListFilter[Transaction]:
     """The transactions of a merchant, of one type or status if given, within `start` and `end`."""
-    kinds = [
-        kind
-        for kind in TRANSACTIONS.kinds
-        if type in (None, kind.split("/")[0]) and status in (None, kind.split("/")[1])
-    ]
-    everything = type is None and status is None
-    return ListFilter(TRANSACTIONS, merchant_id, None if everything else kinds, **period)
+    kinds = fnmatch.filter(TRANSACTIONS.kinds, f"{type or '*'}/{status or '*'}")
+    return ListFilter(TRANSACTIONS, merchant_id, kinds if type or status else None, **period)

@@ -41,18 +41,14 @@ def inquire_due(*, now: Callable[[], datetime]) -> int:
         batch = batches.start(now())
         if batch is None:
             break
-        _run_batch(batch, now)
+        asked_at = now()
+        calls = [bank_calls.prepare_call(inquiry, asked_at) for inquiry in batch.inquiries]
+        answers = parallel.run_all(calls, default=NO_RESPONSE)
+        for inquiry, answer in zip(batch.inquiries, answers, strict=True):
+            _record_safely(inquiry, answer, asked_at, now)
+        batches.finish(batch, answers, now())
         count += len(batch.inquiries)
     return count
-
-
-def _run_batch(batch: batches.InquiryBatch, now: Callable[[], datetime]) -> None:
-    asked_at = now()
-    calls = [bank_calls.prepare_call(inquiry, asked_at) for inquiry in batch.inquiries]
-    answers = parallel.run_all(calls, default=NO_RESPONSE)
-    for inquiry, answer in zip(batch.inquiries, answers, strict=True):
-        _record_safely(inquiry, answer, asked_at, now)
-    batches.finish(batch, answers, now())
 
 
 def _record_safely(

@@ -35,7 +35,7 @@ WHERE t.bank = %s AND t.kind = %s
     AND (t.bank_transaction_id = %s OR t.later_bank_transaction_id = %s AND t.later_bank_transaction_id <> '')
 ORDER BY t.id LIMIT 1
 """
-# Bank transactions of statement lines that have no bank id yet.
+# Bank transactions of statement lines that have no bank id yet, the oldest first.
 UNIDENTIFIED = """
 WHERE t.bank = %s AND t.kind = %s AND t.biller_id = %s AND t.reference1 = %s AND t.amount = %s
     AND t.source = 'statement' AND t.later_bank_transaction_id = ''
@@ -52,7 +52,8 @@ def lock_name(bank: str, report: MovementReport) -> str:
 
 def lock_names(names: Iterable[str]) -> None:
     """Take these locks until the commit. They are sorted, which prevents deadlocks."""
-    rows.run(LOCK_SQL, [sorted({_lock_key(name) for name in names})])
+    digests = (hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    rows.run(LOCK_SQL, [sorted({int.from_bytes(digest, signed=True) for digest in digests})])
 
 
 def is_same_movement(one: MovementReport, other: MovementReport) -> bool:
@@ -111,11 +112,10 @@ def find_statement_movement(new_movement: BankTransaction) -> BankTransaction | 
 
     The caller holds the lock.
     """
-    fitting = [
-        movement
-        for movement in _unidentified(new_movement.bank, new_movement.kind, new_movement)
-        if is_same_movement(movement, new_movement)
-    ]
+    names = ("bank", "kind", "biller_id", "reference1", "amount")
+    values = (getattr(new_movement, name) for name in names)
+    found = rows.find(BankTransaction, UNIDENTIFIED, *values)
+    fitting = [movement for movement in found if is_same_movement(movement, new_movement)]
     if new_movement.kind == BankTransactionKind.REVERSAL:
         fitting = _reversal_candidates(new_movement, fitting)
     elif fitting:
@@ -245,18 +245,8 @@ def _new_details(movement: BankTransaction, other: BankTransaction) -> dict[str,
     return {field: value for field, value in details.items() if value}
 
 
-def _unidentified(bank: str, kind: str, report: MovementReport) -> list[BankTransaction]:
-    """Return similar bank transactions of statement lines that have no bank id yet, the oldest first."""
-    values = (bank, kind, report.biller_id, report.reference1, report.amount)
-    return rows.find(BankTransaction, UNIDENTIFIED, *values)
-
-
 def _truncate_to_second(moment: datetime) -> datetime:
     return moment.replace(microsecond=0)
-
-
-def _lock_key(name: str) -> int:
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), signed=True)
 
 
 def sources_of(movements: QuerySet[BankTransaction]) -> list[ReportSource]:

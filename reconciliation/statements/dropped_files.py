@@ -70,14 +70,16 @@ def _import_file(path: Path, bank: str) -> str:
         with path.open("rb") as stream:
             file = statement_file.open_file(stream, path.name)
             statement = importing.begin(file, bank=bank, now=clock.now())
-            summary = importing.run(file, statement, clock=clock.now)
+            counts = importing.run(file, statement, clock=clock.now)
     except (InvalidStatementFile, OSError) as error:
         return error.strerror or type(error).__name__ if isinstance(error, OSError) else str(error)
     except UnknownBank:
         return "no merchant has this bank"
-    log.info("%s: imported as %s: %s", path.name, statement.id, dict(summary.counts))
-    count = summary.counts[LineResult.UNREADABLE]
-    return "; ".join([*summary.problems, *([f"{count} lines cannot be read"] if count else [])])
+    log.info("%s: imported as %s: %s", path.name, statement.id, dict(counts))
+    count = counts[LineResult.UNREADABLE]
+    return "; ".join(
+        [*statement.problems.splitlines(), *([f"{count} lines cannot be read"] if count else [])]
+    )
 
 
 def _move(path: Path, folder: str) -> None:

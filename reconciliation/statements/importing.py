@@ -7,7 +7,6 @@ import the file again: stored lines are recognised, and unmatched bank transacti
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -35,19 +34,6 @@ MAX_FILE_NAME_LENGTH = 255
 MAX_LISTED_BILLERS = 3
 COLUMNS = ("id", "bank", "file_name", "file_sha256", "created_at", "line_count")
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
-
-
-@dataclass(slots=True)
-class ImportSummary:
-    """The number of lines by result, and the problems of the file as a whole."""
-
-    statement: Statement
-    counts: Counter[str] = field(default_factory=Counter)
-    problems: FileProblems = field(default_factory=FileProblems)
-
-    @property
-    def is_clean(self) -> bool:
-        return not self.counts[LineResult.UNREADABLE] and not self.problems.messages
 
 
 def begin(file: StatementFile, *, bank: str, now: datetime) -> Statement:
@@ -88,27 +74,29 @@ def run(
     clock: Callable[[], datetime],
     on_batch: Callable[[Sequence[FileLine]], None] = lambda lines: None,
     hold: Callable[[], None] = lambda: None,
-) -> ImportSummary:
+) -> Counter[str]:
     """Import what `begin` recorded, after the lines that this statement has stored already.
+
+    Returns the number of lines by result. `statement.problems` has what is wrong with the file as a whole.
 
     on_batch: called after each batch, whose lines have their results then. hold: called in the transaction of
     each batch, and before the end; it may raise to stop the import.
     """
-    summary = ImportSummary(statement)
-    remaining = islice(file.read_lines(summary.problems), statement.stored_count, None)
+    counts, problems = Counter[str](), FileProblems()
+    remaining = islice(file.read_lines(problems), statement.stored_count, None)
     while batch := list(islice(remaining, BATCH_SIZE)):
         store_lines(statement, batch, now=clock(), hold=hold)
         movements = [line.movement for line in batch if line.movement]
         not_matched = [each for each in movements if each.match_result == MatchResult.PENDING]
         _apply(not_matched, now=clock())
         _read_match_results(movements)
-        summary.counts.update(line.result for line in batch)
+        counts.update(line.result for line in batch)
         on_batch(batch)
     hold()
-    statement.problems = "\n".join(summary.problems)
+    statement.problems = "\n".join(problems)
     statement.completed_at = clock()
     statement.save(update_fields=["problems", "completed_at"])
-    return summary
+    return counts
 
 
 def _apply(movements: Sequence[BankTransaction], *, now: datetime) -> None:

@@ -39,23 +39,16 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class DayTotals:
-    """Numbers and sums in satang."""
-
-    credits: int
-    credit: int
-    debits: int
-    debit: int
-
-
-@dataclass(frozen=True, slots=True)
 class DayComparison:
-    """The totals of a day at a bank. has_statement: a statement with lines of that day was imported."""
+    """The totals of a day at a bank: numbers of lines, and sums in satang.
+
+    has_statement: a statement with lines of that day was imported.
+    """
 
     bank: str
     has_statement: bool
-    theirs: DayTotals
-    ours: DayTotals
+    theirs: dict[str, int]
+    ours: dict[str, int]
 
 
 def banks_with_activity(day: date) -> list[str]:
@@ -108,7 +101,7 @@ def _our_transactions(bank: str, day: date) -> Any:
     )
 
 
-def _totals(rows: Any) -> DayTotals:
+def _totals(rows: Any) -> dict[str, int]:
     credit, debit = Q(kind=BankTransactionKind.CREDIT), Q(kind=BankTransactionKind.REVERSAL)
     totals: dict[str, int] = rows.aggregate(
         credits=Count("pk", filter=credit),
@@ -116,7 +109,7 @@ def _totals(rows: Any) -> DayTotals:
         debits=Count("pk", filter=debit),
         debit=Sum("amount", filter=debit, default=0),
     )
-    return DayTotals(**totals)
+    return totals
 
 
 def _difference(what: str, movement: BankTransaction, detail: str) -> Difference:

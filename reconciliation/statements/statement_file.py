@@ -67,7 +67,9 @@ class StatementFile:
     def read_lines(self, problems: FileProblems) -> Iterator[FileLine]:
         """The lines; `problems` is complete after the last one. Raises InvalidStatementFile."""
         seen: Counter[bytes] = Counter()  # 100 bytes for each line
-        for line in self._lines(problems):
+        self.stream.seek(0)
+        bot = bot_format.read_lines(numbered_lines(self.stream), problems)
+        for line in table_format.read_lines(self.table) if self.table else bot:
             digest = bytes.fromhex(line.sha256[:32])
             seen[digest] += 1
             line.occurrence = seen[digest]
@@ -92,12 +94,6 @@ class StatementFile:
             if len(found.biller_ids) < MAX_BILLERS:
                 found.biller_ids.add(movement.biller_id)
         return found
-
-    def _lines(self, problems: FileProblems) -> Iterator[FileLine]:
-        if self.table is not None:
-            return table_format.read_lines(self.table)
-        self.stream.seek(0)
-        return bot_format.read_lines(numbered_lines(self.stream), problems)
 
 
 def open_file(stream: BinaryIO, name: str, form: StatementFormat | None = None) -> StatementFile:

@@ -13,7 +13,7 @@ from ledger import accounts
 from operations.models import JobRun, NightlyJob
 from operations.nightly import runs
 from reconciliation.statements import reconciliation
-from reconciliation.statements.reconciliation import DayComparison, DayTotals, Difference
+from reconciliation.statements.reconciliation import DayComparison, Difference
 
 
 class Command(BaseCommand):
@@ -62,10 +62,9 @@ def _format_difference(difference: Difference) -> str:
 
 
 def _format_comparison(comparison: DayComparison) -> str:
-    theirs, ours = map(_format_totals, (comparison.theirs, comparison.ours))
+    theirs, ours = (
+        f"{totals['credits']} credits of {money.display(totals['credit'])}, "
+        f"{totals['debits']} debits of {money.display(totals['debit'])}"
+        for totals in (comparison.theirs, comparison.ours)
+    )
     return f"{comparison.bank}: the bank {theirs}; we {ours}"
-
-
-def _format_totals(totals: DayTotals) -> str:
-    credits = f"{totals.credits} credits of {money.display(totals.credit)}"
-    return f"{credits}, {totals.debits} debits of {money.display(totals.debit)}"

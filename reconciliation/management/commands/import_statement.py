@@ -17,6 +17,7 @@ from banks.base import UnknownBank
 from core import clock, csv_cells, request_context
 from core.commands import ProgressBar, SealingCommand
 from core.csv_cells import escape_cell
+from reconciliation.models import LineResult
 from reconciliation.statements import importing, statement_file
 from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile, ReaderBusy
 
@@ -93,16 +94,16 @@ class Command(SealingCommand):
                         unreadable.add(f"Line {line.number} cannot be read: {line.error}.")
                 bar.advance(len(batch))
 
-            summary = importing.run(file, statement, clock=clock.now, on_batch=on_batch)
+            counts = importing.run(file, statement, clock=clock.now, on_batch=on_batch)
             bar.clear()
-        for problem in (*unreadable, *summary.problems):
+        for problem in (*unreadable, *statement.problems.splitlines()):
             self.stderr.write(f"{name}: {problem}", self.style.ERROR)
-        if not (options["quiet"] and summary.is_clean):
-            counts = summary.counts
+        is_clean = not (counts[LineResult.UNREADABLE] or statement.problems)
+        if not (options["quiet"] and is_clean):
             parts = ", ".join(f"{counts[result]} {result}" for result in importing.RESULTS if counts[result])
             text = f"{counts.total()} lines: {parts}" if parts else "no lines"
-            self.stdout.write(f"{name}: {text} (statement {summary.statement.id})")
-        return summary.is_clean
+            self.stdout.write(f"{name}: {text} (statement {statement.id})")
+        return is_clean
 
 
 def _system_user() -> str | None:

@@ -16,7 +16,6 @@ from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
 from reconciliation.notifications import intake
-from reconciliation.statements.importing import ImportSummary
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.reconciliation.builders import (
@@ -36,7 +35,7 @@ from tests.reconciliation.builders import (
     suspense,
 )
 from tests.reconciliation.exceptions.test_acts_in_console import act_page
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
+from tests.reconciliation.statements.statement_files import Imported, bot_file, credit_line, import_file
 from tests.staff_acts import act_form
 from tests.transfers.builders import Bank
 from transfers import services as transfers
@@ -161,7 +160,7 @@ def test_write_off_is_recovered_when_the_credit_is_reported(seller: Seller, by_l
     seller.bank.post(notification | {"type": "reversal"})
     reversal = BankTransaction.objects.get()
     decide("write_off", reversal)
-    reported: ImportSummary | Any = (
+    reported: Imported | Any = (
         import_file(bot_file(credit_line(code, paid_at))) if by_line else seller.bank.post(notification)
     )
     assert reported and (state_of(reversal), losses()) == (REVERSED, 0)

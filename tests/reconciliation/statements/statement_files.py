@@ -1,16 +1,16 @@
 """Builders of statement files in the published layout, and helpers to import them."""
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from core import clock, rows, thaiqr
 from core.clock import BANGKOK
-from reconciliation.models import BankTransaction
+from reconciliation.models import BankTransaction, Statement
 from reconciliation.statements import importing, statement_file
-from reconciliation.statements.importing import ImportSummary
 from reconciliation.statements.lines import FileLine
 from tests.conftest import Shop, open_shop
 from tests.context import acting_as
@@ -122,14 +122,26 @@ def lines_of_lost_callbacks(shop: Shop, count: int) -> Iterator[bytes]:
         yield detail(date=f"{paid:%d%m%Y}", time=f"{paid:%H%M%S}", ref1=f"LOST{number:016d}")
 
 
+@dataclass
+class Imported:
+    """The number of lines by result, and the statement with the problems of the file as a whole."""
+
+    statement: Statement
+    counts: Counter[str]
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.counts["unreadable"] or self.statement.problems)
+
+
 def import_file(
     body: bytes, *, bank: str = "sandbox", on_batch: Callable[[Any], None] = lambda lines: None
-) -> ImportSummary:
+) -> Imported:
     """Import a file of these bytes."""
     file = statement_file.open_file(io.BytesIO(body), "day.txt")
     with acting_as("staff:malee"):
         statement = importing.begin(file, bank=bank, now=clock.now())
-    return importing.run(file, statement, clock=clock.now, on_batch=on_batch)
+    return Imported(statement, importing.run(file, statement, clock=clock.now, on_batch=on_batch))
 
 
 def report_twice(seller: Seller) -> BankTransaction:
