@@ -107,12 +107,18 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
         resolution_records.lock_message(inquiry.notification_id)
     locked = ConfirmationInquiry.objects.select_for_update().get(pk=inquiry.pk)
     locked.attempts, locked.last_outcome, locked.lease_until = locked.attempts + 1, answer.outcome, None
+    age = now - locked.created_at
     if _is_confirmed(locked):
         locked.due_at, locked.confirmed_at = None, now
     else:
-        locked.due_at = _retry_at(locked, now)
-        locked.is_urgent = locked.is_urgent and now < locked.created_at + schedule.scaled(URGENT_FOR)
-        _alert(locked, now)
+        wait = due_work.interval(RETRY_SECONDS[locked.notification_id is not None], locked.attempts - 1)
+        is_over = age >= schedule.scaled(GIVE_UP_AFTER)
+        locked.due_at = None if is_over else now + schedule.scaled(timedelta(seconds=wait))
+        locked.is_urgent = locked.is_urgent and age < schedule.scaled(URGENT_FOR)
+        # Staff see a notification then. Unconfirmed money of a statement is on a separate list.
+        if locked.notification_id and locked.alerted_at is None and age >= schedule.scaled(ALERT_AFTER):
+            locked.alerted_at = now
+            log.warning("notification %s of %s is not confirmed", locked.notification_id, locked.bank)
     locked.save()
     if locked.alerted_at:
         show(locked)
@@ -149,24 +155,3 @@ def _is_confirmed(inquiry: ConfirmationInquiry) -> bool:
         inquiry.bank, inquiry.bank_transaction_id, BankTransactionKind.CREDIT
     )
     return known is not None and known.is_confirmed
-
-
-def _retry_at(inquiry: ConfirmationInquiry, now: datetime) -> datetime | None:
-    """Return the time of the next inquiry, or None after a day."""
-    if now - inquiry.created_at >= schedule.scaled(GIVE_UP_AFTER):
-        return None
-    wait = due_work.interval(RETRY_SECONDS[inquiry.notification_id is not None], inquiry.attempts - 1)
-    return now + schedule.scaled(timedelta(seconds=wait))
-
-
-def _alert(inquiry: ConfirmationInquiry, now: datetime) -> None:
-    """Show staff a notification that the bank has not confirmed for 5 minutes.
-
-    Unconfirmed money of a statement is on a separate list.
-    """
-    is_late = now - inquiry.created_at >= schedule.scaled(ALERT_AFTER)
-    if inquiry.notification_id and inquiry.alerted_at is None and is_late:
-        inquiry.alerted_at = now
-        log.warning(
-            "notification %s of %s is not confirmed by its bank", inquiry.notification_id, inquiry.bank
-        )

@@ -11,7 +11,6 @@ from payments import services as payments
 from payments.models import Payment
 from payments.services import PaidPayment
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
-from refunds import services as refunds
 
 POLICY_ACTOR = "policy:late_money"
 
@@ -52,12 +51,6 @@ def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: dateti
         created_at=now,
     )
     credit_from_suspense(movement, payment, resolution)
-
-
-def update_payer(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
-    """Add the payer details of a later report, and send the refunds that waited for them."""
-    payments.add_payer_details(payment, movement.payer)
-    refunds.send_waiting(payment, now=now)
 
 
 def _paid_payment(movement: BankTransaction, payment: Payment, received: int) -> PaidPayment:

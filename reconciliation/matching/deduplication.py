@@ -193,11 +193,7 @@ def _credit_candidates(
 
     Credits of the same second come first: a reversal can have been attached to the wrong line.
     """
-    if same := [
-        credit
-        for credit in credits
-        if _truncate_to_second(credit.paid_at) == _truncate_to_second(new_movement.paid_at)
-    ]:
+    if same := [credit for credit in credits if not closeness(credit, new_movement)[0]]:
         return same
     reversals = list(
         BankTransaction.objects.filter(

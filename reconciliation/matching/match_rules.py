@@ -22,17 +22,13 @@ def result_for(movement: BankTransaction, payment: Payment | None) -> MatchResul
         return MatchResult.UNMATCHED
     if payment.status not in (PaymentStatus.PENDING, PaymentStatus.EXPIRED):
         return MatchResult.DUPLICATE
-    return _result_of_unpaid(movement, payment)
-
-
-def _result_of_unpaid(movement: BankTransaction, payment: Payment) -> MatchResult:
     if is_before_creation(movement, payment):
         return MatchResult.TIME_MISMATCH
     if movement.amount != payment.amount:
         return MatchResult.AMOUNT_MISMATCH
-    if payment.expires_at is not None and is_late(movement.paid_at, movement.received_at, payment.expires_at):
-        return MatchResult.LATE
-    return MatchResult.APPLIED
+    expires_at = payment.expires_at
+    was_late = expires_at is not None and is_late(movement.paid_at, movement.received_at, expires_at)
+    return MatchResult.LATE if was_late else MatchResult.APPLIED
 
 
 def is_before_creation(movement: BankTransaction, payment: Payment) -> bool:

@@ -147,8 +147,10 @@ def _apply(movement: BankTransaction, now: datetime) -> BankTransaction:
         _act_on([match], now)
     reversals.apply_if_due(reversal, movement, payment, now=now)
     if updated_payment is not None:
-        # Last, so that no return is ordered for money that the bank has reversed.
-        crediting.update_payer(movement, updated_payment, now=now)
+        # A later report may have more details of the payer, and refunds may wait for them. Last, so that no
+        # return is ordered for money that the bank has reversed.
+        payments.add_payer_details(updated_payment, movement.payer)
+        refunds.send_waiting(updated_payment, now=now)
     return movement
 
 
