@@ -27,7 +27,11 @@ register.filter("status_label", detail_page.status_label)
 register.filter("transaction_link", detail_page.transaction_link)
 register.filter("personal_name", personal_data.name)
 register.filter("statement_reason", reasons.translated)
-register.filter("thousands", "{:,}".format)
+
+
+@register.filter
+def thousands(count: int) -> str:
+    return f"{count:,}"
 
 
 @register.simple_tag
