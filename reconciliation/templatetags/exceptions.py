@@ -1,19 +1,13 @@
-"""How the pages of exceptions and statements show values."""
+"""How the page of an exception shows values."""
 
 from typing import Any
 
 from django import template
-from django.db.models import Count
 from django.utils.html import format_html
 
 from core import personal_data, request_context
 from reconciliation.exceptions import detail_page, explanations
-from reconciliation.models import HELD_RESULTS, LineResult, MatchResult, ReconciliationException, Statement
-from reconciliation.statements import reasons
-from reconciliation.statements.line_storage import error_without_content
-from reconciliation.statements.lines import FileLine
 
-MAX_ERRORS = 20
 register = template.Library()
 register.filter("account_number", personal_data.account)
 register.filter("actor_name", request_context.display_name)
@@ -25,13 +19,6 @@ register.filter("person", personal_data.name)
 register.filter("redacted", detail_page.redacted_message)
 register.filter("status_label", detail_page.status_label)
 register.filter("transaction_link", detail_page.transaction_link)
-register.filter("personal_name", personal_data.name)
-register.filter("statement_reason", reasons.translated)
-
-
-@register.filter
-def thousands(count: int) -> str:
-    return f"{count:,}"
 
 
 @register.simple_tag
@@ -40,26 +27,3 @@ def detail(label: str, value: Any) -> str:
     if value in (None, ""):
         return ""
     return format_html('<tr><th scope="row">{}</th><td>{}</td></tr>', label, value)
-
-
-@register.filter
-def line_reason(line: FileLine) -> str:
-    """Why a line cannot be read, without what it contains."""
-    return reasons.translated(error_without_content(line))
-
-
-@register.inclusion_tag("admin/reconciliation/statement_results.html")
-def statement_results(statement: Statement) -> dict[str, Any]:
-    """What became of the lines. After the end, because it reads all of them: what became of the money."""
-    movements = statement.lines.filter(movement__isnull=False)
-    matched = movements.exclude(movement__match_result__in=[*HELD_RESULTS, MatchResult.PENDING])
-    waiting = ReconciliationException.objects.filter(pk__in=movements.values("movement_id"))
-    unreadable = statement.lines.filter(result=LineResult.UNREADABLE).order_by("line_number")
-    return {
-        "statement": statement,
-        "counts": statement.lines.values("result").annotate(lines=Count("id")).order_by("result"),
-        "matched": matched.count() if statement.completed_at else None,
-        "waiting": waiting.count() if statement.completed_at else None,
-        "unreadable": unreadable[: MAX_ERRORS + 1],
-        "max_errors": MAX_ERRORS,
-    }
