@@ -32,9 +32,6 @@ from reconciliation.notifications import intake
 log = logging.getLogger("reconciliation")
 # Seconds between two inquiries: a payer may wait for an unsigned notification, but not for a statement line.
 RETRY_SECONDS = {True: (1, 2, 5, 10, 30, 60, 300, 900, 3600), False: (60, 300, 900, 3600)}
-URGENT_FOR = timedelta(minutes=2)
-# Inquiries end after a day, and a second person must confirm the money. Banks report a payment much sooner.
-GIVE_UP_AFTER = timedelta(days=1)
 ALERT_AFTER = timedelta(minutes=5)
 CREATE = """
 INSERT INTO reconciliation_confirmationinquiry (
@@ -112,9 +109,10 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
         locked.due_at, locked.confirmed_at = None, now
     else:
         wait = due_work.interval(RETRY_SECONDS[locked.notification_id is not None], locked.attempts - 1)
-        is_over = age >= schedule.scaled(GIVE_UP_AFTER)
+        # After a day a second person must confirm the money. Banks report a payment much sooner.
+        is_over = age >= schedule.scaled(schedule.GIVE_UP_AFTER)
         locked.due_at = None if is_over else now + schedule.scaled(timedelta(seconds=wait))
-        locked.is_urgent = locked.is_urgent and age < schedule.scaled(URGENT_FOR)
+        locked.is_urgent = locked.is_urgent and age < schedule.scaled(schedule.URGENT_FOR)
         # Staff see a notification then. Unconfirmed money of a statement is on a separate list.
         if locked.notification_id and locked.alerted_at is None and age >= schedule.scaled(ALERT_AFTER):
             locked.alerted_at = now

@@ -27,13 +27,15 @@ GIVE_UP_AFTER = timedelta(days=1)
 
 def inquiry_times(payment: Payment) -> list[datetime]:
     """Return the planned times of all inquiries about a QR payment."""
+    assert payment.expires_at is not None, "it has a code"
     place = crc32(payment.id.encode()) / 2**32
-    return plan_times(payment.created_at, _code_expiry(payment), place)
+    return plan_times(payment.created_at, payment.expires_at, place)
 
 
 def is_urgent(payment: Payment, at: datetime) -> bool:
     """Return whether a payer may wait for the answer to an inquiry of this time."""
-    return at <= _code_expiry(payment) + scaled(URGENT_FOR)
+    assert payment.expires_at is not None, "it has a code"
+    return at <= payment.expires_at + scaled(URGENT_FOR)
 
 
 def plan_times(created_at: datetime, expires_at: datetime, place: float) -> list[datetime]:
@@ -72,9 +74,3 @@ def scaled(wait: timedelta) -> timedelta:
     """The waiting time, divided by SPEEDUP."""
     speedup: float = settings.SPEEDUP
     return wait / speedup
-
-
-def _code_expiry(payment: Payment) -> datetime:
-    if payment.expires_at is None:
-        raise ValueError(f"{payment.id} has no code")
-    return payment.expires_at

@@ -63,9 +63,7 @@ class StatementImport(BackgroundJob):
                 fields=["created_at"], condition=Q(state__in=OPEN_STATES), name="statementimport_open"
             )
         ]
-        constraints = [
-            known("state", JobState, name="statementimport_state_known"),
-        ]
+        constraints = [known("state", JobState, name="statementimport_state_known")]
 
     def __str__(self) -> str:
         return f"{self.statement_id} {self.state}"
