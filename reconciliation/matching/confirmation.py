@@ -26,7 +26,6 @@ from reconciliation.models import (
 from refunds import completion as refunds
 
 log = logging.getLogger("reconciliation")
-BANK_SOURCES = [ReportSource.CALLBACK, ReportSource.INQUIRY]
 
 
 def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> None:
@@ -36,7 +35,7 @@ def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> Non
     agree = BankNotification.objects.filter(
         movement=movement, result__in=[NotificationResult.NEW, NotificationResult.REPEAT]
     )
-    if agree.filter(source__in=BANK_SOURCES).exists():
+    if agree.filter(source__in=[ReportSource.CALLBACK, ReportSource.INQUIRY]).exists():
         _confirm(movement, now)
 
 

@@ -59,13 +59,11 @@ class StatementAdmin(ReadOnlyAdmin):
     list_select_related = ["background_import"]
 
     def get_urls(self) -> list[URLPattern]:
-        page = self.admin_site.admin_view(self.import_page)
-        urls: list[URLPattern] = super().get_urls()
-        begin = self.admin_site.admin_view(self.begin_page)
+        view, begin = self.admin_site.admin_view, "import/<str:upload_id>/"
         return [
-            path("import/", page, name="reconciliation_statement_import"),
-            path("import/<str:upload_id>/", begin, name="reconciliation_statement_begin"),
-            *urls,
+            path("import/", view(self.import_page), name="reconciliation_statement_import"),
+            path(begin, view(self.begin_page), name="reconciliation_statement_begin"),
+            *super().get_urls(),
         ]
 
     def import_page(self, request: HttpRequest) -> HttpResponse:

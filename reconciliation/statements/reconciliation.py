@@ -20,7 +20,6 @@ from reconciliation.models import (
     StatementLine,
 )
 
-MONEY_KINDS = [BankTransactionKind.CREDIT, BankTransactionKind.REVERSAL]
 CREDITED_BY_LINE = Q(movement__match_result=MatchResult.APPLIED) | Q(
     movement__resolution_state__in=[ResolutionState.ACCEPTED, ResolutionState.ATTACHED]
 )
@@ -96,9 +95,10 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
 
 def _our_transactions(bank: str, day: date) -> Any:
     start = datetime.combine(day, time.min, BANGKOK)
-    return BankTransaction.objects.filter(
-        bank=bank, paid_at__gte=start, paid_at__lt=start + timedelta(days=1), kind__in=MONEY_KINDS
+    that_day = BankTransaction.objects.filter(
+        bank=bank, paid_at__gte=start, paid_at__lt=start + timedelta(days=1)
     )
+    return that_day.exclude(kind=BankTransactionKind.DECLINE)
 
 
 def _totals(rows: Any) -> dict[str, int]:
