@@ -4,23 +4,26 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
 
 from django.urls import URLPattern, get_resolver
 from drf_spectacular.drainage import error
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentRegistry
 
-from apidocs import components, error_responses, object_schemas, webhook_messages
+from apidocs import error_responses, object_schemas, webhook_messages
+from apidocs.components import PARTS, Json
 from core.http import CSV, JSON
 from core.openapi import Link, Operation, Tag, operation_of
 from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
 
-Json = dict[str, Any]
 SHARED_BY = 3  # operations with the same parameter
+LIMIT_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 METHODS = ("post", "get", "patch", "delete")  # the framework has them in a set without order
 AS_CSV = (
     "With `Accept: text/csv` the answer is a file of up to 5,000 rows, with amounts in satang and baht; its "
@@ -56,13 +59,17 @@ class OperationSchema(AutoSchema):
             return None
         self.is_merchant_api = isinstance(self.view, MerchantViewSet)
         self.is_once = self.is_merchant_api and self.method == "POST"
-        headers = [components.REQUEST_ID, *([components.IDEMPOTENCY_KEY] if self.is_once else [])]
+        headers = ["RequestId", *(["IdempotencyKey"] if self.is_once else [])]
         operation = {
             "operationId": message.name,
             "summary": message.summary,
             "description": self._description(message),
             "tags": [message.tag.value],
-            "parameters": [*self._path_parameters(), *self._query(message), *headers],
+            "parameters": [
+                *self._path_parameters(),
+                *self._query(message),
+                *({"$ref": f"#/components/parameters/{name}"} for name in headers),
+            ],
             "requestBody": self._body(message),
             "security": _security(message),
             "x-scope": message.scope.value if message.scope else None,
@@ -77,7 +84,7 @@ class OperationSchema(AutoSchema):
 
     def _path_parameters(self) -> list[Json]:
         return [
-            {"name": name, "in": "path", "required": True, "schema": components.PATH_PARAMETERS[name]}
+            {"name": name, "in": "path", "required": True, "schema": PARTS["path_parameters"][name]}
             for name in re.findall(r"{(\w+)}", self.path)
         ]
 
@@ -129,9 +136,15 @@ class OperationSchema(AutoSchema):
         return dict(sorted(found.items()))
 
     def _answer(self, status: int, content: Json, links: tuple[Link, ...] = ()) -> Json:
-        replayed = ["Idempotent-Replayed"] if self.is_once else []
-        headers = error_responses.headers([*error_responses.common_headers(self.is_merchant_api), *replayed])
-        response: Json = {"description": error_responses.phrase(status), "headers": headers}
+        names = ["X-Request-Id"]
+        if self.is_merchant_api:
+            names += ["Ignored-Parameters", *LIMIT_HEADERS]
+        if self.is_once:
+            names.append("Idempotent-Replayed")
+        response: Json = {
+            "description": HTTPStatus(status).phrase,
+            "headers": error_responses.headers(names),
+        }
         if content:
             response["content"] = content
         if links:
@@ -166,8 +179,8 @@ class ApiSchemaGenerator(SchemaGenerator):
 
     def get_schema(self, request: Any = None, public: bool = False) -> Json:
         schema: Json = super().get_schema(request, public)  # type: ignore[no-untyped-call]
-        shared = {**components.PARAMETERS, **_shared_parameters(schema["paths"])}
-        schema["components"] |= components.COMPONENTS | {"parameters": shared}
+        shared = PARTS["components"]["parameters"] | _shared_parameters(schema["paths"])
+        schema["components"] |= PARTS["components"] | {"parameters": shared}
         tags = [{"name": tag.value, "description": tag.description} for tag in Tag]
         # Paths that have no form with the country work below the first server only.
         paths = {
@@ -183,6 +196,22 @@ class ApiSchemaGenerator(SchemaGenerator):
         schema.view = view
         schema.registry = self.registry
         return schema
+
+
+class AdvanceRequestBody(OpenApiSerializerExtension):
+    """Exactly one of the two fields: generators make a union of two types of it."""
+
+    target_class = "testclock.serializers.AdvanceRequest"
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Json:
+        fields = auto_schema._map_basic_serializer(self.target, direction)["properties"]
+        return {
+            "description": "Exactly one of the two fields.",
+            "oneOf": [
+                {"type": "object", "required": [name], "properties": {name: schema}}
+                for name, schema in fields.items()
+            ],
+        }
 
 
 def _shared_parameters(paths: Json) -> Json:

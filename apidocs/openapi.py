@@ -1,8 +1,8 @@
 """OpenAPI descriptions of health, metrics and documents."""
 
 from functools import partial
-from typing import Any
 
+from apidocs.components import PARTS
 from core.http import JSON
 from core.openapi import Operation, Tag
 from merchants.errors import AuthenticationFailed
@@ -10,41 +10,21 @@ from merchants.errors import AuthenticationFailed
 YAML = "application/yaml"
 _service = partial(Operation, tag=Tag.SERVICE)
 _GUARDED = "Needs `Authorization: Bearer <MONITORING_TOKEN>` if the operator has set such a token."
-_STATUS = {"type": "string", "enum": ["ok", "unavailable"]}
-_CHECK = {
-    "type": "object",
-    "required": ["ok"],
-    "properties": {
-        "ok": {"type": "boolean"},
-        "pending": {"type": "integer", "minimum": 0, "description": "Migrations that were not applied."},
-        "oldest_due_seconds": {"type": "number", "minimum": 0},
-        "problem": {"type": ["string", "null"], "description": "What is wrong with database sessions."},
-        "difference_seconds": {
-            "type": "number",
-            "description": "By which the database's clock is ahead of the application's.",
-        },
-        "warning": {"type": "string"},
-    },
-}
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-_READINESS = {
-    JSON: _object(
-        status=_STATUS,
-        warnings={"type": "array", "items": {"type": "string"}},
-        checks={"type": "object", "additionalProperties": _CHECK},
-    )
-}
+_READINESS = {JSON: PARTS["readiness"]}
 
 healthz = _service(
     name="healthz",
     summary="Check that this process answers",
     description="Checks nothing else.",
-    responses={200: {JSON: _object(status={"type": "string", "const": "ok"})}},
+    responses={
+        200: {
+            JSON: {
+                "type": "object",
+                "required": ["status"],
+                "properties": {"status": {"type": "string", "const": "ok"}},
+            }
+        }
+    },
 )
 readyz = _service(
     name="readyz",

@@ -1,24 +1,13 @@
 """The API as a Postman collection (v2.1), made of the OpenAPI document."""
 
 import json
-from typing import Any
 
+from apidocs.components import PARTS, Json
 from core.openapi import Tag
 
-Json = dict[str, Any]
 SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
 # What banks call is signed by them.
 LEFT_OUT = {Tag.BANKS}
-VARIABLES = {"base_url": "http://127.0.0.1:8000", "secret_key": "tq_test_...", "date": "2026-11-21"}
-# Requests name what earlier answers contain: in a list, its first row.
-KEEP_IDS = """\
-let answer = {};
-try { answer = pm.response.json(); } catch (error) { /* a picture, a file or nothing */ }
-const [row] = Object.values(answer).find(Array.isArray) || [];
-for (const [name, value] of Object.entries({ ...row, ...answer }))
-  if (typeof value === "string" && (name.endsWith("_id") || name === "qr_data"))
-    pm.collectionVariables.set(name, value);
-"""
 
 
 def collection(document: Json) -> Json:
@@ -26,12 +15,7 @@ def collection(document: Json) -> Json:
     info = document["info"]
     return {
         "info": {"name": info["title"], "description": info["description"], "schema": SCHEMA},
-        "auth": {
-            "type": "bearer",
-            "bearer": [{"key": "token", "value": "{{secret_key}}", "type": "string"}],
-        },
-        "event": [{"listen": "test", "script": {"type": "text/javascript", "exec": KEEP_IDS.splitlines()}}],
-        "variable": [{"key": name, "value": value} for name, value in VARIABLES.items()],
+        **PARTS["postman"],
         "item": [
             {"name": tag["name"], "description": tag["description"], "item": _requests(document, tag["name"])}
             for tag in document["tags"]

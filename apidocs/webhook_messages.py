@@ -1,10 +1,9 @@
 """The `webhooks` section of the OpenAPI document, one entry for each type of event."""
 
-from typing import Any
-
 from drf_spectacular.plumbing import ComponentRegistry
 
 from apidocs import object_schemas
+from apidocs.components import PARTS, Json
 from core.failures import DECLINED_BY_BANK, REJECTED_BY_BANK, RETURNED_BY_BANK
 from core.http import JSON
 from core.objects import INSTANT, ObjectType, id_schema
@@ -19,7 +18,6 @@ from webhooks.shapes import PingData
 from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
 from withdrawals.shapes import WithdrawalObject
 
-Json = dict[str, Any]
 PAYMENT_DATA: Json = {
     name: PAYMENT[name]
     for name in PaymentEventData.__annotations__
@@ -73,22 +71,8 @@ MESSAGES: dict[str, tuple[str, ObjectType, Json]] = {
         COMPLETED | {"status": "failed", "failure_code": REJECTED_BY_BANK, "completed_at": None},
     ),
 }
-RESPONSES = {
-    "2XX": {"description": "Received. Answer within 15 seconds; the body is ignored."},
-    "410": {"description": "Stop: the webhook is disabled."},
-    "default": {"description": "Sent again: up to ten attempts over 75 hours. Redirects are not followed."},
-}
 TIMESTAMP = "2026-11-21T03:05:42.310Z"
 EVENT_ID = "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4"
-SIGNATURE_HEADERS = (
-    ("webhook-id", "The event id: the same for every attempt.", id_schema("evt_")),
-    ("webhook-timestamp", "Unix seconds of this attempt.", {"type": "string", "pattern": "^[0-9]+$"}),
-    (
-        "webhook-signature",
-        "Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`.",
-        {"type": "string", "pattern": "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$"},
-    ),
-)
 
 
 def describe(registry: ComponentRegistry) -> Json:
@@ -116,11 +100,8 @@ def _message(
         "tags": [Tag.WEBHOOKS.value],
         # The receiver verifies the signature.
         "security": [],
-        "parameters": [
-            {"name": name, "in": "header", "required": True, "description": description, "schema": shape}
-            for name, description, shape in SIGNATURE_HEADERS
-        ],
+        "parameters": PARTS["webhooks"]["parameters"],
         "requestBody": {"required": True, "content": {JSON: {"schema": body, "example": message}}},
-        "responses": RESPONSES,
+        "responses": PARTS["webhooks"]["responses"],
     }
     return {"post": operation}
