@@ -1,36 +1,31 @@
 """The API as a Postman collection (v2.1), made of the OpenAPI document."""
 
 import json
+from collections.abc import Iterable
 
 from apidocs.components import PARTS, Json
-from core.openapi import Tag
 
 SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
-# What banks call is signed by them.
-LEFT_OUT = {Tag.BANKS}
 
 
-def collection(document: Json) -> Json:
+def collection(document: Json, groups: Iterable[tuple[Json, list[tuple[str, str, Json]]]]) -> Json:
     """One folder for each tag, with one request for each operation."""
     info = document["info"]
     return {
         "info": {"name": info["title"], "description": info["description"], "schema": SCHEMA},
         **PARTS["postman"],
         "item": [
-            {"name": tag["name"], "description": tag["description"], "item": _requests(document, tag["name"])}
-            for tag in document["tags"]
-            if tag["name"] not in LEFT_OUT
+            {
+                "name": tag["name"],
+                "description": tag["description"],
+                "item": [
+                    {"name": operation["summary"], "request": _request(document, path, method, operation)}
+                    for method, path, operation in operations
+                ],
+            }
+            for tag, operations in groups
         ],
     }
-
-
-def _requests(document: Json, tag: str) -> list[Json]:
-    return [
-        {"name": operation["summary"], "request": _request(document, path, method, operation)}
-        for path, item in document["paths"].items()
-        for method, operation in item.items()
-        if method != "servers" and tag in operation["tags"]
-    ]
 
 
 def _request(document: Json, path: str, method: str, operation: Json) -> Json:
@@ -40,7 +35,7 @@ def _request(document: Json, path: str, method: str, operation: Json) -> Json:
         for each in operation["parameters"]
     ]
     request: Json = {
-        "method": method.upper(),
+        "method": method,
         "description": operation["description"],
         "header": [],
         "url": _url(path, [each for each in parameters if each["in"] == "query"]),
@@ -69,8 +64,7 @@ def _url(path: str, query: list[Json]) -> Json:
         "host": ["{{base_url}}"],
         "path": parts,
         "variable": [
-            {"key": name, "value": f"{{{{{name}}}}}"}
-            for name in (part[1:] for part in parts if part.startswith(":"))
+            {"key": part[1:], "value": f"{{{{{part[1:]}}}}}"} for part in parts if part.startswith(":")
         ],
         "query": [
             {"key": each["name"], "value": "", "description": each["description"], "disabled": True}
@@ -80,5 +74,5 @@ def _url(path: str, query: list[Json]) -> Json:
 
 
 def _is_kept(name: str) -> bool:
-    """Whether `KEEP_IDS` finds this field in answers."""
+    """Whether the script of the collection finds this field in answers."""
     return name == "qr_data" or (name.endswith("_id") and name != "token_id")

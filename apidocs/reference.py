@@ -8,65 +8,28 @@ from typing import Any
 import orjson
 import yaml
 from django.conf import settings
+from django.template.loader import render_to_string
 
-from apidocs import llms_text, postman
+from apidocs import postman
+from apidocs.components import Json
 from apidocs.error_responses import CODES_OF_COMMANDS
 from apidocs.generator import ApiSchemaGenerator
+from apidocs.guide.pages import for_merchants
 from core import failures
 from core.errors import CATALOGUE, MESSAGES
+from core.openapi import Tag
 from payments.match_results import HELD
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 WIDTH = 125  # as other documents
-HEADING = """\
-# Errors
-
-Written by `manage.py write_reference` from the catalogue in the code; `/openapi.json` says which operation
-answers which. Every error looks like this:
-
-```json
-{"error": {"code": "invalid_amount", "message": "Amount must be between 1 and 2000000 THB",
-           "type": "validation_error", "param": "amount",
-           "detail": "is out of range: 100 to 200000000 satang; received 99"}}
-```
-
-- `param` names the field or the query parameter at fault, where there is one.
-- `detail` says which rule the field breaks. Compare `code`, and show `message` and `detail` to people.
-- `request_id` comes with every 5xx.
-- `{received}` is the value as JSON, or its kind and length if it is long or may be personal: names, account
-  numbers, references and secrets are not repeated.
-- A code with several rows has a message for each case.
-
-| Status | Code | Type | Message |
-|---|---|---|---|
-"""
-FAILURE_HEADING = """
-## Failure codes
-
-`failure_code` says why a payment, a refund or a withdrawal failed. New codes can follow. It stays failed: to
-try again, create a new one with a new `Idempotency-Key`. *Again* says whether the same may succeed then, with
-nothing changed.
-
-| Of | Code | What happened | Again | What to do |
-|---|---|---|---|---|
-"""
-EXCEPTION_HEADING = """
-## Exceptions
-
-Money that does not fit its payment is held until you or the operator decide. `exceptions` of the payment has
-its `reason`. `unmatched` money belongs to no payment; one that it may be for says so in `unmatched_money`.
-
-| Reason | Why it is held | What to do |
-|---|---|---|
-"""
-FAILURES = {
-    "payments": failures.OF_PAYMENTS,
-    "refunds": failures.OF_REFUNDS,
-    "withdrawals": failures.OF_WITHDRAWALS,
-}
+FAILURES = [
+    ("payments", failures.OF_PAYMENTS),
+    ("refunds", failures.OF_REFUNDS),
+    ("withdrawals", failures.OF_WITHDRAWALS),
+]
 
 
-def document() -> dict[str, Any]:
+def document() -> Json:
     """The whole API as OpenAPI 3.1."""
     generator = ApiSchemaGenerator()  # type: ignore[no-untyped-call]
     return generator.get_schema(request=None, public=True)
@@ -74,31 +37,37 @@ def document() -> dict[str, Any]:
 
 def error_table() -> str:
     """The catalogues as Markdown: errors by status and code, failure codes, reasons of exceptions."""
-    codes = sorted(CATALOGUE, key=lambda code: (CATALOGUE[code].status, code))
-    rows = [
-        f"| {error_type.status} | `{code}` | `{error_type.type}` | {error_type.message} |\n"
-        for code in codes
-        if code not in CODES_OF_COMMANDS
-        for error_type in MESSAGES[code]
+    codes = sorted(CATALOGUE.keys() - CODES_OF_COMMANDS, key=lambda code: (CATALOGUE[code].status, code))
+    errors = [(each.status, code, each.type, each.message) for code in codes for each in MESSAGES[code]]
+    held = [(result.value, money) for result, money in HELD.items()]
+    return render_to_string("reference/errors.txt", {"errors": errors, "failures": FAILURES, "held": held})
+
+
+def groups(document: Json) -> list[tuple[Json, list[tuple[str, str, Json]]]]:
+    """The tags with their operations as method, path and description. Banks sign what they call."""
+    operations = [
+        (method.upper(), path, operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "servers"
     ]
-    reasons = [
-        f"| {of} | `{code}` | {failure.words} | "
-        f"{'yes' if failure.is_retryable else 'no'} | {failure.advice} |\n"
-        for of, found in FAILURES.items()
-        for code, failure in found.items()
+    return [
+        (tag, [each for each in operations if tag["name"] in each[2]["tags"]])
+        for tag in document["tags"]
+        if tag["name"] != Tag.BANKS
     ]
-    held = [f"| `{result}` | {money.meaning} | {money.advice} |\n" for result, money in HELD.items()]
-    return "".join([HEADING, *rows, FAILURE_HEADING, *reasons, EXCEPTION_HEADING, *held])
 
 
 def published() -> dict[str, str]:
     """The content of the files that are served, by name."""
     whole = document()
+    found = groups(whole)
+    page = {"info": whole["info"], "guides": list(for_merchants()), "groups": found}
     return {
         "openapi.json": as_json(whole),
         "openapi.yaml": as_yaml(whole),
-        "postman.json": as_json(postman.collection(whole)),
-        "llms.txt": llms_text.text(whole),
+        "postman.json": as_json(postman.collection(whole, found)),
+        "llms.txt": render_to_string("reference/llms.txt", page),
     }
 
 
@@ -109,7 +78,7 @@ def reference_files() -> dict[Path, str]:
     return {FOLDER / name: text for name, text in texts.items()}
 
 
-def as_json(value: dict[str, Any]) -> str:
+def as_json(value: Json) -> str:
     """JSON in which each object or list that fits within WIDTH stands on one line."""
     return _laid_out(orjson.loads(orjson.dumps(value))) + "\n"
 
@@ -144,7 +113,7 @@ for _name, (_pattern, _first) in _OTHER_SCALARS.items():
     )
 
 
-def as_yaml(value: dict[str, Any]) -> str:
+def as_yaml(value: Json) -> str:
     """YAML 1.2 that readers of YAML 1.1 read in the same way."""
     plain = orjson.loads(orjson.dumps(value))  # without enums, and without parts that YAML would refer to
     return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)

@@ -16,7 +16,7 @@ VARIABLE = re.compile(r"{{(\w+)}}")
 
 @cache
 def collection() -> Json:
-    return postman.collection(document())
+    return postman.collection(document(), reference.groups(document()))
 
 
 def requests() -> Iterator[Json]:
