@@ -62,7 +62,7 @@ def published() -> dict[str, str]:
     """The content of the files that are served, by name."""
     whole = document()
     found = groups(whole)
-    page = {"info": whole["info"], "guides": list(for_merchants()), "groups": found}
+    page = {"info": whole["info"], "guides": for_merchants(), "groups": found}
     return {
         "openapi.json": as_json(whole),
         "openapi.yaml": as_yaml(whole),
