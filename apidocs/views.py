@@ -1,14 +1,20 @@
-"""The reference: documents for programs, a page to read, and a page to try. They need no internet."""
+"""The first page, and the reference: documents for programs, a page to read, and a page to try.
+
+They need no internet.
+"""
 
 from functools import lru_cache
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import translation
 
 from apidocs import openapi as described
 from apidocs import reference
-from core.api import get_or_head_only
+from core.api import View, get_or_head_only
 from core.http import JSON
+from core.openapi import Operation
+from qrcodes.payment_page import language_links, language_of
 
 TEXT = "text/plain; charset=utf-8"
 CACHED = {"Cache-Control": "public, max-age=300"}
@@ -17,45 +23,10 @@ PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; worker-src blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-
-
-@described.openapi
-@get_or_head_only
-def openapi(request: HttpRequest) -> HttpResponse:
-    return _file("openapi.json", JSON)
-
-
-@described.openapi_yaml
-@get_or_head_only
-def openapi_yaml(request: HttpRequest) -> HttpResponse:
-    return _file("openapi.yaml", described.YAML)
-
-
-@described.postman
-@get_or_head_only
-def postman(request: HttpRequest) -> HttpResponse:
-    return _file("postman.json", JSON)
-
-
-@described.llms
-@get_or_head_only
-def llms(request: HttpRequest) -> HttpResponse:
-    return _file("llms.txt", TEXT)
-
-
-@described.page
-@get_or_head_only
-def page(request: HttpRequest) -> HttpResponse:
-    return _page(request, "docs.html")
-
-
-@get_or_head_only
-def trial_page(request: HttpRequest) -> HttpResponse:
-    return _page(request, "docs_try.html")
-
-
-def _file(name: str, content_type: str) -> HttpResponse:
-    return HttpResponse(_published()[name], content_type=content_type, headers=CACHED)
+START_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 
 
 @lru_cache
@@ -63,7 +34,43 @@ def _published() -> dict[str, bytes]:
     return {name: text.encode() for name, text in reference.published().items()}
 
 
-def _page(request: HttpRequest, template: str) -> HttpResponse:
-    response = render(request, template)
-    response.headers["Content-Security-Policy"] = PAGE_POLICY
+def _file(operation: Operation, name: str, content_type: str) -> View:
+    """The view of a document."""
+
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(_published()[name], content_type=content_type, headers=CACHED)
+
+    return operation(get_or_head_only(view))
+
+
+openapi = _file(described.openapi, "openapi.json", JSON)
+openapi_yaml = _file(described.openapi_yaml, "openapi.yaml", described.YAML)
+postman = _file(described.postman, "postman.json", JSON)
+llms = _file(described.llms, "llms.txt", TEXT)
+
+
+@get_or_head_only
+def start(request: HttpRequest) -> HttpResponse:
+    """The page at the root of the service: where to go from here."""
+    language = language_of(request)
+    context = {"shop": "Thai QR Payments", "language": language, "languages": language_links()}
+    with translation.override(language):
+        response = render(request, "start.html", context)
+    response.headers["Content-Security-Policy"] = START_POLICY
+    response.headers["Content-Language"] = language
     return response
+
+
+def _page(template: str) -> View:
+    """The view of a page without content of its own."""
+
+    def view(request: HttpRequest) -> HttpResponse:
+        response = render(request, template)
+        response.headers["Content-Security-Policy"] = PAGE_POLICY
+        return response
+
+    return get_or_head_only(view)
+
+
+page = described.page(_page("docs.html"))
+trial_page = _page("docs_try.html")

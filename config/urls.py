@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from apidocs import start, views
+from apidocs import views
 from apidocs.guide import views as guide
 from core import api
 from operations import health
@@ -125,7 +125,7 @@ urlpatterns = [
     path("guide/", guide.with_slash),
     path("guide/search.json", guide.search),
     path("guide/<path:name>", guide.guide),
-    path("", start.page),
+    path("", views.start),
 ]
 handler429 = "console.page_limits.too_many_requests"
 handler400 = "core.api.bad_request"
