@@ -1,9 +1,8 @@
 """The card of a code: what it says, who may have how many, and caching. `qrcodes.drawing` draws it."""
 
 import hashlib
-from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils import translation
@@ -12,12 +11,9 @@ from django.utils.translation import gettext as _
 from core import clock, money, rate_limits
 from core.bulkhead import Bulkhead, BulkheadFull
 from core.rate_limits import RateLimit
-from merchants.models import Merchant, Mode
+from merchants.models import Mode
 from payments.models import Payment
 from qrcodes.errors import TooManyQrCards
-
-if TYPE_CHECKING:
-    from qrcodes.drawing.layout import Texts
 
 PNG, PDF = "png", "pdf"
 FORMATS = {PNG: "image/png", PDF: "application/pdf"}
@@ -31,7 +27,7 @@ DRAWN_AT_ONCE, WAIT_SECONDS = 2, 2.0
 # At most 100 kB each.
 CACHED_CARDS = 64
 # Part of the ETag: a new look gets a new number.
-LOOK = 1
+LOOK = 2
 _slots = Bulkhead()
 
 
@@ -43,15 +39,14 @@ class CardRequest(NamedTuple):
     lang: str = "th"
 
 
-class _Content(NamedTuple):
-    """What a card depends on."""
+class Texts(NamedTuple):
+    """What a card says, in the language of the reader. Empty texts are left out."""
 
-    payload: str
     shop: str
-    satang: int
+    amount: str
     reference: str
-    expires_at: datetime
-    is_test: bool
+    expiry: str
+    test_mark: str
 
 
 def respond(request: HttpRequest, payment: Payment, wanted: CardRequest) -> HttpResponse:
@@ -59,57 +54,40 @@ def respond(request: HttpRequest, payment: Payment, wanted: CardRequest) -> Http
 
     Raises TooManyQrCards.
     """
-    content, media_type = _content(payment), FORMATS[wanted.format]
-    etag = '"' + hashlib.sha256(repr((LOOK, wanted, content)).encode()).hexdigest()[:32] + '"'
+    payload = payment.qr_code.qr_data
+    with translation.override(wanted.lang):
+        texts = texts_of(payment)
+    etag = '"' + hashlib.sha256(repr((LOOK, wanted, payload, texts)).encode()).hexdigest()[:32] + '"'
     headers = {"ETag": etag, "Cache-Control": "no-cache", "X-Robots-Tag": "noindex"}
     if etag in request.headers.get("If-None-Match", ""):
         return HttpResponseNotModified(headers=headers)
     headers["Content-Disposition"] = f'inline; filename="{payment.qr_code_id}.{wanted.format}"'
-    card = _draw_within_limits(payment.merchant, wanted, content)
-    return HttpResponse(card, content_type=media_type, headers=headers)
-
-
-def _content(payment: Payment) -> _Content:
-    return _Content(
-        payment.qr_code.qr_data,
-        payment.merchant.name,
-        payment.amount,
-        payment.reference or "",
-        payment.expires_at or payment.created_at,
-        payment.merchant.mode == Mode.TEST,
-    )
-
-
-def _draw_within_limits(merchant: Merchant, wanted: CardRequest, content: _Content) -> bytes:
-    rate_limits.check(f"qr-card:{merchant.id}", MERCHANT_RATE, TooManyQrCards)
+    rate_limits.check(f"qr-card:{payment.merchant_id}", MERCHANT_RATE, TooManyQrCards)
     try:
-        with _slots.hold(merchant.id, total=DRAWN_AT_ONCE, share=1, wait_seconds=WAIT_SECONDS):
-            return _draw(wanted, content)
+        with _slots.hold(payment.merchant_id, total=DRAWN_AT_ONCE, share=1, wait_seconds=WAIT_SECONDS):
+            card = _draw(wanted, payload, texts)
     except BulkheadFull:
         raise TooManyQrCards(retry_after=1) from None
+    return HttpResponse(card, content_type=FORMATS[wanted.format], headers=headers)
 
 
 @lru_cache(CACHED_CARDS)
-def _draw(wanted: CardRequest, content: _Content) -> bytes:
+def _draw(wanted: CardRequest, payload: str, texts: Texts) -> bytes:
     from qrcodes.drawing import layout, pdf, png
 
-    with translation.override(wanted.lang):
-        texts = _texts(content)
-    card = layout.arrange(texts, content.payload)
+    card = layout.arrange(texts, payload)
     if wanted.format == PDF:
         return pdf.draw(card, wanted.size, f"{texts.shop} · {texts.amount}", wanted.lang)
     return png.draw(card, wanted.size)
 
 
-def _texts(content: _Content) -> "Texts":
+def texts_of(payment: Payment) -> Texts:
     """The texts in the active language. Times are those of Bangkok."""
-    from qrcodes.drawing.layout import Texts
-
-    at = content.expires_at.astimezone(clock.BANGKOK)
+    at = (payment.expires_at or payment.created_at).astimezone(clock.BANGKOK)
     return Texts(
-        shop=content.shop,
-        amount=money.display(content.satang),
-        reference=f"{_('Reference')} {content.reference}" if content.reference else "",
+        shop=payment.merchant.name,
+        amount=money.display(payment.amount),
+        reference=f"{_('Reference')} {payment.reference}" if payment.reference else "",
         expiry=_("Pay before %(at)s (Bangkok time)") % {"at": f"{at:%Y-%m-%d %H:%M:%S}"},
-        test_mark=_("Test mode: no real money") if content.is_test else "",
+        test_mark=_("Test mode: no real money") if payment.merchant.mode == Mode.TEST else "",
     )

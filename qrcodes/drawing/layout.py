@@ -11,6 +11,7 @@ from typing import NamedTuple
 from core import outlines
 from core.outlines import UNITS, Run
 from core.qr_symbols import Matrix, modules
+from qrcodes.qr_cards import Texts
 
 WIDTH, HEIGHT = 1000.0, 1414.0
 BAND, FRAME, TEST_BAND = 160.0, 14.0, 64.0
@@ -32,17 +33,6 @@ NAVY, SOFT, AMBER = Color(18, 53, 91), Color(70, 84, 96), Color(138, 90, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """What a card says, in the language of the reader. Empty texts are left out."""
-
-    shop: str
-    amount: str
-    reference: str
-    expiry: str
-    test_mark: str
-
-
-@dataclass(frozen=True, slots=True)
 class Box:
     x: float
     y: float
@@ -53,13 +43,12 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text around the middle of the card. `paper` is the color behind it."""
+    """A line of text around the middle of the card."""
 
     run: Run
     size: float
     baseline: float
     ink: Color
-    paper: Color
 
     @property
     def x(self) -> float:
@@ -80,10 +69,10 @@ def arrange(texts: Texts, payload: str) -> Card:
         Box(0, 0, WIDTH, HEIGHT, NAVY),
         Box(FRAME, BAND, WIDTH - 2 * FRAME, HEIGHT - BAND - FRAME, WHITE),
     ]
-    lines = [_line("THAI QR PAYMENT", 76, 108, ink=WHITE, paper=NAVY, bold=True)]
+    lines = [_line("THAI QR PAYMENT", 76, 108, ink=WHITE, bold=True)]
     if texts.test_mark:
         boxes.append(Box(FRAME, BAND, WIDTH - 2 * FRAME, TEST_BAND, AMBER))
-        lines.append(_line(texts.test_mark, 38, BAND + 47, ink=WHITE, paper=AMBER, bold=True))
+        lines.append(_line(texts.test_mark, 38, BAND + 47, ink=WHITE, bold=True))
     lines += _shop(texts.shop)
     lines.append(_line(texts.amount, 96, 1206, bold=True))
     if texts.reference:
@@ -110,7 +99,6 @@ def _line(
     baseline: float,
     *,
     ink: Color = BLACK,
-    paper: Color = WHITE,
     bold: bool = False,
     smallest: float = 24,
 ) -> Line:
@@ -119,7 +107,7 @@ def _line(
     if not _fits(run, smallest):
         end = _longest(text, smallest, "…", bold=bold)
         run = _shaped(text[:end].rstrip() + "…", bold=bold)
-    return Line(run, min(size, (WIDTH - 2 * MARGIN) * UNITS / max(1.0, run.width)), baseline, ink, paper)
+    return Line(run, min(size, (WIDTH - 2 * MARGIN) * UNITS / max(1.0, run.width)), baseline, ink)
 
 
 def _break(text: str) -> int:

@@ -139,8 +139,7 @@ def texts_of(payment: Any, language: str) -> list[str]:
     from django.utils import translation
 
     with translation.override(language):
-        texts = qr_cards._texts(qr_cards._content(payment))
-    return [texts.shop, texts.amount, texts.reference, texts.expiry, texts.test_mark]
+        return [*qr_cards.texts_of(payment)]
 
 
 @pytest.mark.slow
