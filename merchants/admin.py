@@ -14,8 +14,7 @@ from core.admin import ReadOnlyAdmin
 from core.admin_filters import MAX_LENGTH
 from merchants import admin_filters, bank_connections
 from merchants.bank_acts import BANK_ACTS
-from merchants.key_acts import KEY_ACTS
-from merchants.merchant_acts import MERCHANT_ACTS, NEW_MERCHANT_ACTS
+from merchants.merchant_acts import KEY_ACTS, MERCHANT_ACTS, NEW_MERCHANT_ACTS
 from merchants.models import ApiKey, BankConnection
 
 

@@ -1,50 +1,32 @@
-"""What staff can do to a merchant, and how they create one."""
+"""What staff can do to a merchant and to its keys, and how they create one."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct, ShownOnce
 from audit_trail.acts import Act
 from merchants import services
-from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm, OriginsForm
-from merchants.models import LateMoneyPolicy, Merchant
+from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm, OriginsForm, RollKeyForm
+from merchants.models import ApiKey, LateMoneyPolicy, Merchant
+
+_act = partial(ObjectAct, is_recorded_by_service=True)
 
 
-def _explain_create(_row: None) -> str:
-    return _(
-        "A new merchant with a page of its own. It can do nothing before it has a key. A live merchant must "
-        "also be connected to its bank. The next page says how."
-    )
+def _about(text: Promise) -> Callable[[Any], str]:
+    """The explanation of an act on a merchant, or on one of its keys."""
 
+    def explain(row: Merchant | ApiKey) -> str:
+        merchant = row.merchant if isinstance(row, ApiKey) else row
+        mode = merchant.get_mode_display()
+        return str(text) % {"id": merchant.id, "name": merchant.name, "mode": mode, "key": row}
 
-def _create(_row: None, values: dict[str, Any], now: datetime) -> Merchant:
-    return services.add_merchant(
-        name=values["name"], mode=values["mode"], late_money=values["late_money"], now=now
-    )
-
-
-def _explain_rename(merchant: Merchant) -> str:
-    text = _(
-        "Staff see the new name in all lists, and customers who pay by card from now on. The id %(id)s, keys "
-        "and codes stay as they are."
-    )
-    return text % {"id": merchant.id}
-
-
-def _rename(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    services.rename_merchant(merchant_id=merchant.pk, name=values["name"])
-
-
-def _explain_issue(merchant: Merchant) -> str:
-    text = _(
-        "A new secret key for %(name)s (%(mode)s). The next page shows it once. Select only the scopes that "
-        "it needs: they cannot be changed later."
-    )
-    return text % {"name": merchant.name, "mode": merchant.get_mode_display()}
+    return explain
 
 
 def _issue(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOnce:
@@ -55,139 +37,155 @@ def _issue(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOn
         scopes=values["scopes"],
         networks=values["networks"],
     )
-    text = _("The new secret key of %(name)s (%(mode)s).")
-    explanation = text % {"name": merchant.name, "mode": merchant.get_mode_display()}
-    return ShownOnce(key, explanation, secret)
+    return _shown_once(key, secret)
 
 
-def _explain_accept(merchant: Merchant) -> str:
-    return _("From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it.")
+def _roll(key: ApiKey, values: dict[str, Any], now: datetime) -> ShownOnce:
+    return _shown_once(*services.roll_key(key_id=key.pk, overlap_hours=values["overlap_hours"], now=now))
 
 
-def _explain_review(merchant: Merchant) -> str:
-    return _("From now on, a payment after the expiry of its code becomes an exception, and staff decide.")
+def _shown_once(key: ApiKey, secret: str) -> ShownOnce:
+    text, merchant = gettext("The new secret key of %(name)s (%(mode)s)."), key.merchant
+    return ShownOnce(key, text % {"name": merchant.name, "mode": merchant.get_mode_display()}, secret)
 
 
-def _set_policy(
-    late_money: LateMoneyPolicy, merchant: Merchant, values: dict[str, Any], now: datetime
-) -> None:
-    services.set_late_money_policy(merchant_id=merchant.pk, late_money=late_money)
+def _set_late_money(policy: LateMoneyPolicy) -> dict[str, Any]:
+    """How a merchant gets the policy that it does not have."""
+    return {
+        "act": Act.LATE_MONEY_CHANGED,
+        "permission": "merchants.set_late_money",
+        "run": lambda merchant, values, now: services.set_late_money_policy(
+            merchant_id=merchant.pk, late_money=policy
+        ),
+        "is_possible": lambda merchant, now: merchant.late_money != policy,
+    }
 
 
-def _has_policy(late_money: LateMoneyPolicy, merchant: Merchant, now: datetime) -> bool:
-    return merchant.late_money == late_money
+def _refuse_references(is_on: bool) -> dict[str, Any]:
+    return {
+        "act": Act.OPEN_REFERENCES_CHANGED,
+        "permission": "merchants.set_open_references",
+        "run": lambda merchant, values, now: services.refuse_open_references(merchant.pk, is_on),
+        "is_possible": lambda merchant, now: merchant.refuses_open_reference != is_on,
+    }
 
 
 NEW_MERCHANT_ACTS = (
-    ObjectAct(
+    _act(
         slug="create",
-        label=gettext_lazy("Add merchant"),
+        label=_("Add merchant"),
         act=Act.MERCHANT_CREATED,
         permission="merchants.create_merchant",
-        explain=_explain_create,
-        run=_create,
+        explain=lambda row: gettext(
+            "A new merchant with a page of its own. It can do nothing before it has a key. A live merchant "
+            "must also be connected to its bank. The next page says how."
+        ),
+        run=lambda row, values, now: services.add_merchant(
+            name=values["name"], mode=values["mode"], late_money=values["late_money"], now=now
+        ),
         form=NewMerchantForm,
-        is_recorded_by_service=True,
     ),
 )
-
-
-def _explain_refuse_references(merchant: Merchant) -> str:
-    return _("From now on, a QR code is refused if another open code has its reference.")
-
-
-def _explain_allow_references(merchant: Merchant) -> str:
-    return _("From now on, several open QR codes can have the same reference.")
-
-
-def _refuse_references(is_on: bool, merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    services.refuse_open_references(merchant.pk, is_on)
-
-
-def _refuses_references(is_on: bool, merchant: Merchant, now: datetime) -> bool:
-    return merchant.refuses_open_reference == is_on
-
-
-def _explain_origins(merchant: Merchant) -> str:
-    return _(
-        "Pages of these sites may show the payment page in a frame, and the payment page links back to them. "
-        "No other site can do either."
-    )
-
-
-def _set_origins(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    services.set_page_origins(merchant.pk, values["origins"])
-
-
 MERCHANT_ACTS = (
-    ObjectAct(
+    _act(
         slug="issue-key",
-        label=gettext_lazy("Issue a secret key"),
+        label=_("Issue a secret key"),
         act=Act.KEY_ISSUED,
         permission="merchants.issue_key",
-        explain=_explain_issue,
+        explain=_about(
+            _(
+                "A new secret key for %(name)s (%(mode)s). The next page shows it once. Select only the "
+                "scopes that it needs: they cannot be changed later."
+            )
+        ),
         run=_issue,
         form=IssueKeyForm,
-        is_recorded_by_service=True,
     ),
-    ObjectAct(
+    _act(
         slug="accept-late-money",
-        label=gettext_lazy("Accept payments after expiry"),
-        act=Act.LATE_MONEY_CHANGED,
-        permission="merchants.set_late_money",
-        explain=_explain_accept,
-        run=partial(_set_policy, LateMoneyPolicy.ACCEPT),
-        is_possible=partial(_has_policy, LateMoneyPolicy.REVIEW),
-        is_recorded_by_service=True,
+        label=_("Accept payments after expiry"),
+        explain=_about(
+            _("From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it.")
+        ),
+        **_set_late_money(LateMoneyPolicy.ACCEPT),
     ),
-    ObjectAct(
+    _act(
         slug="review-late-money",
-        label=gettext_lazy("Review payments after expiry"),
-        act=Act.LATE_MONEY_CHANGED,
-        permission="merchants.set_late_money",
-        explain=_explain_review,
-        run=partial(_set_policy, LateMoneyPolicy.REVIEW),
-        is_possible=partial(_has_policy, LateMoneyPolicy.ACCEPT),
-        is_recorded_by_service=True,
+        label=_("Review payments after expiry"),
+        explain=_about(
+            _("From now on, a payment after the expiry of its code becomes an exception, and staff decide.")
+        ),
+        **_set_late_money(LateMoneyPolicy.REVIEW),
     ),
-    ObjectAct(
+    _act(
         slug="rename",
-        label=gettext_lazy("Rename"),
+        label=_("Rename"),
         act=Act.MERCHANT_RENAMED,
         permission="merchants.rename_merchant",
-        explain=_explain_rename,
-        run=_rename,
+        explain=_about(
+            _(
+                "Staff see the new name in all lists, and customers who pay by card from now on. The id "
+                "%(id)s, keys and codes stay as they are."
+            )
+        ),
+        run=lambda merchant, values, now: services.rename_merchant(
+            merchant_id=merchant.pk, name=values["name"]
+        ),
         form=NameForm,
-        is_recorded_by_service=True,
     ),
-    ObjectAct(
+    _act(
         slug="refuse-open-references",
-        label=gettext_lazy("Refuse a second open code of a reference"),
-        act=Act.OPEN_REFERENCES_CHANGED,
-        permission="merchants.set_open_references",
-        explain=_explain_refuse_references,
-        run=partial(_refuse_references, True),
-        is_possible=partial(_refuses_references, False),
-        is_recorded_by_service=True,
+        label=_("Refuse a second open code of a reference"),
+        explain=_about(_("From now on, a QR code is refused if another open code has its reference.")),
+        **_refuse_references(True),
     ),
-    ObjectAct(
+    _act(
         slug="allow-open-references",
-        label=gettext_lazy("Allow several open codes of a reference"),
-        act=Act.OPEN_REFERENCES_CHANGED,
-        permission="merchants.set_open_references",
-        explain=_explain_allow_references,
-        run=partial(_refuse_references, False),
-        is_possible=partial(_refuses_references, True),
-        is_recorded_by_service=True,
+        label=_("Allow several open codes of a reference"),
+        explain=_about(_("From now on, several open QR codes can have the same reference.")),
+        **_refuse_references(False),
     ),
-    ObjectAct(
+    _act(
         slug="page-origins",
-        label=gettext_lazy("Sites of the payment page"),
+        label=_("Sites of the payment page"),
         act=Act.PAGE_ORIGINS_CHANGED,
         permission="merchants.set_page_origins",
-        explain=_explain_origins,
-        run=_set_origins,
+        explain=_about(
+            _(
+                "Pages of these sites may show the payment page in a frame, and the payment page links back "
+                "to them. No other site can do either."
+            )
+        ),
+        run=lambda merchant, values, now: services.set_page_origins(merchant.pk, values["origins"]),
         form=OriginsForm,
-        is_recorded_by_service=True,
+    ),
+)
+KEY_ACTS = (
+    _act(
+        slug="roll",
+        label=_("Roll the key"),
+        act=Act.KEY_ROLLED,
+        permission="merchants.roll_key",
+        explain=_about(
+            _(
+                "A new key takes the place of %(key)s of %(name)s, with the same scopes, networks and "
+                "lifetime. The next page shows it once. The old key works on for the hours that you give."
+            )
+        ),
+        run=_roll,
+        is_possible=ApiKey.is_usable,
+        form=RollKeyForm,
+    ),
+    _act(
+        slug="revoke",
+        label=_("Revoke at once"),
+        act=Act.KEY_REVOKED,
+        permission="merchants.revoke_key",
+        explain=_about(
+            _("Requests of %(name)s with the key %(key)s are refused at once. Nothing can undo this.")
+        ),
+        run=lambda key, values, now: services.revoke_key(key_id=key.pk, now=now),
+        is_possible=lambda key, now: key.revoked_at is None,
+        is_dangerous=True,
     ),
 )

@@ -147,16 +147,16 @@ def refuse_open_references(merchant_id: str, is_on: bool) -> None:
         Merchant.objects.filter(pk=merchant_id).update(refuses_open_reference=is_on)
 
 
-def set_page_origins(merchant_id: str, texts: Sequence[str]) -> list[str]:
-    """Set the sites that may frame the payment page and to which it links back; return them.
+def set_page_origins(merchant_id: str, texts: Sequence[str]) -> Merchant:
+    """Set the sites that may frame the payment page and to which it links back.
 
     Raises ValueError with the reason.
     """
     merchant = Merchant.objects.get(pk=merchant_id)
-    found = page_origins.parse(texts, is_live=merchant.mode == Mode.LIVE)
     with recorded(Act.PAGE_ORIGINS_CHANGED, merchant):
-        Merchant.objects.filter(pk=merchant_id).update(page_origins=found)
-    return found
+        merchant.page_origins = page_origins.parse(texts, is_live=merchant.mode == Mode.LIVE)
+        merchant.save(update_fields=["page_origins"])
+    return merchant
 
 
 def find_merchant(merchant_id: str) -> Merchant:

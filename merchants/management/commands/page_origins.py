@@ -16,7 +16,7 @@ class Command(MerchantCommand):
     def handle(self, *args: Any, **options: Any) -> str:
         merchant = services.find_merchant(options["merchant_id"])
         try:
-            origins = services.set_page_origins(merchant.id, options["origins"])
+            origins = services.set_page_origins(merchant.id, options["origins"]).page_origins
         except ValueError as error:
             raise CommandError(str(error)) from None
         return f"Sites of the payment page of {merchant.id}: {' '.join(origins) or 'none'}."
