@@ -247,8 +247,10 @@ class ActPages(RecordedAdmin):
         except (ApiError, ValidationError) as refusal:
             _add_refusal(form, refusal)
             return self._act_page(request, row, found, form)
-        if isinstance(made, ShownOnce):
-            return self._shown_once_page(request, row, found, made)
+        if isinstance(made, ShownOnce):  # a message would store it in a cookie or in the table of sessions
+            page = self.act_response(request, row, found, {"made": made}, "admin/shown_once.html")
+            page.headers["Cache-Control"] = "no-store"
+            return page
         told, shown = found.told(row, made), cast(Any, made if row is None else row)
         text = told.text
         if self.returns_to_list:
@@ -299,14 +301,6 @@ class ActPages(RecordedAdmin):
             "is_last_step": is_checked or not form.asks_twice,
         }
         return self.act_response(request, row, found, context)
-
-    def _shown_once_page(
-        self, request: HttpRequest, row: Any, found: ObjectAct, made: ShownOnce
-    ) -> HttpResponse:
-        """Show a secret. A message would store it in a cookie or in the table of sessions."""
-        shown = self.act_response(request, row, found, {"made": made}, "admin/shown_once.html")
-        shown.headers["Cache-Control"] = "no-store"
-        return shown
 
     def act_response(
         self,

@@ -77,7 +77,7 @@ class AuditRecordAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("changes"))
     def changed(self, record: AuditRecord) -> str:
-        lines = ((str(each),) for each in presentation.changes(record))
+        lines = ((each,) for each in presentation.changes(record))
         joined = format_html_join(mark_safe("<br>"), "{}", lines)
         return format_html("<span>{}</span>", joined) if joined else ""
 

@@ -5,7 +5,7 @@ seconds later. A killed task leaves no half batch, and the records still wait.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -48,8 +48,10 @@ def chain_waiting() -> int:
 
 @transaction.atomic
 def _chain_batch() -> int:
-    if not _try_lock():
-        return 0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [CHAIN_LOCK_ID])
+        if not cursor.fetchone()[0]:
+            return 0
     waiting = list(UnchainedRecord.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
     links = _links(AuditRecord.objects.filter(pk__in=waiting).order_by("pk"))
     ChainLink.objects.bulk_create(links)
@@ -68,12 +70,6 @@ def _links(records: Any) -> list[ChainLink]:
     return links
 
 
-def _try_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [CHAIN_LOCK_ID])
-        return bool(cursor.fetchone()[0])
-
-
 class Verification:
     """A complete check of the chain, in bounded memory.
 
@@ -88,13 +84,16 @@ class Verification:
         self._newest_at = datetime.fromtimestamp(0, UTC)
 
     def findings(self) -> Iterator[tuple[str, str]]:
-        for links in _link_batches():
+        rest = ChainLink.objects.order_by("number")
+        while links := list(rest.filter(number__gt=self.number)[:READ_BATCH]):
             records = AuditRecord.objects.in_bulk([link.record_id for link in links])
             for link in links:
                 yield from self._check(link, records.get(link.record_id))
         if self._expected and self._expected[0] > self.number:
             yield f"link {self._expected[0]}", f"missing: the chain ends at link {self.number}"
-        yield from _unchained()
+        late = AuditRecord.objects.filter(link=None, created_at__lt=Now() - UNCHAINED_LIMIT).order_by("pk")
+        for record_id in late.values_list("pk", flat=True).iterator(chunk_size=READ_BATCH):
+            yield f"record {record_id}", "has no link in the chain"
 
     def _check(self, link: ChainLink, record: AuditRecord | None) -> Iterator[tuple[str, str]]:
         name = f"link {link.number}"
@@ -105,34 +104,14 @@ class Verification:
         if record is None:
             yield name, f"its record {link.record_id} is missing"
         else:
-            yield from self._check_record(name, link, record)
+            if link.hash != link_hash(link.number, link.previous_hash, record):
+                yield name, f"record {record.pk} was changed or replaced"
+            if record.created_at < self._newest_at - MAX_TIME_BACK:
+                yield name, f"record {record.pk} is older than the records before it"
+            self._newest_at = max(self._newest_at, record.created_at)
         if self._expected and self._expected[0] == link.number and self._expected[1] != link.hash:
             yield name, "has another hash than the expected one"
         self.number, self.hash = link.number, link.hash
-
-    def _check_record(self, name: str, link: ChainLink, record: AuditRecord) -> Iterator[tuple[str, str]]:
-        if link.hash != link_hash(link.number, link.previous_hash, record):
-            yield name, f"record {record.pk} was changed or replaced"
-        if record.created_at < self._newest_at - MAX_TIME_BACK:
-            yield name, f"record {record.pk} is older than the records before it"
-        self._newest_at = max(self._newest_at, record.created_at)
-
-
-def _link_batches() -> Iterator[Sequence[ChainLink]]:
-    number: int | None = None
-    while True:
-        rows = ChainLink.objects.order_by("number")
-        links = list((rows if number is None else rows.filter(number__gt=number))[:READ_BATCH])
-        if not links:
-            return
-        yield links
-        number = links[-1].number
-
-
-def _unchained() -> Iterator[tuple[str, str]]:
-    late = AuditRecord.objects.filter(link=None, created_at__lt=Now() - UNCHAINED_LIMIT).order_by("pk")
-    for record_id in late.values_list("pk", flat=True).iterator(chunk_size=READ_BATCH):
-        yield f"record {record_id}", "has no link in the chain"
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -28,30 +27,16 @@ NAME_COLUMNS = {"auth.user": "username", "auth.group": "name"}
 IS_NO_VIEW = Func(F("act"), template=f"%(expressions)s <> '{Act.VIEWED.value}'", output_field=BooleanField())
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A changed field, as text. `before` is empty if the act created the value."""
-
-    label: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.label}: {self.before} → {self.after}" if self.before else f"{self.label}: {self.after}"
-
-
-def changes(record: AuditRecord) -> list[Change]:
+def changes(record: AuditRecord) -> list[str]:
     """The changed fields of a record, in the order of their names. A new row does not repeat its ids."""
-    known = (record.object_id, record.merchant_id)
-    return [
-        Change(
-            _label(record.object_type, name),
-            _text(name, record.before[name]) if name in record.before else "",
-            _text(name, record.after.get(name)),
-        )
-        for name in sorted(record.before | record.after)
-        if name in record.before or record.after[name] not in known
-    ]
+    known, found = (record.object_id, record.merchant_id), []
+    for name in sorted(record.before | record.after):
+        label, after = _label(record.object_type, name), _text(name, record.after.get(name))
+        if name in record.before:
+            found.append(f"{label}: {_text(name, record.before[name])} → {after}")
+        elif record.after[name] not in known:
+            found.append(f"{label}: {after}")
+    return found
 
 
 def who(record: AuditRecord) -> str:
@@ -115,10 +100,5 @@ def _text(name: str, value: Any) -> str:
         return money.display(value)
     if isinstance(value, str) and _TIME.fullmatch(value):
         return clock.display(datetime.fromisoformat(value))
-    if isinstance(value, list):
-        return _shortened(", ".join(str(each) for each in value))
-    return _shortened(str(value))
-
-
-def _shortened(text: str) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"

@@ -50,7 +50,7 @@ def test_changes_are_readable(payment: Payment) -> None:
         before={"status": "pending", "amount": 100, "expires_at": "2026-11-23T08:04:30Z"},
         after={"status": "expired", "amount": 199_950, "expires_at": None, "networks": ["a", "b"]},
     )
-    assert [str(change) for change in presentation.changes(record)] == [
+    assert presentation.changes(record) == [
         "Amount: 1.00 THB → 1,999.50 THB",
         "Expires at: 2026-11-23 15:04:30 → -",
         "Networks: a, b",
@@ -62,7 +62,7 @@ def test_record_of_a_new_row_does_not_repeat_its_ids(shop: Shop) -> None:
     services.issue_key(merchant=shop.merchant, now=clock.now())
     issued = AuditRecord.objects.get(act=Act.KEY_ISSUED)
     assert (issued.after["id"], issued.after["merchant"]) == (issued.object_id, shop.merchant.id)
-    labels = {change.label for change in presentation.changes(issued)}
+    labels = {change.partition(":")[0] for change in presentation.changes(issued)}
     assert {"Id", "Merchant"}.isdisjoint(labels)
     assert "Scopes" in labels
 
