@@ -29,14 +29,6 @@ class NotDecidable(ActRefused):
     """This decision is not possible."""
 
 
-class AlreadyDecided(NotDecidable):
-    """The approval was approved, rejected or canceled before."""
-
-
-class OwnRequest(NotDecidable):
-    """Staff may not decide their own request, or a request of an API key that they issued."""
-
-
 @dataclass(frozen=True, slots=True)
 class OutgoingMoney:
     """Money to send out. amount: satang. note: the text of the requester."""
@@ -117,22 +109,18 @@ def request_together(items: Sequence[OutgoingMoney], *, now: datetime) -> list[A
 
 
 def approve(approval_id: str, handler: ApprovalHandler, *, note: str = "", now: datetime) -> Approval:
-    """Approve as the actor of the request context.
-
-    Raises AlreadyDecided, OwnRequest, and NotDecidable from the handler.
-    """
+    """Approve as the actor of the request context. Raises NotDecidable, also from the handler."""
     return _decide(approval_id, handler, ApprovalStatus.APPROVED, note, now)
 
 
 def reject(approval_id: str, handler: ApprovalHandler, *, note: str, now: datetime) -> Approval:
-    """Reject as the actor of the request context. Raises AlreadyDecided, OwnRequest."""
+    """Reject as the actor of the request context. Raises NotDecidable."""
     return _decide(approval_id, handler, ApprovalStatus.REJECTED, note, now)
 
 
 def is_waiting(*subject_ids: str) -> bool:
     """Whether one of these subjects waits for a second person."""
-    found: bool = Approval.objects.waiting().filter(subject_id__in=subject_ids).exists()
-    return found
+    return bool(Approval.objects.waiting().filter(subject_id__in=subject_ids).exists())
 
 
 def exists(subject_id: str, kind: ApprovalKind) -> bool:
@@ -145,7 +133,8 @@ def own_request(approval: Approval) -> str:
     actor = request_context.current().actor
     if actor == approval.requested_by:
         return _("You requested this. Another person must decide.")
-    if actor == _issuer_of(approval.requested_by):
+    kind, _separator, public_id = approval.requested_by.partition(":")
+    if kind == "key" and ApiKey.objects.filter(public_id=public_id, issued_by=actor).exists():
         return _("An API key that you issued requested this. Another person must decide.")
     return ""
 
@@ -164,9 +153,9 @@ def _decide(
     approval: Approval = Approval.objects.locked(approval_id)
     if not approval.is_waiting:
         status = approval.get_status_display().lower()
-        raise AlreadyDecided(_("It is %(status)s already.") % {"status": status})
+        raise NotDecidable(_("It is %(status)s already.") % {"status": status})
     if own := own_request(approval):
-        raise OwnRequest(own)
+        raise NotDecidable(own)
     # First, because the database releases or ends a subject only if its approval is decided.
     _close([approval], target, note, now)
     is_approved = target == ApprovalStatus.APPROVED
@@ -174,15 +163,6 @@ def _decide(
     event = SecurityEvent.OUTGOING_MONEY_APPROVED if is_approved else SecurityEvent.OUTGOING_MONEY_REJECTED
     security_log.record_on_commit(event, subject=approval.subject_id, merchant_id=approval.merchant_id or "")
     return approval
-
-
-def _issuer_of(actor: str) -> str:
-    """Return who issued the API key if `actor` is one, else an empty text."""
-    kind, _separator, public_id = actor.partition(":")
-    if kind != "key":
-        return ""
-    issuers = ApiKey.objects.filter(public_id=public_id).values_list("issued_by", flat=True)
-    return next(iter(issuers), "")
 
 
 def _close(approvals: Iterable[Approval], target: ApprovalStatus, note: str, now: datetime) -> None:
