@@ -8,8 +8,6 @@ enough to be sent from memory: a slow reader holds no thread, transaction or con
 import io
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, get_args, is_typeddict
 
 import orjson
@@ -48,65 +46,69 @@ def respond(
     read_page: ReadPage, request: Request, operation: Operation, merchant_id: str, **arguments: Any
 ) -> HttpResponse:
     """The list as a file. Raises TooManyExports, and what `read_page` raises."""
-    columns = Columns.of(operation)
+    columns, file, asked = Columns(operation), io.BytesIO(), request.query_params
+    following: QueryDict | None = asked.copy()
+
+    def rows() -> Iterator[list[Cell]]:
+        """A query with `limit` or `before` asks for one page; else all pages follow each other."""
+        nonlocal following
+        count, until = 0, time.monotonic() + MAX_SECONDS
+        while following is not None:
+            query = following.copy()
+            query.setdefault("limit", str(paging.MAX_LIMIT))
+            request._request.GET = query  # type: ignore[assignment]
+            page = orjson.loads(read_page(request, **arguments).body)
+            yield from map(columns.cells, page[columns.plural])
+            count += len(page[columns.plural])
+            following = None if "before" in asked else columns.query_after(following, page)
+            is_full = count >= MAX_ROWS or file.tell() >= MAX_BYTES or time.monotonic() > until
+            if is_full or "limit" in asked:
+                break
+
     try:
         with _files.hold(merchant_id, total=MAX_FILES, share=MAX_FILES_OF_MERCHANT):
-            reader = ListReader(read_page, request, arguments, columns)
-            file = io.BytesIO()
-            spreadsheets.write(file, spreadsheets.CSV, columns.names, _rows(columns, reader, file))
+            names = [name for name, _, _ in columns.plan]
+            spreadsheets.write(file, spreadsheets.CSV, names, rows())
     except BulkheadFull:
         raise TooManyExports(retry_after=RETRY_SECONDS) from None
     headers = {"Content-Disposition": f'attachment; filename="{columns.plural}.csv"', "Vary": "Accept"}
-    if reader.next_query is not None:
-        url = f"{settings.BASE_URL}{request.path}?{reader.next_query.urlencode()}"
-        headers["Link"] = f'<{url}>; rel="next"'
+    if following is not None:
+        headers["Link"] = f'<{settings.BASE_URL}{request.path}?{following.urlencode()}>; rel="next"'
     return HttpResponse(file.getvalue(), content_type=f"{CSV}; charset=utf-8", headers=headers)
 
 
-def _rows(columns: "Columns", reader: "ListReader", file: io.BytesIO) -> Iterator[list[Cell]]:
-    rows, until = 0, time.monotonic() + MAX_SECONDS
-    for page in reader.pages():
-        yield from map(columns.cells, page)
-        rows += len(page)
-        if rows >= MAX_ROWS or file.tell() >= MAX_BYTES or time.monotonic() > until:
-            break
+class Columns:
+    """The columns of a list: the fields of its rows, `payer.name` for nested ones, and baht for satang.
 
+    plan: for each its name, the path of its value in a row, and the function that makes the cell.
+    """
 
-@dataclass
-class ListReader:
-    """Reads a list in pages. `next_query`: the query of the page after the last one, if there may be one."""
-
-    read_page: ReadPage
-    request: Request
-    arguments: dict[str, Any]
-    columns: "Columns"
-    next_query: QueryDict | None = field(default=None, init=False)
-
-    def pages(self) -> Iterator[list[dict[str, Any]]]:
-        """A query with `limit` or `before` asks for one page; else all pages follow each other."""
-        asked = self.request.query_params
-        is_one_page = "limit" in asked or "before" in asked
-        query: QueryDict | None = asked.copy()
-        while query is not None:
-            page = self._read(query)
-            self.next_query = None if "before" in asked else self._after(query, page)
-            yield page[self.columns.plural]
-            query = None if is_one_page else self.next_query
-
-    def _read(self, query: QueryDict) -> dict[str, Any]:
-        sized = query.copy()
-        sized.setdefault("limit", str(paging.MAX_LIMIT))
-        self.request._request.GET = sized  # type: ignore[assignment]
-        found: dict[str, Any] = orjson.loads(self.read_page(self.request, **self.arguments).body)
-        return found
-
-    def _after(self, query: QueryDict, page: dict[str, Any]) -> QueryDict | None:
-        """The query of the next page, or None if this one is the last."""
-        rows, following = page[self.columns.plural], query.copy()
-        is_full = len(rows) == page.get("limit")
-        cursor = (
-            rows[-1][self.columns.id_name] if is_full and self.columns.id_name else page.get("searched_to")
+    def __init__(self, operation: Operation) -> None:
+        assert operation.response is not None
+        page = operation.response.shape
+        self.plural, row = next(
+            (name, row)
+            for name, each in objects.fields_of(page).items()
+            for row in get_args(each.type)
+            if is_typeddict(row)
         )
+        has_cursor = "offset" not in page.__required_keys__
+        self._id_name = has_cursor and next(name for name in row.__annotations__ if name.endswith("_id"))
+        self.plan: list[tuple[str, tuple[str, ...], Callable[[Any], Cell]]] = []
+        for path, each in _leaves(row):
+            if objects.AMOUNT_DISPLAY not in each.parts:
+                self.plan.append((".".join(path), path, _cell))
+            if any(isinstance(part, SatangSchema) for part in each.parts):
+                self.plan.append((".".join(path) + "_baht", path, _baht))
+
+    def cells(self, row: dict[str, Any]) -> list[Cell]:
+        return [convert(_value(row, path)) for _, path, convert in self.plan]
+
+    def query_after(self, query: QueryDict, page: dict[str, Any]) -> QueryDict | None:
+        """The query of the next page, or None if this one is the last."""
+        rows, following = page[self.plural], query.copy()
+        is_full = len(rows) == page.get("limit")
+        cursor = rows[-1][self._id_name] if is_full and self._id_name else page.get("searched_to")
         if cursor:
             following.pop("offset", None)
             following["after"] = cursor
@@ -115,56 +117,6 @@ class ListReader:
         else:
             return None
         return following
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a list: the fields of its rows, `payer.name` for nested ones, and baht for satang."""
-
-    plural: str
-    row: ObjectType
-    has_cursor: bool
-
-    @classmethod
-    def of(cls, operation: Operation) -> "Columns":
-        """Those of an operation that is a list."""
-        assert operation.response is not None
-        page = operation.response.shape
-        plural, row = next(
-            (name, row)
-            for name, each in objects.fields_of(page).items()
-            for row in get_args(each.type)
-            if is_typeddict(row)
-        )
-        return cls(plural, row, has_cursor="offset" not in page.__required_keys__)
-
-    @cached_property
-    def id_name(self) -> str | None:
-        """The field that a cursor names, if the list has cursors."""
-        return (
-            next(name for name in self.row.__annotations__ if name.endswith("_id"))
-            if self.has_cursor
-            else None
-        )
-
-    @cached_property
-    def names(self) -> list[str]:
-        return [name for name, _, _ in self._plan]
-
-    def cells(self, row: dict[str, Any]) -> list[Cell]:
-        return [convert(_value(row, path)) for _, path, convert in self._plan]
-
-    @cached_property
-    def _plan(self) -> list[tuple[str, tuple[str, ...], Callable[[Any], Cell]]]:
-        """For each column its name, the path of its value in a row, and the function that makes the cell."""
-        plan: list[tuple[str, tuple[str, ...], Callable[[Any], Cell]]] = []
-        for path, each in _leaves(self.row):
-            if objects.AMOUNT_DISPLAY in each.parts:
-                continue
-            plan.append((".".join(path), path, _cell))
-            if any(isinstance(part, SatangSchema) for part in each.parts):
-                plan.append((".".join(path) + "_baht", path, _baht))
-        return plan
 
 
 def _leaves(row: ObjectType) -> Iterator[tuple[tuple[str, ...], Declared]]:

@@ -45,7 +45,7 @@ def next_path(response: Any) -> str | None:
 def test_every_list_is_available_as_csv(shop: Shop, path: str) -> None:
     rows, response = download(shop, f"/Thai/v1/{path}")
     assert rows == []
-    quoted = [f'"{name}"' for name in Columns.of(LISTS[path]).names]
+    quoted = [f'"{name}"' for name, _, _ in Columns(LISTS[path]).plan]
     assert response.content.decode("utf-8-sig").strip().split(",") == quoted
     assert shop.get(f"/Thai/v1/{path}").headers["Content-Type"] == "application/json"
 
