@@ -11,7 +11,7 @@ from core.api import ApiViewSet
 from core.openapi import Operation, operation_of
 from core.postgres import replica
 from merchants import csv_lists, key_rate_limit
-from merchants.authentication import NOTHING_ELSE, BearerKeyAuthentication, ReadWithKey, merchant_of
+from merchants.authentication import NOTHING_ELSE, ReadWithKey, authenticate, merchant_of
 from merchants.errors import InsufficientScope
 from merchants.models import ApiKey
 
@@ -21,21 +21,17 @@ __all__ = ["MerchantViewSet", "merchant_of"]
 class MerchantViewSet(ApiViewSet):
     """Checks the secret key, the rate limit of the key, and its scopes."""
 
-    authentication_classes = [BearerKeyAuthentication]
-    throttle_classes = [key_rate_limit.KeyRateThrottle]
     # What an action reads by the same query as the key. It finds the values in `self.read`.
     reads_with_key: Mapping[str, ReadWithKey] = {}
     read: Sequence[Any]
     # Whether lists may come from a standby: they write nothing.
     lists_read_replica = True
     get: Any
-    _authentication, _throttle = BearerKeyAuthentication(), key_rate_limit.KeyRateThrottle()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         other = self.reads_with_key.get(self.action or "", NOTHING_ELSE)
-        found = self._authentication.authenticate_and_read(request, other, kwargs)
-        request.user, request.auth, self.read = found  # type: ignore[assignment]
-        self._throttle.allow_request(request, self)
+        request.user, request.auth, self.read = authenticate(request, other, kwargs)  # type: ignore[assignment]
+        key_rate_limit.check(request)
         operation = self._check_scope(request)
         if replica.is_configured() and operation and operation.is_list and self.lists_read_replica:
             self.get = replica.reads(self.get)

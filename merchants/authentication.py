@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from core import client_addresses, clock, request_context, rows, security_log
@@ -45,36 +44,30 @@ class ReadWithKey:
 NOTHING_ELSE = ReadWithKey("NULL")
 
 
-class BearerKeyAuthentication(BaseAuthentication):
-    """Queries the database for each request, so that a revoked key stops at once."""
+def authenticate(
+    request: Request, other: ReadWithKey, arguments: Mapping[str, Any]
+) -> tuple[Merchant, ApiKey, Sequence[Any]]:
+    """The merchant, the key, and the values of the columns of `other`.
 
-    def authenticate(self, request: Request) -> tuple[Merchant, ApiKey]:
-        return self.authenticate_and_read(request, NOTHING_ELSE, {})[:2]
-
-    def authenticate_and_read(
-        self, request: Request, other: ReadWithKey, arguments: Mapping[str, Any]
-    ) -> tuple[Merchant, ApiKey, Sequence[Any]]:
-        """The merchant, the key, and the values of the columns of `other`."""
-        scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-        is_key = scheme.lower() == "bearer" and secret_keys.is_well_formed(secret)
-        digest = secret_keys.digest(secret) if is_key else None
-        network = client_addresses.network_of(request_context.current().address, ipv6_bits=64)
-        refused_keys.check(network, digest)
-        try:
-            merchant, key, found = find_key(digest, clock.now(), other, arguments)
-        except AuthenticationFailed:
-            refused_keys.count(network, digest)
-            if _is_other_scheme(scheme, secret, request.META):
-                raise AuthenticationFailed(detail=OTHER_SCHEME) from None
-            raise
-        except AddressNotAllowed:
-            refused_keys.count(network, None)  # the key is valid in another network
-            raise
-        request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
-        return merchant, key, found
-
-    def authenticate_header(self, request: Request) -> str:
-        return "Bearer"
+    Queries the database for each request, so that a revoked key stops at once.
+    """
+    scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    is_key = scheme.lower() == "bearer" and secret_keys.is_well_formed(secret)
+    digest = secret_keys.digest(secret) if is_key else None
+    network = client_addresses.network_of(request_context.current().address, ipv6_bits=64)
+    refused_keys.check(network, digest)
+    try:
+        merchant, key, found = _find_key(digest, clock.now(), other, arguments)
+    except AuthenticationFailed:
+        refused_keys.count(network, digest)
+        if _is_other_scheme(scheme, secret, request.META):
+            raise AuthenticationFailed(detail=OTHER_SCHEME) from None
+        raise
+    except AddressNotAllowed:
+        refused_keys.count(network, None)  # the key is valid in another network
+        raise
+    request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
+    return merchant, key, found
 
 
 def _is_other_scheme(scheme: str, secret: str, headers: Mapping[str, Any]) -> bool:
@@ -84,7 +77,7 @@ def _is_other_scheme(scheme: str, secret: str, headers: Mapping[str, Any]) -> bo
     return scheme.lower() != "bearer" or secret.lower().startswith(("bearer", '"', "'"))
 
 
-def find_key(
+def _find_key(
     digest: bytes | None, now: datetime, other: ReadWithKey, arguments: Mapping[str, Any]
 ) -> tuple[Merchant, ApiKey, Sequence[Any]]:
     """The merchant, the key and other columns, by one query. Raises AuthenticationFailed, AddressNotAllowed.

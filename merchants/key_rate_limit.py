@@ -8,11 +8,9 @@ early.
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 from rest_framework.request import Request
-from rest_framework.throttling import BaseThrottle
 
 from core import rate_limits
 from core.rate_limits import RateLimit, RateLimitResult
@@ -103,12 +101,9 @@ def headers(room: RateLimitResult) -> dict[str, str]:
     }
 
 
-class KeyRateThrottle(BaseThrottle):
-    """Refuses requests above the limit. `merchants.api` adds the headers."""
-
-    def allow_request(self, request: Request, view: Any) -> bool:
-        room = take(request.auth.id)  # type: ignore[union-attr]
-        request._request.rate_room = room  # type: ignore[attr-defined]
-        if room is not None and not room.allowed:
-            raise RateLimitExceeded(retry_after=room.retry_after)
-        return True
+def check(request: Request) -> None:
+    """Raises RateLimitExceeded above the limit. `merchants.api` adds the headers."""
+    room = take(request.auth.id)  # type: ignore[union-attr]
+    request._request.rate_room = room  # type: ignore[attr-defined]
+    if room is not None and not room.allowed:
+        raise RateLimitExceeded(retry_after=room.retry_after)
