@@ -3,7 +3,6 @@
 The address that the bank calls contains a secret. Only its SHA-256 is stored. Credentials are sealed.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -22,8 +21,10 @@ from audit_trail.recording import recorded
 from banks import CredentialField
 from core import client_addresses, ids, vault
 from core.vault import CannotOpen
+from merchants import secret_keys
 from merchants.errors import CallerNotAllowed, MerchantNotFound
 from merchants.models import BankConnection, Merchant, Mode
+from merchants.services import validated_networks
 
 SECRET_PREFIX, SECRET_LENGTH = "door_", 43  # 256 random bits
 _SECRET_SHAPE = re.compile(f"{SECRET_PREFIX}[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
@@ -76,7 +77,7 @@ def connect(
         keeps_address = connection.bank == config.bank and not renew_address
         secret = None if keeps_address else SECRET_PREFIX + ids.random_text(SECRET_LENGTH)
         if secret is not None:
-            connection.address_secret_digest = _digest(secret)
+            connection.address_secret_digest = secret_keys.digest(secret)
         connection.bank, connection.callers, connection.updated_at = config.bank, callers, now
         connection.credentials_sealed = vault.seal(json.dumps(credentials), context=merchant.id)
         with recorded(Act.BANK_CONNECTED, known) as recording:
@@ -89,13 +90,9 @@ def connect(
 def kept_secrets(connection: BankConnection, config: ConnectionConfig) -> dict[str, str]:
     """The stored secrets that a renewal may leave out: none for another bank or another address of its API.
 
-    Otherwise somebody who knows no secret could have it sent to a server of their own. None too if the stored
-    ones cannot be read.
+    Otherwise somebody who knows no secret could have it sent to a server of their own.
     """
-    try:
-        stored = decrypt(connection).credentials
-    except CannotOpen:
-        return {}
+    stored = stored_credentials(connection)
     fields = banks.LIVE_BANKS[connection.bank].credential_fields
     if connection.bank != config.bank or any(
         each.is_url and _is_changed(each, stored, config) for each in fields
@@ -114,7 +111,7 @@ def find_by_secret(bank: str, secret: str) -> BankConnection:
     found = None
     if _SECRET_SHAPE.fullmatch(secret):
         connections = BankConnection.objects.select_related("merchant")
-        found = connections.filter(bank=bank, address_secret_digest=_digest(secret)).first()
+        found = connections.filter(bank=bank, address_secret_digest=secret_keys.digest(secret)).first()
     if found is None:
         raise banks.UnknownBank(name=bank)
     return found
@@ -138,22 +135,23 @@ def decrypt(connection: BankConnection) -> banks.AdapterConfig:
     return banks.AdapterConfig(connection.bank, connection.merchant.biller_id, credentials)
 
 
-def masked_credentials(connection: BankConnection) -> dict[str, str]:
-    """The credentials for staff. A secret is shown as `set`."""
-    credentials = decrypt(connection).credentials
-    return {
-        need.name: "set" if need.is_secret else credentials[need.name].split("\n")[0]
-        for need in banks.LIVE_BANKS[connection.bank].credential_fields
-        if need.name in credentials
-    }
+def stored_credentials(connection: BankConnection) -> dict[str, str]:
+    """The readable credentials, or none if they cannot be read: then all must be entered again."""
+    try:
+        return dict(decrypt(connection).credentials)
+    except CannotOpen:
+        return {}
 
 
 def described_credentials(connection: BankConnection) -> str:
-    """The masked credentials in one line, or that they cannot be read."""
-    try:
-        return ", ".join(f"{name}: {shown}" for name, shown in masked_credentials(connection).items())
-    except CannotOpen:
-        return _("They cannot be read: renew the connection.")
+    """The credentials in one line for staff. A secret is shown as `set`."""
+    lines = {name: value.partition("\n")[0] for name, value in stored_credentials(connection).items()}
+    shown = (
+        f"{need.name}: {'set' if need.is_secret else lines[need.name]}"
+        for need in banks.LIVE_BANKS[connection.bank].credential_fields
+        if need.name in lines
+    )
+    return ", ".join(shown) or _("They cannot be read: renew the connection.")
 
 
 def _is_changed(field_: CredentialField, stored: Mapping[str, str], config: ConnectionConfig) -> bool:
@@ -178,7 +176,7 @@ def validated_terms(config: ConnectionConfig) -> list[str]:
             raise ValidationError({name: _("Up to 20 capital letters and digits.")})
     if adapter.reference3_help and not config.reference3:
         raise ValidationError({"reference3": _(adapter.reference3_help)})
-    return _networks(config.callers)
+    return validated_networks("callers", config.callers, MAX_CALLERS)
 
 
 def _validated_credentials(bank: str, given: Mapping[str, object]) -> dict[str, str]:
@@ -194,15 +192,6 @@ def _validated_credentials(bank: str, given: Mapping[str, object]) -> dict[str, 
         except ValueError as error:
             raise ValidationError({"credentials": f"{each.name}: {error}"}) from None
     return valid
-
-
-def _networks(callers: Sequence[str]) -> list[str]:
-    if len(callers) > MAX_CALLERS:
-        raise ValidationError({"callers": _("At most %(count)s networks.") % {"count": MAX_CALLERS}})
-    try:
-        return client_addresses.normalized_networks(callers)
-    except ValueError as error:
-        raise ValidationError({"callers": f"{error}."}) from None
 
 
 def _lock_live_merchant(merchant_id: str) -> Merchant:
@@ -229,8 +218,3 @@ def _assign_bank(merchant: Merchant, config: ConnectionConfig) -> None:
         if BANK_IS_FIXED not in str(error):
             raise
         raise ValidationError({field: _(BANK_IS_FIXED_MESSAGE)}) from None
-
-
-def _digest(secret: str) -> bytes:
-    """256 random bits need no slow hash."""
-    return hashlib.sha256(secret.encode()).digest()

@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy as _
 import banks
 from audit_trail.act_pages import ReasonForm
 from banks import CredentialField
-from core.vault import CannotOpen
 from merchants import bank_connections
 from merchants.bank_connections import ConnectionConfig
 from merchants.models import BankConnection, Merchant
@@ -70,7 +69,7 @@ class ConnectionForm(ReasonForm):
             stored: dict[str, str] = {}
             del self.fields["renew_address"]
         else:
-            stored = _stored(self.connection)
+            stored = bank_connections.stored_credentials(self.connection)
             for name in TERMS:
                 self.fields[name].initial = getattr(row, name)
             self.fields["callers"].initial = "\n".join(self.connection.callers)
@@ -131,14 +130,6 @@ class ConnectionForm(ReasonForm):
 def form_of(bank: str, *, is_renewal: bool) -> type[ConnectionForm]:
     """The form for this bank."""
     return type("ConnectionForm", (ConnectionForm,), {"bank": bank, "is_renewal": is_renewal})
-
-
-def _stored(connection: BankConnection) -> dict[str, str]:
-    """The stored credentials, or none if they cannot be read: then all must be entered."""
-    try:
-        return dict(bank_connections.decrypt(connection).credentials)
-    except CannotOpen:
-        return {}
 
 
 def _name(credential: CredentialField) -> str:

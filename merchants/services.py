@@ -92,7 +92,7 @@ def issue_key(
         created_at=now,
         expires_at=expires_at,
         scopes=_validated_scopes(scopes),
-        networks=_validated_networks(networks),
+        networks=validated_networks("networks", networks, MAX_NETWORKS),
         issued_by=request_context.current().actor,
     )
     recording.write(Act.KEY_ISSUED, key, after=values.filled(values.of_row(key)))
@@ -188,13 +188,14 @@ def _validated_scopes(scopes: Iterable[str]) -> list[str]:
     return [scope.value for scope in Scope if scope.value in given]
 
 
-def _validated_networks(networks: Sequence[str]) -> list[str]:
-    if len(networks) > MAX_NETWORKS:
-        raise ValidationError({"networks": _("At most %(count)s networks.") % {"count": MAX_NETWORKS}})
+def validated_networks(field: str, networks: Sequence[str], most: int) -> list[str]:
+    """The networks as they are stored. Raises ValidationError."""
+    if len(networks) > most:
+        raise ValidationError({field: _("At most %(count)s networks.") % {"count": most}})
     try:
         return client_addresses.normalized_networks(networks)
     except ValueError as error:
-        raise ValidationError({"networks": f"{error}."}) from None
+        raise ValidationError({field: f"{error}."}) from None
 
 
 def _record(event: SecurityEvent, key: ApiKey, changes: Sequence[str] = ()) -> None:
