@@ -19,6 +19,8 @@ MAX_FOUND = 20
 def find(text: str) -> list[Merchant]:
     """The merchant with this id, those with exactly this name, or else those whose name contains it."""
     name = plain_text.name(text)
+    if not plain_text.visible(text) or "\0" in text:
+        return []
     key = next((word for word in name.split() if word.startswith("mch_")), None)
     if key is not None:
         return list(Merchant.objects.filter(pk=key))
@@ -56,12 +58,11 @@ class MerchantFilter(OwnerFilter):
 
     @cached_property
     def found(self) -> list[Merchant]:
-        text = self.value("merchant")
-        return find(text) if text and "\0" not in text else []
+        return find(self.value("merchant"))
 
     @classmethod
     def owner_of(cls, text: str) -> str | None:
-        found = find(text) if plain_text.visible(text) and "\0" not in text else []
+        found = find(text)
         return found[0].pk if len(found) == 1 else None
 
 
