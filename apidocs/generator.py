@@ -59,14 +59,19 @@ class OperationSchema(AutoSchema):
             return None
         self.is_merchant_api = isinstance(self.view, MerchantViewSet)
         self.is_once = self.is_merchant_api and self.method == "POST"
+        scope = f" The key needs the scope `{message.scope.value}`." if message.scope else ""
+        as_csv = f" {AS_CSV}" if message.is_list else ""
         headers = ["RequestId", *(["IdempotencyKey"] if self.is_once else [])]
         operation = {
             "operationId": message.name,
             "summary": message.summary,
-            "description": self._description(message),
+            "description": message.description + as_csv + scope,
             "tags": [message.tag.value],
             "parameters": [
-                *self._path_parameters(),
+                *(
+                    {"name": name, "in": "path", "required": True, "schema": PARTS["path_parameters"][name]}
+                    for name in re.findall(r"{(\w+)}", path)
+                ),
                 *self._query(message),
                 *({"$ref": f"#/components/parameters/{name}"} for name in headers),
             ],
@@ -76,17 +81,6 @@ class OperationSchema(AutoSchema):
             "responses": self._responses(message),
         }
         return {name: value for name, value in operation.items() if value is not None}
-
-    def _description(self, operation: Operation) -> str:
-        scope = f" The key needs the scope `{operation.scope.value}`." if operation.scope else ""
-        as_csv = f" {AS_CSV}" if operation.is_list else ""
-        return f"{operation.description}{as_csv}{scope}"
-
-    def _path_parameters(self) -> list[Json]:
-        return [
-            {"name": name, "in": "path", "required": True, "schema": PARTS["path_parameters"][name]}
-            for name in re.findall(r"{(\w+)}", self.path)
-        ]
 
     def _query(self, operation: Operation) -> list[Json]:
         if operation.query is None:
@@ -169,9 +163,15 @@ class ApiSchemaGenerator(SchemaGenerator):
 
     def parse(self, input_request: Any, public: bool) -> Json:
         paths: Json = super().parse(input_request, public)  # type: ignore[no-untyped-call]
-        for path, view in _plain_views():
-            schema = self._schema_for(view)
-            paths[path] = {"get": schema.get_operation(path, "", "", "GET", self.registry)}
+        for pattern in get_resolver().url_patterns:
+            if isinstance(pattern, URLPattern) and operation_of(pattern.callback) is not None:
+                path = "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(pattern.pattern))
+                view: Any = SimpleNamespace(
+                    action="handler", handler=pattern.callback, request=None, format_kwarg=None
+                )
+                schema = OperationSchema()
+                schema.view = view
+                paths[path] = {"get": schema.get_operation(path, "", "", "GET", self.registry)}
         self.has_both_forms = {path for path in paths if f"{COUNTRY}{path}" in paths}
         paths = dict(_described_once(paths))
         self.messages = webhook_messages.describe(self.registry)
@@ -188,14 +188,6 @@ class ApiSchemaGenerator(SchemaGenerator):
             for path, item in schema["paths"].items()
         }
         return schema | {"servers": SERVERS, "paths": paths, "tags": tags, "webhooks": self.messages}
-
-    def _schema_for(self, handler: Any) -> OperationSchema:
-        """The schema writer of an operation that is not a method of a viewset."""
-        schema = OperationSchema()
-        view: Any = SimpleNamespace(action="handler", handler=handler, request=None, format_kwarg=None)
-        schema.view = view
-        schema.registry = self.registry
-        return schema
 
 
 class AdvanceRequestBody(OpenApiSerializerExtension):
@@ -256,12 +248,6 @@ def _without_version(operation: Json) -> Json:
     name = f"{operation['operationId']}_without_version"
     description = f"The same as `{operation['operationId']}`. {operation['description']}"
     return operation | {"operationId": name, "description": description}
-
-
-def _plain_views() -> Iterator[tuple[str, Any]]:
-    for pattern in get_resolver().url_patterns:
-        if isinstance(pattern, URLPattern) and operation_of(pattern.callback) is not None:
-            yield "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(pattern.pattern)), pattern.callback
 
 
 def _media_types(contents: Mapping[str, Any]) -> Json:

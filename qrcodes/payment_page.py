@@ -21,7 +21,7 @@ from core.api import error_response, get_or_head_only
 from core.errors import ApiError
 from core.rate_limits import RateLimit
 from merchants import page_origins
-from merchants.models import Merchant, Mode
+from merchants.models import Mode
 from payments.models import HELD_EXCESS_STATUSES, HELD_STATUSES, Payment, PaymentStatus
 from qrcodes import images, qr_cards
 from qrcodes.errors import QrCodeGone, QrCodeInReview, QrCodeNotFound, TooManyPageRequests
@@ -77,7 +77,11 @@ def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
                 response.headers["Retry-After"] = str(error.retry_after)
         else:
             origins = payment.merchant.page_origins
-            context = _context(payment, _shown(payment, now), now) | _links(request, payment.merchant)
+            back = page_origins.return_url(payment.merchant, request.GET.get("return_url", ""))
+            context = _context(payment, _shown(payment, now), now) | {
+                "return_url": back,
+                "languages": language_links(**({} if back is None else {"return_url": back})),
+            }
             response = render(request, "qrcodes/pay.html", context)
     policy = PAGE_POLICY.format(ancestors=" ".join(origins) or "'none'")
     response.headers["Content-Security-Policy"] = policy
@@ -166,16 +170,6 @@ def language_links(**kept: str) -> list[tuple[str, str, str]]:
     return [(code, name, "?" + urlencode({"lang": code} | kept)) for code, name in LANGUAGES.items()]
 
 
-def _links(request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
-    """The way back to the shop, and this page in each language."""
-    back = page_origins.return_url(merchant, request.GET.get("return_url", ""))
-    kept = {} if back is None else {"return_url": back}
-    return {
-        "return_url": back,
-        "languages": language_links(**kept),
-    }
-
-
 def _seconds_left(expires_at: datetime, now: datetime) -> int:
     return max(0, int((expires_at - now).total_seconds()))
 
@@ -184,6 +178,8 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
     is_test = payment.merchant.mode == Mode.TEST
     expires_at = payment.expires_at or now
     is_open = shown.state == PageState.PENDING
+    at = expires_at.astimezone(clock.BANGKOK)
+    is_today = at.date() == now.astimezone(clock.BANGKOK).date()
     return {
         "payment": payment,
         "shop": payment.merchant.name,
@@ -193,7 +189,7 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "state": shown.state,
         "etag": shown.etag,
         "seconds_left": _seconds_left(expires_at, now),
-        "pay_before": _time_of(expires_at, now),
+        "pay_before": f"{at:%H:%M:%S}" if is_today else f"{at:%Y-%m-%d %H:%M:%S}",
         "is_open": is_open,
         "may_change": is_open
         or shown.state == PageState.REVIEW
@@ -202,9 +198,3 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "has_sandbox_bank": is_test and bool(settings.SANDBOX_BANK_SECRET),
         "language": translation.get_language(),
     }
-
-
-def _time_of(at: datetime, now: datetime) -> str:
-    """The time in Bangkok, with the day if it is another one."""
-    at, today = at.astimezone(clock.BANGKOK), now.astimezone(clock.BANGKOK).date()
-    return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M:%S}"

@@ -60,14 +60,13 @@ def generate(
         holds_reference=merchant.refuses_open_reference and "reference" in fields,
         **fields,
     )
-    qr_code = _code(qr_code_id, merchant, payment)
-    event = events.NewEvent(merchant.id, "payment.pending", payment.id, event_data(payment), now)
-    return NewQrCode(qr_code, payment, events.prepare(event, subscriptions))
-
-
-def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
-    reference1 = _reference1(merchant)
-    return rows.new(
+    is_test = merchant.mode == Mode.TEST
+    reference1 = (
+        references.new_checked(merchant.biller_id, settings.SANDBOX_BANK_SECRET)
+        if is_test
+        else references.new()
+    )  # random; the unique index refuses one that was used before
+    qr_code = rows.new(
         QrCode,
         id=qr_code_id,
         merchant=merchant,
@@ -79,17 +78,12 @@ def _code(qr_code_id: str, merchant: Merchant, payment: Payment) -> QrCode:
             reference1=reference1,
             reference2=merchant.reference2,
             reference3=merchant.reference3,
-            amount=payment.amount,
+            amount=amount,
         ),
-        created_at=payment.created_at,
+        created_at=now,
     )
-
-
-def _reference1(merchant: Merchant) -> str:
-    """A new random reference. The unique index refuses one that was used before."""
-    if merchant.mode == Mode.TEST:
-        return references.new_checked(merchant.biller_id, settings.SANDBOX_BANK_SECRET)
-    return references.new()
+    event = events.NewEvent(merchant.id, "payment.pending", payment.id, event_data(payment), now)
+    return NewQrCode(qr_code, payment, events.prepare(event, subscriptions))
 
 
 def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
