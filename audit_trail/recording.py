@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -34,29 +35,16 @@ class NotInTransaction(Exception):
     """An act and its record must be rolled back together, so both need one transaction."""
 
 
+@dataclass(slots=True)
 class Recording:
     """An act that happens now. Its record is written at the end of the `recorded` block.
 
     The block may set `act` and `row` when it knows them, and add `details` to the values after the act.
     """
 
-    def __init__(self, act: Act, row: Model | None, reason: str, form_token: UUID | None) -> None:
-        self.act, self.row, self.reason, self.form_token = act, row, reason, form_token
-        self.details: Values = {}
-        self._before = None if row is None else _stored_values(row)
-
-    def write(self) -> AuditRecord:
-        assert self.row is not None, "a recorded act names its object"
-        after = _stored_values(self.row)
-        if self._before is None:
-            before: Values = {}
-            after = values.filled(after)
-        else:
-            before, after = values.changes(self._before, after)
-        after |= values.stored("", self.details)
-        return write(
-            self.act, self.row, before=before, after=after, reason=self.reason, form_token=self.form_token
-        )
+    act: Act
+    row: Model | None
+    details: Values = field(default_factory=dict)
 
 
 @contextmanager
@@ -71,9 +59,17 @@ def recorded(
     """
     confirmation.check(act)
     with transaction.atomic():
-        recording = Recording(act, row, reason, form_token)
+        recording = Recording(act, row)
+        stored = None if row is None else _stored_values(row)
         yield recording
-        recording.write()
+        assert recording.row is not None, "a recorded act names its object"
+        before, after = {}, _stored_values(recording.row)
+        if stored is None:
+            after = values.filled(after)
+        else:
+            before, after = values.changes(stored, after)
+        after |= values.stored("", recording.details)
+        write(recording.act, recording.row, before=before, after=after, reason=reason, form_token=form_token)
 
 
 @contextmanager
