@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from core import clock
 from core.errors import ApiError
 from core.scopes import Scope
 from merchants.models import ApiKey
@@ -44,7 +45,8 @@ class _SplitValues(Action):
 
 
 def add_key_options(parser: ArgumentParser) -> None:
-    """Add the options for scopes and networks of a new key."""
+    """Add the options for scopes and networks of a new key, and for JSON."""
+    add_json_option(parser)
     parser.add_argument(
         "--scopes",
         nargs="+",
@@ -63,9 +65,17 @@ def add_key_options(parser: ArgumentParser) -> None:
     )
 
 
-def key_fields(key: ApiKey) -> Values:
-    """The printed fields of a key, without its secret."""
-    return {"scopes": key.scopes, "networks": key.networks}
+def format_key(key: ApiKey, secret: str, *, as_json: bool) -> str:
+    """A new key, with its secret."""
+    values: Values = {
+        "merchant_id": key.merchant_id,
+        "key_id": key.id,
+        "secret_key": secret,
+        "scopes": key.scopes,
+        "networks": key.networks,
+        "expires_at": clock.iso_or_none(key.expires_at),
+    }
+    return format_output(values, as_json=as_json)
 
 
 def format_output(values: Values, *, as_json: bool) -> str:

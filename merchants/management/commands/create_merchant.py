@@ -21,11 +21,8 @@ class Command(MerchantCommand):
             help="What happens to a payment after the expiry of its code. Default: review, by staff.",
         )
         command_output.add_key_options(parser)
-        command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
         given = {name: options[name] for name in ("name", "mode", "late_money", "scopes", "networks")}
         merchant, secret = services.create_merchant(now=clock.now(), **given)
-        key = merchant.keys.get()
-        values: command_output.Values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
-        return command_output.format_output(values | command_output.key_fields(key), as_json=options["json"])
+        return command_output.format_key(merchant.keys.get(), secret, as_json=options["json"])

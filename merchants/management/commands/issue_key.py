@@ -17,21 +17,16 @@ class Command(MerchantCommand):
         parser.add_argument("merchant_id")
         parser.add_argument("--expires-in-hours", type=float, help="The key expires after this time.")
         command_output.add_key_options(parser)
-        command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
         now, hours = clock.now(), options["expires_in_hours"]
         if hours is not None and not 0 < hours <= MAX_HOURS:
             raise CommandError(f"--expires-in-hours must be more than 0 and at most {MAX_HOURS:,}.")
-        merchant = services.find_merchant(options["merchant_id"])
-        expires_at = None if hours is None else now + timedelta(hours=hours)
         key, secret = services.issue_key(
-            merchant=merchant,
+            merchant=services.find_merchant(options["merchant_id"]),
             now=now,
-            expires_at=expires_at,
+            expires_at=None if hours is None else now + timedelta(hours=hours),
             scopes=options["scopes"],
             networks=options["networks"],
         )
-        values: command_output.Values = {"merchant_id": merchant.id, "key_id": key.id, "secret_key": secret}
-        values |= command_output.key_fields(key) | {"expires_at": clock.iso_or_none(expires_at)}
-        return command_output.format_output(values, as_json=options["json"])
+        return command_output.format_key(key, secret, as_json=options["json"])

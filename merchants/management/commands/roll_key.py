@@ -27,9 +27,4 @@ class Command(MerchantCommand):
             )
         except ValueError as error:
             raise CommandError(str(error)) from None
-        values: command_output.Values = {
-            "key_id": key.id,
-            "secret_key": secret,
-            "expires_at": clock.iso_or_none(key.expires_at),
-        }
-        return command_output.format_output(values | command_output.key_fields(key), as_json=options["json"])
+        return command_output.format_key(key, secret, as_json=options["json"])
