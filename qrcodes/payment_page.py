@@ -30,7 +30,7 @@ from qrcodes.qr_cards import CardRequest
 
 # Requests of one network for pages and their states. The customers of a shop share the network of its Wi-Fi.
 RATE = RateLimit(per_second=50, burst=200)
-CARD_RATE = RateLimit(per_second=2, burst=30)  # each is drawn for 25 ms
+CARD_RATE = RateLimit(per_second=2, burst=30)  # each is drawn for 35 ms
 LANGUAGES = {"th": "ไทย", "en": "English"}
 # Banks report late. An older expired page does not ask any more.
 ASKS_AFTER_EXPIRY = timedelta(hours=1)

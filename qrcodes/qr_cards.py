@@ -20,7 +20,7 @@ FORMATS = {PNG: "image/png", PDF: "application/pdf"}
 LANGUAGES = ["th", "en"]
 MIN_SIZE, MAX_SIZE, DEFAULT_SIZE = 200, 2000, 1000
 """Pixels of the width."""
-# A card takes 25 ms of CPU, at the largest size 95 ms and 17 MB.
+# A card takes 35 ms of CPU, at the largest size 130 ms and 25 MB.
 MERCHANT_RATE = RateLimit(per_second=5, burst=50)
 DRAWN_AT_ONCE, WAIT_SECONDS = 2, 2.0
 """In this process. One merchant has one at once."""

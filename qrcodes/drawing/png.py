@@ -26,5 +26,6 @@ def draw(card: Card, size: int) -> bytes:
         ink = Image.frombytes("L", (len(mask.rows[0]), len(mask.rows)), b"".join(mask.rows))
         picture.paste(line.ink, (round(line.x * scale), round(line.baseline * scale) - mask.top), ink)
     file = io.BytesIO()
-    picture.save(file, "PNG")
+    # 256 colors make half of the bytes.
+    picture.quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, "PNG")
     return file.getvalue()
