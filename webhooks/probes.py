@@ -14,6 +14,7 @@ from merchants.models import Mode
 from webhooks import events, sending
 from webhooks.errors import InvalidUrl, TooManyProbes
 from webhooks.http import client, event_loop, url_check
+from webhooks.http.url_check import RejectionReason, UrlRejected
 from webhooks.models import Endpoint
 from webhooks.sending import url_policy
 
@@ -23,10 +24,9 @@ MAX_CONCURRENT_PROBES = 2
 WAIT_SECONDS = 0.5
 # Enough for registering webhooks, and too slow for a port scan.
 RATE_PER_MERCHANT = RateLimit(per_second=0.5, burst=10)
-BLOCKED = "blocked"
-# Why a URL is refused: by errors of `webhooks.http.client`, and by the check of the URL.
+# Why a URL is refused, by errors of `webhooks.http.client`.
 REASONS = {
-    "dns": "the host name has no address in DNS",
+    "dns": RejectionReason.DNS.label,
     "connect_refused": "the connection was refused",
     "connect_timeout": f"the connection timed out after {TIMEOUTS.connect:g} s",
     "tls_cert": "the TLS certificate is not valid for this host",
@@ -34,18 +34,6 @@ REASONS = {
     "timeout": f"the endpoint did not answer within {TIMEOUTS.total:g} s",
     "reset": "the connection was closed before an answer",
     "protocol": "the answer is not HTTP",
-}
-REJECTIONS = {
-    url_check.RejectionReason.MALFORMED: "the URL is malformed or has a fragment",
-    url_check.RejectionReason.SCHEME: "the scheme is not https",
-    url_check.RejectionReason.CREDENTIALS: "the URL has credentials",
-    url_check.RejectionReason.AT_SIGN: "the query has an @ and follows the host: write a / before the ?",
-    url_check.RejectionReason.HOST_CHARACTER: "the host name has another character than letters, digits, "
-    "hyphens and dots",
-    url_check.RejectionReason.HOST: "the host is not a public name or address",
-    url_check.RejectionReason.PORT: "the port is not one of those that are allowed: {ports}",
-    url_check.RejectionReason.ADDRESS: "the address is not public",
-    url_check.RejectionReason.DNS: "the host name has no address in DNS",
 }
 _slots, _merchants = Bulkhead(), Bulkhead()
 
@@ -60,34 +48,36 @@ def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
     policy, limit = url_policy(endpoint.merchant.mode), MAX_CONCURRENT_PROBES
     try:
         target = url_check.parse_target(endpoint.url, policy)
-    except url_check.UrlRejected as rejection:
-        raise _rejected(endpoint, rejection.reason) from None
-    with ExitStack() as held:
-        try:
-            held.enter_context(_merchants.hold(endpoint.merchant_id, total=sys.maxsize, share=1))
-        except BulkheadFull:
-            raise TooManyProbes(retry_after=1) from None
-        if settings.RATE_LIMIT:
-            decision = rate_limits.consume(f"probes:{endpoint.merchant_id}", RATE_PER_MERCHANT)
-            if decision is not None and not decision.allowed:
-                raise TooManyProbes(retry_after=decision.retry_after)
-        try:
-            held.enter_context(_slots.hold("", total=limit, share=limit, wait_seconds=WAIT_SECONDS))
-        except BulkheadFull:
-            raise ServiceUnavailable(retry_after=round(TIMEOUTS.total)) from None
-        return _probe(endpoint, target, policy, now)
+        with ExitStack() as held:
+            try:
+                held.enter_context(_merchants.hold(endpoint.merchant_id, total=sys.maxsize, share=1))
+            except BulkheadFull:
+                raise TooManyProbes(retry_after=1) from None
+            if settings.RATE_LIMIT:
+                decision = rate_limits.consume(f"probes:{endpoint.merchant_id}", RATE_PER_MERCHANT)
+                if decision is not None and not decision.allowed:
+                    raise TooManyProbes(retry_after=decision.retry_after)
+            try:
+                held.enter_context(_slots.hold("", total=limit, share=limit, wait_seconds=WAIT_SECONDS))
+            except BulkheadFull:
+                raise ServiceUnavailable(retry_after=round(TIMEOUTS.total)) from None
+            return _probe(endpoint, target, policy, now)
+    except UrlRejected as rejection:
+        detail = rejection.reason.label.format(ports=", ".join(map(str, sorted(policy.ports))))
+        raise _refused(endpoint, detail, by_network=rejection.reason in url_check.NETWORK_REASONS) from None
 
 
 def _probe(
     endpoint: Endpoint, target: url_check.Target, policy: url_check.UrlPolicy, now: datetime
 ) -> int | None:
+    """Raises UrlRejected and InvalidUrl."""
     if settings.WEBHOOK_PROBE == "off":
         try:
-            url_check.resolve(target, policy, merchant_id=endpoint.merchant_id)
-        except url_check.UrlRejected as rejection:
+            event_loop.run(url_check.resolve(target, policy, merchant_id=endpoint.merchant_id))
+        except UrlRejected as rejection:
             # A name without an address passes, because each delivery checks again.
-            if rejection.reason is not url_check.RejectionReason.DNS:
-                raise _rejected(endpoint, rejection.reason) from None
+            if rejection.reason is not RejectionReason.DNS:
+                raise
         return None
     ping = events.build_ping(endpoint, now)
     work = sending.send(
@@ -100,22 +90,15 @@ def _probe(
     )
     result = event_loop.run(work)
     if result.status is None or (settings.WEBHOOK_PROBE == "2xx" and result.error):
-        if result.error == BLOCKED:
-            blocked = target.needs_allowed_network(policy) or url_check.RejectionReason.ADDRESS
-            raise _rejected(endpoint, blocked)
+        if result.error == "blocked":
+            raise UrlRejected(target.needs_allowed_network(policy) or RejectionReason.ADDRESS)
         answered = f"the endpoint answered {result.status}"
-        raise _unreachable(endpoint, answered if result.status else REASONS[result.error])
+        detail = answered if result.status else REASONS[result.error]
+        raise _refused(endpoint, detail, by_network=True)
     return result.status
 
 
-def _rejected(endpoint: Endpoint, reason: url_check.RejectionReason) -> InvalidUrl:
-    ports = sorted(url_policy(endpoint.merchant.mode).ports)
-    detail = REJECTIONS[reason].format(ports=", ".join(map(str, ports)))
-    if reason in url_check.NETWORK_REASONS:
-        return _unreachable(endpoint, detail)
-    return InvalidUrl(param="url", detail=detail)
-
-
-def _unreachable(endpoint: Endpoint, detail: str) -> InvalidUrl:
-    """The error for what a look-up or a connection tells. Only a test merchant reads it."""
-    return InvalidUrl(param="url", detail=detail if endpoint.merchant.mode == Mode.TEST else None)
+def _refused(endpoint: Endpoint, detail: str, *, by_network: bool) -> InvalidUrl:
+    """by_network: a look-up or a connection tells it. Then only a test merchant reads it."""
+    is_told = not by_network or endpoint.merchant.mode == Mode.TEST
+    return InvalidUrl(param="url", detail=detail if is_told else None)

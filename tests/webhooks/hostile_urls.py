@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from webhooks.http import client, url_check
+from webhooks.http import client, event_loop, url_check
+from webhooks.http.public_networks import Address
+from webhooks.http.url_check import Target, UrlPolicy
 
 CORPUS = json.loads((Path(__file__).parent.parent / "data" / "ssrf-urls.json").read_text())
 PUBLIC, PUBLIC6 = "8.8.4.4", "2606:4700::1111"
@@ -43,6 +45,11 @@ def resolving(*answers: str) -> Any:
         return [(0, 0, 0, "", (address, port)) for address in answer.split()]
 
     return resolver
+
+
+def resolve(target: Target, policy: UrlPolicy, *resolver: Any, **options: Any) -> list[Address]:
+    """Look up the addresses of a target, and wait for the result."""
+    return event_loop.run(url_check.resolve(target, policy, *resolver, **options))
 
 
 def answers_of(case: dict[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhooks.hostile_urls import PUBLIC, resolving
+from tests.webhooks.hostile_urls import PUBLIC, resolve, resolving
 from webhooks.http import url_check
 from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
 
@@ -16,7 +16,7 @@ STRICT = UrlPolicy()
 def test_host_name_without_addresses_is_dns_error(resolver: Any) -> None:
     target = url_check.parse_target("https://hooks.example.test/", STRICT)
     with pytest.raises(UrlRejected) as refused:
-        url_check.resolve(target, STRICT, resolver)
+        resolve(target, STRICT, resolver)
     assert refused.value.reason is RejectionReason.DNS
 
 
@@ -46,7 +46,7 @@ def test_hanging_dns_lookup_costs_timeout_and_one_thread() -> None:
     with dead_resolver(calls) as resolver:
         for _ in range(3):
             with pytest.raises(UrlRejected) as refused:
-                url_check.resolve(target, STRICT, resolver, timeout=0.02)
+                resolve(target, STRICT, resolver, timeout=0.02)
             assert refused.value.reason is RejectionReason.DNS
     assert calls == ["slow.test"]
 
@@ -58,12 +58,14 @@ def test_number_of_slow_dns_lookups_is_limited(monkeypatch: pytest.MonkeyPatch) 
         for name in ("first.test", "second.test"):
             target = url_check.parse_target(f"https://{name}/", STRICT)
             with pytest.raises(UrlRejected):
-                url_check.resolve(target, STRICT, resolver, timeout=0.02)
+                resolve(target, STRICT, resolver, timeout=0.02)
     assert calls == ["first.test"]
 
 
 def test_dns_lookup_is_repeated_after_thread_shortage(monkeypatch: pytest.MonkeyPatch) -> None:
     target, resolver = url_check.parse_target("https://shop.test/", STRICT), resolving(PUBLIC)
+
+    assert resolve(target, STRICT, resolving(PUBLIC))  # the event loop has its thread
 
     def none_left(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -71,5 +73,5 @@ def test_dns_lookup_is_repeated_after_thread_shortage(monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", none_left)
         with pytest.raises(UrlRejected):
-            url_check.resolve(target, STRICT, resolver)
-    assert [str(each) for each in url_check.resolve(target, STRICT, resolver)] == [PUBLIC]
+            resolve(target, STRICT, resolver)
+    assert [str(each) for each in resolve(target, STRICT, resolver)] == [PUBLIC]

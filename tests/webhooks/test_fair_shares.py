@@ -14,13 +14,13 @@ from tests.conftest import Shop, open_shop
 from tests.examples import FACTOR
 from tests.webhook_receiver import Receiver, Reply
 from tests.webhooks.builders import NOW, claim, make_endpoint, publish
-from tests.webhooks.hostile_urls import PUBLIC
+from tests.webhooks.hostile_urls import PUBLIC, resolve
 from tests.webhooks.misbehaving_receivers import listening, replies
 from tests.webhooks.post_calls import OK, post
 from tests.webhooks.test_dns import dead_resolver
 from webhooks.delivery.dispatcher import Dispatcher
 from webhooks.delivery.queue import MAX_IN_FLIGHT, SLOW_MS, Quota
-from webhooks.http import client, connection_pool, url_check
+from webhooks.http import connections, url_check
 from webhooks.http.url_check import UrlPolicy, UrlRejected
 from webhooks.models import Delivery
 
@@ -142,7 +142,7 @@ def test_seventy_hanging_endpoints_do_not_delay_another_merchant(
 
 def look_up(name: str, resolver: Any, merchant_id: str, timeout: float = 60.0) -> list[str]:
     target = url_check.parse_target(f"https://{name}/", STRICT)
-    found = url_check.resolve(target, STRICT, resolver, timeout, merchant_id=merchant_id)
+    found = resolve(target, STRICT, resolver, timeout, merchant_id=merchant_id)
     return [str(address) for address in found]
 
 
@@ -196,9 +196,9 @@ def test_dns_lookup_waits_for_a_free_slot_of_the_merchant(monkeypatch: pytest.Mo
 def test_pooled_connections_of_a_merchant_do_not_close_those_of_other_merchants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection_pool, "MAX_IDLE_PER_MERCHANT", 2)
-    monkeypatch.setattr(connection_pool, "MAX_IDLE", 4)
-    monkeypatch.setattr(client, "IDLE_CONNECTIONS", connection_pool.ConnectionPool())
+    monkeypatch.setattr(connections, "MAX_IDLE_PER_MERCHANT", 2)
+    monkeypatch.setattr(connections, "MAX_IDLE", 4)
+    monkeypatch.setattr(connections, "IDLE_CONNECTIONS", connections.ConnectionPool())
     with listening(replies(OK)) as kept:
         assert post(kept.url(), merchant_id="other").error == ""
         for _ in range(6):

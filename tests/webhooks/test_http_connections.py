@@ -199,7 +199,7 @@ def test_connection_is_pooled_only_after_a_complete_response(answer: bytes) -> N
 def test_idle_connections_are_few_and_short_lived(
     setting: str, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"webhooks.http.connection_pool.{setting}", value)
+    monkeypatch.setattr(f"webhooks.http.connections.{setting}", value)
     with listening(replies(OK)) as receiver:
         assert [post(receiver.url()).error for _ in range(2)] == ["", ""]
     assert receiver.connections == 2

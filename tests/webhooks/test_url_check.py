@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.webhooks.hostile_urls import CORPUS, PUBLIC, PUBLIC6, answers_of, case_name, cases, resolving
+from tests.webhooks.hostile_urls import (
+    CORPUS,
+    PUBLIC,
+    PUBLIC6,
+    answers_of,
+    case_name,
+    cases,
+    resolve,
+    resolving,
+)
 from webhooks.http import url_check
 from webhooks.http.public_networks import BLOCKED_IPV4, BLOCKED_IPV6, is_public
 from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
@@ -15,7 +24,7 @@ LOOPBACK = UrlPolicy(allowed_networks=(ip_network("127.0.0.0/8"), ip_network("::
 
 def accept(url: str, policy: UrlPolicy = STRICT, *answers: str) -> list[str]:
     target = url_check.parse_target(url, policy)
-    return [str(address) for address in url_check.resolve(target, policy, resolving(" ".join(answers)))]
+    return [str(address) for address in resolve(target, policy, resolving(" ".join(answers)))]
 
 
 def refusal(url: str, policy: UrlPolicy = STRICT, *answers: str) -> RejectionReason:
@@ -28,24 +37,20 @@ def refusal(url: str, policy: UrlPolicy = STRICT, *answers: str) -> RejectionRea
 def test_hostile_urls_are_refused() -> None:
     for case in cases(expect=("reject_registration", "reject_connect")):
         with pytest.raises(UrlRejected):
-            url_check.resolve(
-                url_check.parse_target(case["url"], STRICT), STRICT, resolving(*answers_of(case))
-            )
+            resolve(url_check.parse_target(case["url"], STRICT), STRICT, resolving(*answers_of(case)))
 
 
 def test_allow_http_and_ports_without_allowed_networks_permit_no_hostile_url() -> None:
     for case in cases(expect=("reject_registration",)):
         policy = UrlPolicy(ports=frozenset({443, 8443}), allow_http=True)
         with pytest.raises(UrlRejected):
-            url_check.resolve(
-                url_check.parse_target(case["url"], policy), policy, resolving(*answers_of(case))
-            )
+            resolve(url_check.parse_target(case["url"], policy), policy, resolving(*answers_of(case)))
 
 
 @pytest.mark.parametrize("case", cases(expect=("accept",)), ids=case_name)
 def test_ordinary_urls_are_accepted(case: dict[str, Any]) -> None:
     target = url_check.parse_target(case["url"], STRICT)
-    assert url_check.resolve(target, STRICT, resolving(*answers_of(case))) == [ip_address(PUBLIC)]
+    assert resolve(target, STRICT, resolving(*answers_of(case))) == [ip_address(PUBLIC)]
 
 
 @pytest.mark.parametrize("case", cases(expect=("no_header_injection", "reject_or_punycode")), ids=case_name)

@@ -12,40 +12,30 @@ Network = IPv4Network | IPv6Network
 
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 
-BLOCKED_IPV4 = tuple(
-    map(
-        IPv4Network,
-        (
-            "0.0.0.0/8",  # this network
-            "10.0.0.0/8",  # private
-            "100.64.0.0/10",  # shared by carriers
-            "127.0.0.0/8",  # loopback
-            "169.254.0.0/16",  # link-local, cloud metadata
-            "172.16.0.0/12",  # private
-            "192.0.0.0/24",  # IETF protocols
-            "192.0.2.0/24",  # documentation
-            "192.88.99.0/24",  # 6to4 relay
-            "192.168.0.0/16",  # private
-            "198.18.0.0/15",  # benchmarks
-            "198.51.100.0/24",  # documentation
-            "203.0.113.0/24",  # documentation
-            "224.0.0.0/4",  # multicast
-            "240.0.0.0/4",  # reserved, broadcast
-        ),
-    )
+BLOCKED_IPV4 = (
+    IPv4Network("0.0.0.0/8"),  # this network
+    IPv4Network("10.0.0.0/8"),  # private
+    IPv4Network("100.64.0.0/10"),  # shared by carriers
+    IPv4Network("127.0.0.0/8"),  # loopback
+    IPv4Network("169.254.0.0/16"),  # link-local, cloud metadata
+    IPv4Network("172.16.0.0/12"),  # private
+    IPv4Network("192.0.0.0/24"),  # IETF protocols
+    IPv4Network("192.0.2.0/24"),  # documentation
+    IPv4Network("192.88.99.0/24"),  # 6to4 relay
+    IPv4Network("192.168.0.0/16"),  # private
+    IPv4Network("198.18.0.0/15"),  # benchmarks
+    IPv4Network("198.51.100.0/24"),  # documentation
+    IPv4Network("203.0.113.0/24"),  # documentation
+    IPv4Network("224.0.0.0/4"),  # multicast
+    IPv4Network("240.0.0.0/4"),  # reserved, broadcast
 )
 
 # Inside global unicast. Everything outside it is refused.
-BLOCKED_IPV6 = tuple(
-    map(
-        IPv6Network,
-        (
-            "2001::/23",  # IETF protocols: Teredo, ORCHID, benchmarks
-            "2001:db8::/32",  # documentation
-            "2002::/16",  # 6to4
-            "3fff::/20",  # documentation
-        ),
-    )
+BLOCKED_IPV6 = (
+    IPv6Network("2001::/23"),  # IETF protocols: Teredo, ORCHID, benchmarks
+    IPv6Network("2001:db8::/32"),  # documentation
+    IPv6Network("2002::/16"),  # 6to4
+    IPv6Network("3fff::/20"),  # documentation
 )
 
 

@@ -3,14 +3,15 @@
 Nothing here connects. The client sends to the parsed URL, so check and post use the same host.
 """
 
+import asyncio
 import re
 import socket
 import unicodedata
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property, lru_cache
 from ipaddress import ip_address
 
+from django.db.models import TextChoices
 from urllib3.util import Url, parse_url
 
 from webhooks.http import dns
@@ -33,18 +34,21 @@ OTHER_CHARACTER = re.compile(r"[^a-z0-9.%:\[\]-]")
 NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
-class RejectionReason(StrEnum):
-    """Why a URL was rejected."""
+class RejectionReason(TextChoices):
+    """Why a URL was rejected, with the words for merchants."""
 
-    MALFORMED = "malformed"
-    SCHEME = "scheme"
-    CREDENTIALS = "credentials"
-    AT_SIGN = "at_sign"
-    HOST_CHARACTER = "host_character"
-    HOST = "host"
-    PORT = "port"
-    ADDRESS = "address"
-    DNS = "dns"
+    MALFORMED = "malformed", "the URL is malformed or has a fragment"
+    SCHEME = "scheme", "the scheme is not https"
+    CREDENTIALS = "credentials", "the URL has credentials"
+    AT_SIGN = "at_sign", "the query has an @ and follows the host: write a / before the ?"
+    HOST_CHARACTER = (
+        "host_character",
+        "the host name has another character than letters, digits, hyphens and dots",
+    )
+    HOST = "host", "the host is not a public name or address"
+    PORT = "port", "the port is not one of those that are allowed: {ports}"
+    ADDRESS = "address", "the address is not public"
+    DNS = "dns", "the host name has no address in DNS"
 
 
 NETWORK_REASONS = frozenset({RejectionReason.ADDRESS, RejectionReason.DNS})
@@ -139,7 +143,7 @@ def is_allowed(address: Address, target: Target, policy: UrlPolicy) -> bool:
     return is_public(address) and not target.needs_allowed_network(policy)
 
 
-def resolve(
+async def resolve(
     target: Target,
     policy: UrlPolicy,
     resolver: Resolver = socket.getaddrinfo,
@@ -151,16 +155,16 @@ def resolve(
 
     The look-up counts against the limit of `merchant_id`.
     """
-    try:
-        found = (
-            [target.host]
-            if target.address
-            else dns.look_up(
-                target.host, target.port, merchant_id=merchant_id, resolver=resolver, timeout=timeout
-            )
-        )
-    except dns.FAILURES:
-        raise UrlRejected(RejectionReason.DNS) from None
+    if target.address is not None:
+        found = [target.host]
+    else:
+        try:
+            async with asyncio.timeout(timeout):
+                found = await dns.look_up(
+                    target.host, target.port, merchant_id=merchant_id, resolver=resolver
+                )
+        except dns.FAILURES:
+            raise UrlRejected(RejectionReason.DNS) from None
     addresses = list(dict.fromkeys(unwrap(ip_address(text)) for text in found))
     if not addresses:
         raise UrlRejected(RejectionReason.DNS)
