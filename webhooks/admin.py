@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.timezone import localtime
 from django.utils.translation import gettext, ngettext
@@ -17,8 +15,7 @@ from core.admin import ReadOnlyAdmin
 from core.admin_filters import ModeFilter
 from core.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
-from webhooks.delivery_acts import DELIVERY_ACTS
-from webhooks.endpoint_acts import ENDPOINT_ACTS
+from webhooks.acts import DELIVERY_ACTS, ENDPOINT_ACTS
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -42,25 +39,17 @@ def describe_state(endpoint: Endpoint) -> str:
     status = admin_columns.badge(endpoint.status, endpoint.get_status_display())
     if endpoint.status != EndpointStatus.ACTIVE:
         return format_html("{}: {}", status, endpoint.get_disabled_reason_display().lower())
-    health: EndpointHealth | None = getattr(endpoint, "health", None)
-    if health is not None and health.state != HealthState.HEALTHY:
-        return admin_columns.badge(health.state, health.state.label)
-    if health is None or health.verified_at is None:
+    if endpoint.health.state != HealthState.HEALTHY:
+        return admin_columns.badge(endpoint.health.state, endpoint.health.state.label)
+    if endpoint.health.verified_at is None:
         return admin_columns.badge("unverified", _("not verified yet"))
     return status
 
 
-def describe_health(health: EndpointHealth | None, now: datetime) -> str:
+def describe_health(health: EndpointHealth, now: datetime) -> str:
     """Describe the health of an endpoint for staff, with times in the time zone of the console."""
-    lately = _recent_health(health, now)
-    if health is None or health.verified_at is None:
-        return gettext("unverified, %(lately)s") % {"lately": lately}
-    return lately
-
-
-def _recent_health(health: EndpointHealth | None, now: datetime) -> str:
     parts = []
-    if health is not None and health.paused_until is not None:
+    if health.paused_until is not None:
         until = localtime(health.paused_until)
         if until > now:
             values = {"at": f"{until:%H:%M:%S}", "seconds": f"{health.pause_seconds:g}"}
@@ -68,18 +57,19 @@ def _recent_health(health: EndpointHealth | None, now: datetime) -> str:
         else:
             at = {"at": clock.display(until)}
             parts.append(gettext("sends one delivery at a time since %(at)s") % at)
-    if health is not None and (count := health.consecutive_failures):
+    if count := health.consecutive_failures:
         text = ngettext(
             "%(count)s failure in a row, last: %(error)s",
             "%(count)s failures in a row, last: %(error)s",
             count,
         )
         parts.append(text % {"count": count, "error": health.last_error})
-    if parts:
-        return ", ".join(parts)
-    if health is None or health.latency_ms is None:
-        return gettext("no requests yet")
-    return gettext("healthy, answers in about %(ms)s ms") % {"ms": health.latency_ms}
+    if not parts and health.latency_ms is None:
+        parts = [gettext("no requests yet")]
+    elif not parts:
+        parts = [gettext("healthy, answers in about %(ms)s ms") % {"ms": health.latency_ms}]
+    lately = ", ".join(parts)
+    return lately if health.verified_at else gettext("unverified, %(lately)s") % {"lately": lately}
 
 
 def _html_list(lines: Iterable[str]) -> str:
@@ -89,14 +79,7 @@ def _html_list(lines: Iterable[str]) -> str:
 @admin.register(Endpoint)
 class EndpointAdmin(ActingAdmin):
     object_acts = ENDPOINT_ACTS
-    list_display = [
-        "id",
-        "merchant",
-        "url",
-        "state",
-        "current_health",
-        "created_at",
-    ]
+    list_display = ["id", "merchant", "url", "state", "current_health", "created_at"]
     list_filter = [
         "status",
         "disabled_reason",
@@ -107,20 +90,15 @@ class EndpointAdmin(ActingAdmin):
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url"]
     readonly_fields = ["state", "current_health", "recent_actions", "latest_failures"]
+    exclude = ["status", "disabled_reason"]  # `state` tells them
 
     @admin.display(description=_("status"))
     def state(self, endpoint: Endpoint) -> str:
         return describe_state(endpoint)
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Without the two columns that the state tells."""
-        return [
-            name for name in super().get_fields(request, obj) if name not in ("status", "disabled_reason")
-        ]
-
     @admin.display(description=_("health"))
     def current_health(self, endpoint: Endpoint) -> str:
-        return describe_health(getattr(endpoint, "health", None), clock.now())
+        return describe_health(endpoint.health, clock.now())
 
     @admin.display(description=_("history"))
     def recent_actions(self, endpoint: Endpoint) -> str:

@@ -108,7 +108,11 @@ def update(
     with transaction.atomic():
         endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id)
         if moved is not None:
-            _change_url(endpoint, moved, now)
+            change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
+            EndpointAction.record(endpoint.id, EndpointActionType.URL_CHANGED, now=now, detail=change)
+            endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
+            # Another party may own the new URL.
+            _reset_health(endpoint, now, verified_at=_verified_at(moved.last_ping_status, now))
         events = list(dict.fromkeys(events or endpoint.events))
         if events != endpoint.events:
             before = "before: " + ", ".join(endpoint.events)
@@ -179,8 +183,8 @@ def disable(
         and EndpointHealth.objects.filter(pk=endpoint_id, reset_at__gt=attempt_started_at).exists()
     ):
         return
-    if endpoint.deleted_at is None and _disable(endpoint, reason, now):
-        _save_status(endpoint, now)
+    if endpoint.deleted_at is None:
+        _disable(endpoint, reason, now)
     hold_or_fail_deliveries(endpoint, now)
 
 
@@ -188,8 +192,8 @@ def disable(
 def enable(*, endpoint_id: str, now: datetime) -> None:
     """Enable an endpoint and reset its health. Held deliveries stay held until a replay."""
     endpoint = Endpoint.objects.locked(endpoint_id)
-    if endpoint.deleted_at is None and _enable(endpoint, now):
-        _save_status(endpoint, now)
+    if endpoint.deleted_at is None:
+        _enable(endpoint, now)
 
 
 @transaction.atomic
@@ -202,54 +206,35 @@ def skip_pause(*, endpoint_id: str, now: datetime) -> None:
         EndpointAction.record(endpoint_id, EndpointActionType.PAUSE_SKIPPED, now=now)
 
 
-def _change_url(endpoint: Endpoint, moved: Endpoint, now: datetime) -> None:
-    change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
-    EndpointAction.record(endpoint.id, EndpointActionType.URL_CHANGED, now=now, detail=change)
-    endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
-    _reset_health(endpoint, now)
-    # Another party may own the new URL.
-    endpoint.health.verified_at = _verified_at(moved.last_ping_status, now)
-    endpoint.health.save(update_fields=["verified_at"])
-
-
 def _verified_at(ping_status: int | None, now: datetime) -> datetime | None:
     return now if ping_status is not None and ping_status // 100 == 2 else None
 
 
-def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> bool:
-    """Disable the endpoint without saving it. Return whether it was active."""
-    if endpoint.status == EndpointStatus.DISABLED:
-        return False
-    endpoint.status, endpoint.disabled_reason = EndpointStatus.DISABLED, reason
-    EndpointAction.record(endpoint.id, EndpointActionType.DISABLED, now=now, detail=reason.value)
-    return True
-
-
-def _enable(endpoint: Endpoint, now: datetime) -> bool:
-    """Reset the health and enable the endpoint without saving it. Return whether it was disabled."""
-    _reset_health(endpoint, now)
+def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> None:
     if endpoint.status == EndpointStatus.ACTIVE:
-        return False
-    hold_or_fail_deliveries(endpoint, now)  # events that arrived while it was disabled
-    endpoint.status, endpoint.disabled_reason = EndpointStatus.ACTIVE, ""
-    EndpointAction.record(endpoint.id, EndpointActionType.ENABLED, now=now)
-    return True
+        _save_status(endpoint, EndpointStatus.DISABLED, now, reason.value)
 
 
-def _save_status(endpoint: Endpoint, now: datetime) -> None:
-    endpoint.updated_at = now
+def _enable(endpoint: Endpoint, now: datetime) -> None:
+    """Reset the health and enable the endpoint."""
+    _reset_health(endpoint, now)
+    if endpoint.status == EndpointStatus.DISABLED:
+        hold_or_fail_deliveries(endpoint, now)  # events that arrived while it was disabled
+        _save_status(endpoint, EndpointStatus.ACTIVE, now)
+
+
+def _save_status(endpoint: Endpoint, status: EndpointStatus, now: datetime, reason: str = "") -> None:
+    endpoint.status, endpoint.disabled_reason, endpoint.updated_at = status, reason, now
     endpoint.save(update_fields=["status", "disabled_reason", "updated_at"])
+    done = EndpointActionType.ENABLED if status == EndpointStatus.ACTIVE else EndpointActionType.DISABLED
+    EndpointAction.record(endpoint.id, done, now=now, detail=reason)
 
 
-def _reset_health(endpoint: Endpoint, now: datetime) -> None:
-    health, _ = EndpointHealth.objects.select_for_update(no_key=True).get_or_create(endpoint=endpoint)
-    EndpointHealth(
-        endpoint=endpoint,
-        reset_at=now,
-        verified_at=health.verified_at,
-        # Kept, so that a change gives an unverified endpoint no early attempt.
-        attempted_at=health.attempted_at,
-    ).save(force_update=True)
+def _reset_health(endpoint: Endpoint, now: datetime, **fields: Any) -> None:
+    health = EndpointHealth.objects.select_for_update(no_key=True).get(endpoint=endpoint)
+    # Kept, so that a change gives an unverified endpoint no early attempt.
+    kept = {"verified_at": health.verified_at, "attempted_at": health.attempted_at}
+    EndpointHealth(endpoint=endpoint, reset_at=now, **kept | fields).save(force_update=True)
     if health.paused_at is not None:
         EndpointAction.record(endpoint.id, EndpointActionType.RESUMED, now=now)
 

@@ -11,12 +11,10 @@ from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (
     UNFINISHED_STATES,
     Delivery,
-    DeliveryAttempt,
     DeliveryState,
     DeliveryTrigger,
     DisabledReason,
     Endpoint,
-    EndpointHealth,
     EndpointStatus,
     EventType,
     HealthState,
@@ -128,7 +126,7 @@ class ReplayResultObject(TypedDict):
 
 def webhook_object(endpoint: Endpoint) -> WebhookObject:
     """The webhook object. It never contains the secret."""
-    health = getattr(endpoint, "health", None) or EndpointHealth()
+    health = endpoint.health
     return {
         "webhook_id": endpoint.id,
         "url": endpoint.url,
@@ -137,18 +135,14 @@ def webhook_object(endpoint: Endpoint) -> WebhookObject:
         "disabled_reason": endpoint.disabled_reason or None,
         "verification": health.verification.value,
         "last_ping_status": endpoint.last_ping_status,
-        "health": _health(health),
+        "health": {
+            "state": health.state.value,
+            "consecutive_failures": health.consecutive_failures,
+            "failing_since": iso_or_none(health.failing_since),
+            "paused_until": iso_or_none(health.paused_until),
+            "last_error": health.last_error or None,
+        },
         "created_at": iso(endpoint.created_at),
-    }
-
-
-def _health(health: EndpointHealth) -> HealthObject:
-    return {
-        "state": health.state.value,
-        "consecutive_failures": health.consecutive_failures,
-        "failing_since": iso_or_none(health.failing_since),
-        "paused_until": iso_or_none(health.paused_until),
-        "last_error": health.last_error or None,
     }
 
 
@@ -165,18 +159,17 @@ def delivery_object(delivery: Delivery) -> DeliveryObject:
         "created_at": iso(delivery.created_at),
         "next_attempt_at": iso(delivery.due_at) if is_waiting else None,
         "finished_at": iso_or_none(delivery.finished_at),
-        "attempts": [_attempt(attempt) for attempt in delivery.attempt_set.all()],
-    }
-
-
-def _attempt(attempt: DeliveryAttempt) -> DeliveryAttemptObject:
-    return {
-        "number": attempt.number,
-        "started_at": iso(attempt.started_at),
-        "duration_ms": attempt.duration_ms,
-        "http_status": attempt.status,
-        "error": attempt.error or None,
-        "response": attempt.excerpt[:MAX_RESPONSE_LENGTH],
+        "attempts": [
+            {
+                "number": attempt.number,
+                "started_at": iso(attempt.started_at),
+                "duration_ms": attempt.duration_ms,
+                "http_status": attempt.status,
+                "error": attempt.error or None,
+                "response": attempt.excerpt[:MAX_RESPONSE_LENGTH],
+            }
+            for attempt in delivery.attempt_set.all()
+        ],
     }
 
 

@@ -131,7 +131,7 @@ def test_only_an_endpoint_that_answers_is_green(
 @pytest.mark.parametrize(
     ("health", "words"),
     [
-        (None, "unverified, no requests yet"),
+        (EndpointHealth(), "unverified, no requests yet"),
         (
             EndpointHealth(consecutive_failures=1, last_error="dns"),
             "unverified, 1 failure in a row, last: dns",
@@ -150,7 +150,7 @@ def test_only_an_endpoint_that_answers_is_green(
         (EndpointHealth(**PAUSED | {"consecutive_failures": 0}), "paused until 10:06:05, 120 s"),
     ],
 )
-def test_endpoint_health_is_described_in_words(health: EndpointHealth | None, words: str) -> None:
+def test_endpoint_health_is_described_in_words(health: EndpointHealth, words: str) -> None:
     assert describe_health(health, NOW) == words
 
 

@@ -37,10 +37,6 @@ class DeliveryResult:
     ended_at: datetime
     request_id: str = ""
 
-    @property
-    def endpoint_id(self) -> str:
-        return str(self.lease.endpoint.id)
-
 
 def record(results: Sequence[DeliveryResult]) -> set[str]:
     """Record results in one commit. Return the ids of the deliveries whose lease is still valid.
@@ -58,22 +54,19 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
         to_disable = _update_health(results)
     metrics.count_attempts(attempts)
     for result, reason in to_disable:
-        _disable(result, reason)
+        endpoint_id = result.lease.endpoint.id
+        try:
+            # In a separate commit, because an endpoint is locked before its health.
+            endpoints.disable(
+                endpoint_id=endpoint_id,
+                reason=reason,
+                now=result.ended_at,
+                attempt_started_at=result.started_at,
+            )
+        except DatabaseError as error:
+            # The results are recorded, and the next failed attempt has the same reason.
+            log.warning("Endpoint %s was not disabled: %s", endpoint_id, type(error).__name__)
     return recorded_ids
-
-
-def _disable(result: DeliveryResult, reason: DisabledReason) -> None:
-    """Disable the endpoint in a separate commit, because an endpoint is locked before its health."""
-    try:
-        endpoints.disable(
-            endpoint_id=result.endpoint_id,
-            reason=reason,
-            now=result.ended_at,
-            attempt_started_at=result.started_at,
-        )
-    except DatabaseError as error:
-        # The results are recorded, and the next failed attempt has the same reason.
-        log.warning("Endpoint %s was not disabled: %s", result.endpoint_id, type(error).__name__)
 
 
 def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
@@ -129,46 +122,35 @@ def _attempt(result: DeliveryResult) -> DeliveryAttempt:
 
 def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResult, DisabledReason]]:
     """Update the health of all endpoints. Return the results that require to disable an endpoint."""
-    endpoint_ids = sorted({each.endpoint_id for each in results})
     locked = rows.find(
         EndpointHealth,
         "WHERE t.endpoint_id = ANY(%s) ORDER BY t.endpoint_id FOR NO KEY UPDATE",
-        endpoint_ids,
+        [each.lease.endpoint.id for each in results],
     )
-    known = {health.endpoint_id: health for health in locked}
-    healths = {each: known.get(each, EndpointHealth(endpoint_id=each)) for each in endpoint_ids}
+    healths = {health.endpoint_id: health for health in locked}
     reasons: dict[str, tuple[DeliveryResult, DisabledReason]] = {}
     for each in results:
-        health = healths[each.endpoint_id]
+        endpoint_id, error = each.lease.endpoint.id, each.post_result.error
+        health = healths[endpoint_id]
         health.attempted_at = each.ended_at
         if health.reset_at is not None and each.started_at < health.reset_at:
             continue  # it does not count
-        _apply_to_health(health, each)
+        action_type = circuit_breaker.record_attempt(
+            health,
+            error=error,
+            duration_ms=each.post_result.duration_ms,
+            started_at=each.started_at,
+            now=each.ended_at,
+        )
+        if health.verified_at is None and error == "":
+            health.verified_at = each.ended_at
+            EndpointAction.record(endpoint_id, EndpointActionType.VERIFIED, now=each.ended_at)
+        if action_type is not None:
+            detail = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
+            EndpointAction.record(endpoint_id, action_type, now=each.ended_at, detail=detail)
         if each.post_result.status == HTTP_GONE:
-            reasons[each.endpoint_id] = (each, DisabledReason.GONE)
+            reasons[endpoint_id] = (each, DisabledReason.GONE)
         elif circuit_breaker.should_disable(health, each.ended_at):
-            reasons.setdefault(each.endpoint_id, (each, DisabledReason.FAILING))
+            reasons.setdefault(endpoint_id, (each, DisabledReason.FAILING))
     rows.update_rows(locked, HEALTH_FIELDS)
-    EndpointHealth.objects.bulk_create(
-        [healths[each] for each in endpoint_ids if each not in known],
-        update_conflicts=True,
-        unique_fields=["endpoint"],
-        update_fields=HEALTH_FIELDS,
-    )
     return list(reasons.values())
-
-
-def _apply_to_health(health: EndpointHealth, result: DeliveryResult) -> None:
-    action_type = circuit_breaker.record_attempt(
-        health,
-        error=result.post_result.error,
-        duration_ms=result.post_result.duration_ms,
-        started_at=result.started_at,
-        now=result.ended_at,
-    )
-    if health.verified_at is None and result.post_result.error == "":
-        health.verified_at = result.ended_at
-        EndpointAction.record(result.endpoint_id, EndpointActionType.VERIFIED, now=result.ended_at)
-    if action_type is not None:
-        reason = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
-        EndpointAction.record(result.endpoint_id, action_type, now=result.ended_at, detail=reason)

@@ -29,7 +29,12 @@ def record_attempt(
     started or ended a pause.
     """
     was_paused = health.paused_at is not None
-    _update_window(health, duration_ms, now, is_failure=error != "")
+    if health.window_started_at is None or now - health.window_started_at >= WINDOW:
+        health.window_started_at, health.window_attempts, health.window_failures = now, 0, 0
+    health.window_attempts += 1
+    health.window_failures += error != ""
+    known = duration_ms if health.latency_ms is None else health.latency_ms
+    health.latency_ms = round(known + LATENCY_WEIGHT * (duration_ms - known))
     if error == "":
         _record_success(health, started_at)
     else:
@@ -56,15 +61,6 @@ def should_disable(health: EndpointHealth, now: datetime) -> bool:
         and health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
         and now - since >= DISABLE_AFTER
     )
-
-
-def _update_window(health: EndpointHealth, duration_ms: int, now: datetime, *, is_failure: bool) -> None:
-    if health.window_started_at is None or now - health.window_started_at >= WINDOW:
-        health.window_started_at, health.window_attempts, health.window_failures = now, 0, 0
-    health.window_attempts += 1
-    health.window_failures += is_failure
-    known = duration_ms if health.latency_ms is None else health.latency_ms
-    health.latency_ms = round(known + LATENCY_WEIGHT * (duration_ms - known))
 
 
 def _record_success(health: EndpointHealth, started_at: datetime) -> None:
