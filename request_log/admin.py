@@ -10,6 +10,7 @@ from core import personal_data
 from core.admin import ReadOnlyAdmin
 from core.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
+from request_log import services
 from request_log.models import RequestRecord
 from request_log.serializers import STATUS_CLASSES
 
@@ -27,10 +28,8 @@ class StatusFilter(admin.SimpleListFilter):
         return [(each, each) for each in STATUS_CLASSES]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        if self.value() not in STATUS_CLASSES:
-            return queryset
-        lowest = int(str(self.value())[0]) * 100
-        return queryset.filter(status__gte=lowest, status__lt=lowest + 100)
+        chosen = self.value()
+        return queryset.filter(**services.of_class(chosen)) if chosen in STATUS_CLASSES else queryset
 
 
 @admin.register(RequestRecord)

@@ -26,11 +26,7 @@ from request_log.models import Idempotency, RequestRecord
 
 log = logging.getLogger("request_log")
 PREFIX = "rlg_"
-# The columns of a record, in the order of `_rows`.
-COLUMNS = (
-    "id", "merchant_id", "created_at", "key_id", "method", "route", "path", "status", "error_code",
-    "duration_ms", "idempotency", "request_id", "payment_id", "address", "request_body", "response_body",
-)  # fmt: skip
+COLUMNS = [field.attname for field in RequestRecord._meta.concrete_fields]
 WRITE_SECONDS = 1.0
 # What the buffer holds between two writes, and the part of it that one merchant may have.
 MAX_RECORDS, MAX_RECORDS_PER_MERCHANT = 2_000, 500
@@ -77,7 +73,6 @@ class Recorder:
         self._records: list[FinishedRequest] = []
         self._used: dict[str, tuple[int, int]] = {}
         self._bytes = 0
-        self._has_records = threading.Event()
         self._writer: threading.Thread | None = None
 
     def record(self, request: HttpRequest, response: HttpResponse, seconds: float) -> None:
@@ -86,11 +81,23 @@ class Recorder:
             return
         made = _finished(request, response, seconds)
         size = len(made.sent) + len(made.answered)
-        if self._keep(made, size):
+        with self._changing:
+            count, used_bytes = self._used.get(made.merchant_id, (0, 0))
+            is_full = (
+                count >= MAX_RECORDS_PER_MERCHANT
+                or used_bytes + size > MAX_BYTES_PER_MERCHANT
+                or len(self._records) >= MAX_RECORDS
+                or self._bytes + size > MAX_BYTES
+            )
+            if not is_full:
+                self._used[made.merchant_id] = count + 1, used_bytes + size
+                self._bytes += size
+                self._records.append(made)
             if self._writer is None or not self._writer.is_alive():
                 self._writer = threading.Thread(target=self._run, name="request log", daemon=True)
                 self._writer.start()
-            self._has_records.set()
+        if is_full:
+            measurements.OF_PROCESS.add(measurements.DROPPED_REQUEST)
 
     def write(self) -> int:
         """Store what the buffer holds. Returns how many records are stored.
@@ -113,30 +120,12 @@ class Recorder:
                 return 0
             return len(records)
 
-    def _keep(self, made: FinishedRequest, size: int) -> bool:
-        """Add to the buffer, or count as dropped. Returns whether this is the first record in it."""
-        with self._changing:
-            count, used_bytes = self._used.get(made.merchant_id, (0, 0))
-            if (
-                count >= MAX_RECORDS_PER_MERCHANT
-                or used_bytes + size > MAX_BYTES_PER_MERCHANT
-                or len(self._records) >= MAX_RECORDS
-                or self._bytes + size > MAX_BYTES
-            ):
-                measurements.OF_PROCESS.add(measurements.DROPPED_REQUEST)
-                return False
-            self._used[made.merchant_id] = count + 1, used_bytes + size
-            self._bytes += size
-            self._records.append(made)
-            return len(self._records) == 1
-
     def _run(self) -> None:
-        while self._has_records.wait():
+        while True:
             time.sleep(WRITE_SECONDS)
-            # A record that comes after the next line is the first one of an empty buffer, or is written now.
-            self._has_records.clear()
-            close_old_connections()
-            self.write()
+            if self._records:
+                close_old_connections()
+                self.write()
 
 
 RECORDER = Recorder()
@@ -166,34 +155,38 @@ def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> F
 
 
 def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
-    """The rows to store. Only the first requests and the first refusals of each merchant have bodies."""
+    """The values of COLUMNS. Model instances would double the cost of the log.
+
+    Only the first requests and the first refusals of each merchant have bodies.
+    """
     counts: Counter[tuple[str, bool]] = Counter()
-    for each in records:
-        kind = (each.merchant_id, each.status >= 400)
+    for made in records:
+        kind = (made.merchant_id, made.status >= 400)
         counts[kind] += 1
         has_bodies = counts[kind] <= MAX_BODIES_PER_MERCHANT
-        record_id = ids.new(PREFIX, each.ended_at)
-        yield (record_id, each.merchant_id, each.ended_at, *_row(each, has_bodies=has_bodies))
-
-
-def _row(made: FinishedRequest, *, has_bodies: bool) -> tuple[Any, ...]:
-    """The values of COLUMNS from `key_id` on. A model instance would double the cost of the log."""
-    context, path = made.context, _redacted_path(made.path)
-    return (
-        context.actor.removeprefix("key:")[:16],
-        made.method[:8],
-        f"/{made.route}"[:120] if made.route else "",
-        (f"{path}?{redaction.query(made.query)}" if made.query else path)[:500],
-        made.status,
-        made.error_code[:60],
-        round(made.seconds * 1000),
-        made.idempotency,
-        redaction.request_id(context.request_id),
-        _payment_id_in_bodies(made) if made.payment_id is None else made.payment_id,
-        context.address[:64],
-        redaction.body(made.sent, is_ours=False) if has_bodies else redaction.size_of(made.sent),
-        redaction.body(made.answered, is_ours=True) if has_bodies else redaction.size_of(made.answered),
-    )
+        context, path, payment_id = made.context, _redacted_path(made.path), made.payment_id
+        if payment_id is None:
+            # The whole body need not be parsed for it.
+            found = _PAYMENT_ID.search(made.answered) or _PAYMENT_ID.search(made.sent)
+            payment_id = found[1].decode() if found else ""
+        yield (
+            ids.new(PREFIX, made.ended_at),
+            made.merchant_id,
+            made.ended_at,
+            context.actor.removeprefix("key:")[:16],
+            made.method[:8],
+            f"/{made.route}"[:120] if made.route else "",
+            (f"{path}?{redaction.query(made.query)}" if made.query else path)[:500],
+            made.status,
+            made.error_code[:60],
+            round(made.seconds * 1000),
+            made.idempotency,
+            redaction.request_id(context.request_id),
+            payment_id,
+            context.address[:64],
+            redaction.body(made.sent, is_ours=False) if has_bodies else redaction.size_of(made.sent),
+            redaction.body(made.answered, is_ours=True) if has_bodies else redaction.size_of(made.answered),
+        )
 
 
 # Many requests have the same path.
@@ -206,12 +199,6 @@ def _payment_id_in_path(request: HttpRequest) -> str | None:
     if "payment_id" in values:
         return values["payment_id"] if ids.looks_right(values["payment_id"], "pay_") else ""
     return "" if not values and request.method == "GET" else None
-
-
-def _payment_id_in_bodies(made: FinishedRequest) -> str:
-    """The payment that the response or the body names. The whole body need not be parsed for it."""
-    found = _PAYMENT_ID.search(made.answered) or _PAYMENT_ID.search(made.sent)
-    return found[1].decode() if found else ""
 
 
 def _idempotency(request: HttpRequest, response: HttpResponse) -> str:

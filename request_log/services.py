@@ -1,7 +1,6 @@
 """Read the request log."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,14 +19,6 @@ INDEXED = frozenset(["payment_id", "request_id"])
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestPage:
-    """Requests, the newest first, and the id after which the next page begins; None at the end."""
-
-    records: list[RequestRecord]
-    next_after: str | None
-
-
 def page(
     merchant: Merchant,
     *,
@@ -36,8 +27,10 @@ def page(
     start: datetime = BEGINNING,
     end: datetime = END,
     **filters: Any,
-) -> RequestPage:
+) -> tuple[list[RequestRecord], str | None]:
     """Up to `limit` requests of the merchant, the newest first, older than the cursor, within the period.
+
+    Then the id after which the next page begins; None at the end.
 
     With filters it looks at the next SCANNED rows only, so the page may have fewer rows and yet a next one.
     Filters by an INDEXED column choose these rows.
@@ -54,7 +47,13 @@ def page(
         found = found.filter(**filters)
     records = list(found[: limit + 1])
     next_after = records[limit - 1].pk if len(records) > limit else last and last[1]
-    return RequestPage(records[:limit], next_after)
+    return records[:limit], next_after
+
+
+def of_class(status_class: str) -> dict[str, int]:
+    """The filter for a class of answers, such as `4xx`."""
+    lowest = int(status_class[0]) * 100
+    return {"status__gte": lowest, "status__lt": lowest + 100}
 
 
 def requests_of(merchant: Merchant) -> "QuerySet[RequestRecord]":
