@@ -26,13 +26,8 @@ class Fingerprint:
         return cls(orjson.dumps(parts, default=_number_object, option=orjson.OPT_SORT_KEYS))
 
     @property
-    def digest(self) -> bytes:
-        """The hash by the newest key, as it is stored."""
-        return self.digests[0]
-
-    @property
     def digests(self) -> list[bytes]:
-        """The hashes by all keys, the newest first."""
+        """The hashes by all keys, the newest first. It is the one to store."""
         return [hmac.digest(key.encode(), self.request, "sha256") for key in settings.IDEMPOTENCY_KEYS]
 
     def check(self, stored: bytes) -> None:

@@ -1,10 +1,11 @@
 """Rows of idempotency keys: claim, find, store the answer, release."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 
 from core import rows, vault
 from core.http import ApiResponse
@@ -23,10 +24,15 @@ class KeyedRequest:
     key: str
     fingerprint: Fingerprint
     now: datetime
-    expires_at: datetime = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "expires_at", self.now + timedelta(hours=settings.IDEMPOTENCY_TTL_HOURS))
+    @property
+    def expires_at(self) -> datetime:
+        return self.now + timedelta(hours=settings.IDEMPOTENCY_TTL_HOURS)
+
+    @property
+    def rows(self) -> "QuerySet[IdempotencyKey]":
+        """The row of this key, if there is one."""
+        return IdempotencyKey.objects.filter(merchant=self.merchant, key=self.key)
 
     @property
     def _context(self) -> str:
@@ -44,7 +50,7 @@ class KeyedRequest:
             IdempotencyKey,
             merchant=self.merchant,
             key=self.key,
-            fingerprint=self.fingerprint.digest,
+            fingerprint=self.fingerprint.digests[0],
             status=answer.status,
             body_sealed=self.seal(answer.body),
             created_at=self.now,
@@ -54,7 +60,7 @@ class KeyedRequest:
 
 def find(keyed_request: KeyedRequest) -> IdempotencyKey | None:
     """The row of this key, or None if there is none or it has expired. Raises IdempotencyKeyReused."""
-    found = IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).first()
+    found = keyed_request.rows.first()
     if found is None or found.expires_at <= keyed_request.now:
         return None
     keyed_request.fingerprint.check(bytes(found.fingerprint))
@@ -89,7 +95,7 @@ def claim(keyed_request: KeyedRequest, status: int, subject_id: str = "") -> boo
             {
                 "merchant": keyed_request.merchant.id,
                 "key": keyed_request.key,
-                "print": keyed_request.fingerprint.digest,
+                "print": keyed_request.fingerprint.digests[0],
                 "status": status,
                 "subject": subject_id,
                 "now": keyed_request.now,
@@ -103,17 +109,9 @@ def claim(keyed_request: KeyedRequest, status: int, subject_id: str = "") -> boo
 
 def lock(keyed_request: KeyedRequest, subject_id: str) -> bool:
     """Lock the row. False if it expired and belongs to another request now."""
-    held = IdempotencyKey.objects.select_for_update(no_key=True).filter(subject_id=subject_id)
-    return held.filter(merchant=keyed_request.merchant, key=keyed_request.key).first() is not None
+    return keyed_request.rows.select_for_update(no_key=True).filter(subject_id=subject_id).first() is not None
 
 
 def store_answer(keyed_request: KeyedRequest, answer: ApiResponse) -> None:
     """Store the response with a key that this transaction holds."""
-    IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).update(
-        status=answer.status, body_sealed=keyed_request.seal(answer.body)
-    )
-
-
-def release(keyed_request: KeyedRequest) -> None:
-    """Delete a key that this transaction holds, so that the next request runs anew."""
-    IdempotencyKey.objects.filter(merchant=keyed_request.merchant, key=keyed_request.key).delete()
+    keyed_request.rows.update(status=answer.status, body_sealed=keyed_request.seal(answer.body))

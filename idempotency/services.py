@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from django.db import DatabaseError, IntegrityError, OperationalError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import Model
+from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure, UniqueViolation
 
 from core import clock, due_work, rows
 from core.bulkhead import Bulkhead, BulkheadFull
@@ -27,7 +28,6 @@ from idempotency.keys import KeyedRequest
 from idempotency.models import IN_PROGRESS, REFUSED, IdempotencyKey
 
 NO_ANSWER = {IN_PROGRESS, REFUSED}
-DEADLOCK, SERIALIZATION, LOCK_TIMEOUT, UNIQUE_VIOLATION = "40P01", "40001", "55P03", "23505"
 MAX_TRIES = 3
 # How long a duplicate of a request with an outside call waits, and how often it checks.
 WAIT_SECONDS = 5.0
@@ -95,10 +95,9 @@ def run_without_key(job: Job) -> ApiResponse:
     if isinstance(job, TwoPhaseJob):
         with ExitStack() as held:
             job.admit(held)
-            _in_one_commit(job.prepare)
-            result = job.perform()
-            return _in_one_commit(lambda: job.finish(result))
-    return _in_one_commit(lambda: ApiResponse.of(job()))
+            transaction.atomic(job.prepare)()
+            return transaction.atomic(job.finish)(job.perform())
+    return transaction.atomic(lambda: ApiResponse.of(job()))()
 
 
 def run_once(keyed_request: KeyedRequest, job: Job) -> ApiResponse:
@@ -132,9 +131,9 @@ def _with_retries(work: Callable[[], T]) -> T:
         try:
             return work()
         except OperationalError as error:
-            if _sqlstate(error) == LOCK_TIMEOUT:
+            if isinstance(error.__cause__, LockNotAvailable):
                 raise IdempotencyKeyInProgress(retry_after=1) from None
-            if _sqlstate(error) not in (DEADLOCK, SERIALIZATION):
+            if not isinstance(error.__cause__, DeadlockDetected | SerializationFailure):
                 raise
     raise ServiceUnavailable(retry_after=1)
 
@@ -145,15 +144,10 @@ def _without_conflicts(job: InsertJob, insert: Callable[[], ApiResponse]) -> Api
         try:
             return insert()
         except IntegrityError as error:
-            if job.on_conflict is None or _sqlstate(error) != UNIQUE_VIOLATION:
+            if job.on_conflict is None or not isinstance(error.__cause__, UniqueViolation):
                 raise
             job.on_conflict(error)
     raise ServiceUnavailable(retry_after=1)
-
-
-def _in_one_commit(work: Callable[[], T]) -> T:
-    with transaction.atomic():
-        return work()
 
 
 def _insert_once(keyed_request: KeyedRequest, job: InsertJob) -> ApiResponse:
@@ -244,7 +238,7 @@ def _second_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], result: S) 
     if is_ours and (200 <= answer.status < 300 or answer.status == 402):
         keys.store_answer(keyed_request, answer)
     elif is_ours:
-        keys.release(keyed_request)
+        keyed_request.rows.delete()  # so that the next request runs anew
     return answer
 
 
@@ -276,10 +270,6 @@ def _poll_answer(keyed_request: KeyedRequest, job: TwoPhaseJob[S], deadline: flo
             raise IdempotencyKeyInProgress(retry_after=1)
         time.sleep(POLL_SECONDS)
     return None
-
-
-def _sqlstate(error: DatabaseError) -> str | None:
-    return getattr(error.__cause__, "sqlstate", None)
 
 
 def delete_expired(*, now: datetime, batch: int = 1000) -> int:
