@@ -13,6 +13,7 @@ from psycopg.errors import LockNotAvailable
 
 from core import rows
 from core.deadlines import Deadline
+from webhooks.models import EventSequence
 
 # Events of one merchant that one commit numbers. A page of the feed has at most 100.
 BATCH = 200
@@ -82,19 +83,24 @@ class FeedPage:
 
 def page(merchant_id: str, *, after_sequence: int, limit: int) -> FeedPage:
     """Up to `limit` events of the merchant after a sequence. First numbers events that wait, if needed."""
-    found, is_waiting = _read(merchant_id, after_sequence, limit)
-    if is_waiting and len(found.events) < limit:
+    values = {"merchant_id": merchant_id, "after": after_sequence, "limit": limit}
+    found = rows.run(PAGE, values).fetchall()
+    newest, is_waiting, last, _ = found[-1]
+    if is_waiting and (last is None or len(found) < limit):
         number(merchant_id)
-        found, _ = _read(merchant_id, after_sequence, limit)
-    return found
+        found = rows.run(PAGE, values).fetchall()
+        newest = found[-1][0]
+    events = [(sequence, bytes(body)) for *_, sequence, body in found if sequence is not None]
+    return FeedPage(events, max(0, newest - after_sequence))
 
 
 def sequences(merchant_id: str, event_ids: Sequence[str]) -> dict[str, int]:
     """The sequences of events of the merchant. Missing: more than a batch of older events wait for theirs."""
-    found = _sequences(event_ids)
+    numbered = EventSequence.objects.filter(event_id__in=event_ids).values_list("event_id", "sequence")
+    found = dict(numbered)
     if len(found) < len(event_ids):
         number(merchant_id)
-        found = _sequences(event_ids)
+        found = dict(numbered.all())
     return found
 
 
@@ -144,18 +150,3 @@ def _number(done: dict[str, int], merchant_ids: Sequence[str]) -> int:
         done[merchant_id] = newest_id
         count += numbered
     return count
-
-
-def _read(merchant_id: str, after: int, limit: int) -> tuple[FeedPage, bool]:
-    """A page of numbered events, and whether others wait."""
-    found = rows.run(PAGE, {"merchant_id": merchant_id, "after": after, "limit": limit}).fetchall()
-    newest, is_waiting = found[0][:2]
-    events = [(sequence, bytes(body)) for *_, sequence, body in found if sequence is not None]
-    return FeedPage(events, max(0, newest - after)), is_waiting
-
-
-def _sequences(event_ids: Sequence[str]) -> dict[str, int]:
-    found = rows.run(
-        "SELECT event_id, sequence FROM webhooks_eventsequence WHERE event_id = ANY(%s)", [list(event_ids)]
-    )
-    return dict(found.fetchall())

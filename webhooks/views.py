@@ -90,7 +90,9 @@ class EventViewSet(MerchantViewSet):
     def list(self, request: Request) -> ApiResponse:
         query, merchant_id = api.read_query(docs.list_events, request), merchant_of(request).id
         if "after_sequence" in query:
-            return _feed_page(merchant_id, query["after_sequence"], query["limit"])
+            page = feed.page(merchant_id, after_sequence=query["after_sequence"], limit=query["limit"])
+            shown = [event_object(body, sequence) for sequence, body in page.events]
+            return ApiResponse.of({"events": shown, "total": page.total, "limit": query["limit"]})
         wanted = EVENTS.matching(merchant_id, query.get("event"), **period_of(query))
         found = listing.read(wanted, query)
         sequences = feed.sequences(merchant_id, [event.id for event in found.rows])
@@ -103,12 +105,6 @@ class EventViewSet(MerchantViewSet):
         event = events.find(merchant=merchant, event_id=event_id)
         sequences = feed.sequences(merchant.id, [event.id])
         return event_object(bytes(event.body), sequences.get(event.id))
-
-
-def _feed_page(merchant_id: str, after_sequence: int, limit: int) -> ApiResponse:
-    page = feed.page(merchant_id, after_sequence=after_sequence, limit=limit)
-    shown = [event_object(body, sequence) for sequence, body in page.events]
-    return ApiResponse.of({"events": shown, "total": page.total, "limit": limit})
 
 
 class DeliveryViewSet(MerchantViewSet):
