@@ -75,22 +75,16 @@ def _record_failure(health: EndpointHealth, error: str, started_at: datetime, no
     health.consecutive_failures += 1
     health.failing_since = health.failing_since or started_at
     health.last_error = error
-    if health.paused_until is None:
-        if _should_pause(health):
-            _pause(health, FIRST_PAUSE_SECONDS, now)
-    elif started_at >= health.paused_until:
-        _pause(health, min(2 * health.pause_seconds, MAX_PAUSE_SECONDS), now)
-
-
-def _should_pause(health: EndpointHealth) -> bool:
     is_mostly_failing = (
         health.window_attempts >= MIN_WINDOW_ATTEMPTS
         and health.window_failures >= MAX_FAILURE_RATE * health.window_attempts
     )
-    return is_mostly_failing or health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
-
-
-def _pause(health: EndpointHealth, seconds: float, now: datetime) -> None:
-    health.paused_at = health.paused_at or now
-    health.pause_seconds = seconds
-    health.paused_until = now + timedelta(seconds=seconds / settings.SPEEDUP)
+    if health.paused_until is not None:
+        pauses, seconds = started_at >= health.paused_until, min(2 * health.pause_seconds, MAX_PAUSE_SECONDS)
+    else:
+        pauses = is_mostly_failing or health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
+        seconds = FIRST_PAUSE_SECONDS
+    if pauses:
+        health.paused_at = health.paused_at or now
+        health.pause_seconds = seconds
+        health.paused_until = now + timedelta(seconds=seconds / settings.SPEEDUP)

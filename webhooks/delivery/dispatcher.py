@@ -8,6 +8,7 @@ and no lock.
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
@@ -33,8 +34,6 @@ RESULT_BATCH_SECONDS = 0.005
 # A worker with no room for more posts wakes another one, at most this often.
 SECONDS_BETWEEN_WAKEUPS = 0.5
 Clock = Callable[[], datetime]
-PostEnded = tuple[Lease, DeliveryResult | None]
-Recording = Future[None]
 
 
 class Dispatcher:
@@ -45,7 +44,7 @@ class Dispatcher:
         self._claimer = RoundRobinClaimer()
         self._run_lock = threading.Lock()
         # A post that ended, a recording that ended, or None to look for due deliveries again.
-        self._signals: SimpleQueue[PostEnded | Recording | None] = SimpleQueue()
+        self._signals: SimpleQueue[tuple[Lease, DeliveryResult | None] | Future[None] | None] = SimpleQueue()
         self._in_flight: dict[UUID, Lease] = {}
         # Only the thread that holds the lock uses what follows. The recorder gets a list that nobody changes.
         self._unrecorded: list[DeliveryResult] = []
@@ -87,8 +86,12 @@ class Dispatcher:
         while True:
             # Claim first: the results are recorded while the new posts are under way.
             claimed = self._claim(now())
-            self._start(claimed, now)
-            started += len(claimed)
+            if claimed:
+                # With the request context of the task that starts the posts. If the loop cannot start, their
+                # leases expire.
+                event_loop.start(partial(self._post, lease, now) for lease in claimed)
+                self._in_flight |= {lease.lease_id: lease for lease in claimed}
+                started += len(claimed)
             has_recorded = self._record()
             if self._in_flight or self._in_recording or not self._signals.empty():
                 self._wait_for_results()
@@ -103,10 +106,11 @@ class Dispatcher:
             return []
         # Slow and extra posts leave a quarter of the concurrency to others. One merchant gets a third
         # of it and a quarter of the slow quota, with any number of endpoints.
+        taken = Counter(lease.quota for lease in self._in_flight.values())
         limits = ClaimLimits(
             posts=free,
-            slow=self._remaining(Quota.SLOW, max(1, self._concurrency // 2)),
-            extra=self._remaining(Quota.EXTRA, self._concurrency // 4),
+            slow=max(0, max(1, self._concurrency // 2) - taken[Quota.SLOW]),
+            extra=max(0, self._concurrency // 4 - taken[Quota.EXTRA]),
             per_merchant=max(1, self._concurrency // 3),
             slow_per_merchant=max(1, self._concurrency // 8),
             in_flight=list(self._in_flight.values()),
@@ -131,17 +135,6 @@ class Dispatcher:
         If the process is killed, these messages are sent again.
         """
         return len(self._unrecorded) >= self._concurrency
-
-    def _remaining(self, quota: Quota, limit: int) -> int:
-        return max(0, limit - sum(lease.quota is quota for lease in self._in_flight.values()))
-
-    def _start(self, leases: list[Lease], now: Clock) -> None:
-        if not leases:
-            return
-        # With the request context of the task that starts the posts. If the loop cannot start, their
-        # leases expire.
-        event_loop.start(partial(self._post, lease, now) for lease in leases)
-        self._in_flight |= {lease.lease_id: lease for lease in leases}
 
     async def _post(self, lease: Lease, now: Clock) -> None:
         result = None

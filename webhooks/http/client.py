@@ -85,7 +85,7 @@ async def post(
         lookup_seconds = min(url_check.LOOKUP_SECONDS, timeouts.total)
         addresses = await url_check.resolve(target, policy, resolver, lookup_seconds, merchant_id=merchant_id)
         connect_by = min(Deadline.after(timeouts.connect), answer_by)
-        route = Route(merchant_id, target.scheme, target.host, target.port, tls or tls_context(ca_file()))
+        route = Route(merchant_id, target.origin, tls or tls_context(ca_file()))
         connection = connections.IDLE_CONNECTIONS.take(route, addresses)
         if connection is not None:
             response = await connection.exchange(message, answer_by)

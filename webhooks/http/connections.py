@@ -49,9 +49,7 @@ class Route:
     """Where posts go, and on behalf of which merchant. Only posts with the same route share a connection."""
 
     merchant_id: str
-    scheme: str
-    host: str
-    port: int
+    origin: tuple[str, str, int]
     tls: ssl.SSLContext
 
 
