@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from core.strict_json import OtherNumber
 from idempotency.errors import IdempotencyKeyReused
 
 LARGEST = 2.0**53  # beyond it floats are not all integers; no field has such values
@@ -21,9 +20,14 @@ class Fingerprint:
 
     @classmethod
     def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
-        """The fingerprint of method, operation (the same for all path forms) and body by value."""
+        """The fingerprint of method, operation (the same for all path forms) and body by value.
+
+        A number that orjson does not know is an `OtherNumber` of `core.strict_json`.
+        """
         parts = [method, operation, _with_integers(body)]
-        return cls(orjson.dumps(parts, default=_number_object, option=orjson.OPT_SORT_KEYS))
+        return cls(
+            orjson.dumps(parts, default=lambda each: {"number": each.text}, option=orjson.OPT_SORT_KEYS)
+        )
 
     @property
     def digests(self) -> list[bytes]:
@@ -49,7 +53,3 @@ def _with_integers(body: Any) -> Any:
         else each
         for name, each in body.items()
     }
-
-
-def _number_object(number: OtherNumber) -> dict[str, str]:
-    return {"number": number.text}

@@ -134,7 +134,9 @@ os.register_at_fork(after_in_child=RECORDER.forget)
 
 
 def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> FinishedRequest:
-    match, headers = request.resolver_match, request.META
+    match, headers, idempotency = request.resolver_match, request.META, NO_KEY
+    if request.method == "POST" and "HTTP_IDEMPOTENCY_KEY" in headers:
+        idempotency = REPLAYED if response.has_header("Idempotent-Replayed") else FIRST
     return FinishedRequest(
         request.merchant_id,  # type: ignore[attr-defined]
         clock.now(),
@@ -145,7 +147,7 @@ def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> F
         request.path,
         headers.get("QUERY_STRING", ""),
         _payment_id_in_path(request),
-        _idempotency(request, response),
+        idempotency,
         response.status_code,
         getattr(response, "error_code", ""),
         # The body if a view has read it.
@@ -199,9 +201,3 @@ def _payment_id_in_path(request: HttpRequest) -> str | None:
     if "payment_id" in values:
         return values["payment_id"] if ids.looks_right(values["payment_id"], "pay_") else ""
     return "" if not values and request.method == "GET" else None
-
-
-def _idempotency(request: HttpRequest, response: HttpResponse) -> str:
-    if request.method != "POST" or "HTTP_IDEMPOTENCY_KEY" not in request.META:
-        return NO_KEY
-    return REPLAYED if response.has_header("Idempotent-Replayed") else FIRST

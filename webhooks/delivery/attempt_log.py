@@ -49,7 +49,22 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
         # health of endpoints, sorted. If the worker is killed before the commit, the leases expire and the
         # messages are sent again.
         recorded_ids = _update_deliveries(results)
-        attempts = [_attempt(each) for each in results]
+        attempts = [
+            rows.new(
+                DeliveryAttempt,
+                delivery_id=each.lease.delivery_id,
+                number=each.lease.attempt,
+                trigger=each.lease.trigger,
+                started_at=each.started_at,
+                duration_ms=each.post_result.duration_ms,
+                status=each.post_result.status,
+                error=each.post_result.error,
+                peer=each.post_result.peer or "",
+                excerpt=each.post_result.excerpt,
+                request_id=each.request_id,
+            )
+            for each in results
+        ]
         rows.insert_many(attempts)
         to_disable = _update_health(results)
     metrics.count_attempts(attempts)
@@ -101,23 +116,6 @@ def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]
     if wait is None or post_result.error == "blocked":
         return DeliveryState.FAILED, None
     return DeliveryState.PENDING, result.ended_at + timedelta(seconds=wait)
-
-
-def _attempt(result: DeliveryResult) -> DeliveryAttempt:
-    lease, post_result = result.lease, result.post_result
-    return rows.new(
-        DeliveryAttempt,
-        delivery_id=lease.delivery_id,
-        number=lease.attempt,
-        trigger=lease.trigger,
-        started_at=result.started_at,
-        duration_ms=post_result.duration_ms,
-        status=post_result.status,
-        error=post_result.error,
-        peer=post_result.peer or "",
-        excerpt=post_result.excerpt,
-        request_id=result.request_id,
-    )
 
 
 def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResult, DisabledReason]]:

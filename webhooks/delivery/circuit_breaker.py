@@ -35,10 +35,13 @@ def record_attempt(
     health.window_failures += error != ""
     known = duration_ms if health.latency_ms is None else health.latency_ms
     health.latency_ms = round(known + LATENCY_WEIGHT * (duration_ms - known))
-    if error == "":
-        _record_success(health, started_at)
-    else:
+    if error != "":
         _record_failure(health, error, started_at, now)
+    else:
+        health.consecutive_failures, health.failing_since, health.last_error = 0, None, ""
+        if health.paused_at is not None and started_at >= health.paused_at:
+            health.paused_at = health.paused_until = health.window_started_at = None
+            health.pause_seconds = 0
     is_paused = health.paused_at is not None
     if is_paused == was_paused:
         return None
@@ -61,14 +64,6 @@ def should_disable(health: EndpointHealth, now: datetime) -> bool:
         and health.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
         and now - since >= DISABLE_AFTER
     )
-
-
-def _record_success(health: EndpointHealth, started_at: datetime) -> None:
-    health.consecutive_failures, health.failing_since, health.last_error = 0, None, ""
-    if health.paused_at is not None and started_at >= health.paused_at:
-        health.paused_at = health.paused_until = None
-        health.pause_seconds = 0
-        health.window_started_at = None
 
 
 def _record_failure(health: EndpointHealth, error: str, started_at: datetime, now: datetime) -> None:
