@@ -43,15 +43,6 @@ def interval(intervals: Sequence[T], failures: int) -> T:
     return intervals[min(failures, len(intervals) - 1)]
 
 
-def in_batches(work: Callable[[int], int], batch: int) -> int:
-    """Call `work` with the size of a batch until it does less. Returns how many rows it did in total."""
-    total = count = work(batch)
-    while count == batch:
-        count = work(batch)
-        total += count
-    return total
-
-
 class DueWork:
     """One kind of due work in this process.
 

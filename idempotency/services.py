@@ -18,7 +18,7 @@ from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import Model
 from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure, UniqueViolation
 
-from core import clock, due_work, rows
+from core import clock, rows
 from core.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ApiError, ServiceUnavailable
 from core.http import ApiResponse
@@ -274,11 +274,9 @@ def _poll_answer(keyed_request: KeyedRequest, job: TwoPhaseJob[S], deadline: flo
 
 def delete_expired(*, now: datetime, batch: int = 1000) -> int:
     """Delete expired keys; returns how many."""
-    return due_work.in_batches(partial(_delete_batch, now), batch)
-
-
-def _delete_batch(now: datetime, batch: int) -> int:
-    expired = IdempotencyKey.objects.filter(expires_at__lte=now)
-    # The DELETE checks the expiry again, because another request may have taken the row over.
-    deleted, _ = expired.filter(pk__in=list(expired.values_list("pk", flat=True)[:batch])).delete()
-    return deleted
+    expired, total = IdempotencyKey.objects.filter(expires_at__lte=now), 0
+    while chosen := list(expired.values_list("pk", flat=True)[:batch]):
+        # The DELETE checks the expiry again, because another request may have taken the row over.
+        deleted, _ = expired.filter(pk__in=chosen).delete()
+        total += deleted
+    return total
