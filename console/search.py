@@ -22,7 +22,7 @@ from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from console.navigation import SECTIONS
+from console.roles import SECTIONS
 from core import admin_lists, money, plain_text
 
 # Rows of one list that the page shows.
@@ -32,7 +32,7 @@ MAX_LENGTH = 200
 SEARCHED = [
     label
     for section in SECTIONS
-    for label in section.models
+    for label in section.lists
     if label not in ("reconciliation.reconciliationexception", "auth.user", "auth.group")
 ]
 # Lists in which an amount finds rows. Amounts have no index, so only the newest rows are read.

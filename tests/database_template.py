@@ -25,7 +25,7 @@ DUMP_FOLDER = Path(sys.prefix) / "test-template"
 # Besides the migrations: what they import, and Django's own migrations.
 SOURCES = [
     *("*/migrations/*.py", "*/sql/*.sql", "core/columns.py"),
-    *("console/roles.py", "requirements/production.lock"),
+    *("console/roles.py", "console/sections.toml", "requirements/production.lock"),
 ]
 
 

@@ -17,7 +17,7 @@ from django.utils import translation
 from django.utils.translation.template import templatize
 
 from audit_trail.models import AuditRecord
-from console import api_texts, bank_texts, django_texts, labels
+from console import api_texts, bank_texts, django_texts, labels, roles
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.statements import reasons
 from reconciliation.statements.table_format import COLUMNS
@@ -132,6 +132,7 @@ def test_every_text_has_thai() -> None:
     """`make messages` collects new texts. Then translate them in locale/th, and run it again."""
     wanted = {
         *labels.texts(),
+        *roles.texts(),
         *django_texts.TEXTS,
         *api_texts.texts(),
         *bank_texts.texts(),

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import resolve, reverse
 
-from console import navigation
+from console import roles
 from core import admin_columns
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
@@ -35,7 +35,7 @@ def client_with(*codenames: str) -> Client:
 
 
 def test_menu_names_each_list_once() -> None:
-    named = [label for section in navigation.SECTIONS for label in section.lists]
+    named = [label for section in roles.SECTIONS for label in (*section.lists, *section.details)]
     assert len(named) == len(set(named)), "a list belongs to one section"
     registered = {model._meta.label_lower for model in admin.site._registry}
     assert set(named) <= registered

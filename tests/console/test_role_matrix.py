@@ -310,11 +310,11 @@ def test_role_sees_personal_data_only_with_the_permission(world: World) -> None:
 
 def test_declaration_names_every_list() -> None:
     needed = {list_permission(label) for label in registered()}
-    assert needed - roles.PERMISSIONS == set(), "add them to console/roles.py"
+    assert needed - roles.PERMISSIONS == set(), "add them to console/sections.toml"
 
 
 def test_internals_are_the_lists_of_the_system_section() -> None:
-    [internals] = [act for area in roles.AREAS if str(area.label) == "System" for act in area.acts]
+    [internals] = roles.SECTIONS[-1].acts
     of_section = {list_permission(label) for label in registered() if label not in navigation.NAMED}
     assert set(internals.permissions) == of_section
     assert internals.roles == (Role.ADMIN,)
@@ -324,7 +324,7 @@ def test_matrix_tries_every_act_on_rows_of_every_list(admin_client: Client, rf: 
     request = rf.get("/admin/")
     request.user = User.objects.get(username="admin")
     found = {(label, name) for label, page in registered().items() for name in page.get_actions(request)}
-    assert found == set(BULK_PERMISSIONS), "add them to console/roles.py and to the matrix"
+    assert found == set(BULK_PERMISSIONS), "add them to console/sections.toml and to the matrix"
 
 
 @pytest.mark.slow

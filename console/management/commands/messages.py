@@ -5,7 +5,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.core.management.commands import makemessages
 
-from console import api_texts, bank_texts, django_texts, labels
+from console import api_texts, bank_texts, django_texts, labels, roles
 from reconciliation.statements import reasons
 from reconciliation.statements.table_format import COLUMNS
 
@@ -25,6 +25,7 @@ class Command(BaseCommand):
         collected = settings.BASE_DIR / "console" / "label_texts.py"
         texts = (
             *labels.texts(),
+            *roles.texts(),
             *django_texts.TEXTS,
             *api_texts.texts(),
             *bank_texts.texts(),

@@ -10,7 +10,7 @@ TABLE_BEGINS = "## Who may do what\n\n"
 
 
 class Command(BaseCommand):
-    help = "Write the table of docs/roles.md anew from console/roles.py."
+    help = "Write the table of docs/roles.md anew from console/sections.toml."
 
     def handle(self, *args: Any, **options: Any) -> str:
         DOCUMENT.write_text(written())
