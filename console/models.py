@@ -1,4 +1,4 @@
-"""People who work in the console: their invitations and exports. allauth has the rest."""
+"""The exports of people who work in the console, and limits of their logins. allauth has the rest."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
-from core.triggers import ReadOnly
 
 
 class SignInLimit(models.Model):
@@ -23,32 +22,14 @@ class SignInLimit(models.Model):
 
     class Meta:
         default_permissions = ()
-
-    def __str__(self) -> str:
-        return self.cache_key
-
-
-class Invitation(models.Model):
-    """A link by which a new member of staff chooses a password. The row is deleted when the link is used."""
-
-    user: Any = models.OneToOneField(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="invitation"
-    )
-    digest = models.CharField(max_length=64, unique=True)
-    expires_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name, verbose_name_plural = _("invitation"), _("invitations")
-        default_permissions = ()
         permissions = [
             ("lift_lockout", "Can lift a lockout"),
             ("end_sessions", "Can end the sessions of others"),
             ("reset_second_factor", "Can reset the second factor of others"),
         ]
-        triggers = [ReadOnly("an invitation is replaced, never changed")]
 
     def __str__(self) -> str:
-        return str(self.user_id)
+        return self.cache_key
 
 
 class ExportFailure(models.TextChoices):

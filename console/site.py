@@ -19,7 +19,7 @@ from audit_trail.acts import Act
 from console import navigation, search
 from console.exports import page as exports_page
 from console.home import page
-from console.people import invitation_pages, lockouts, sign_in
+from console.people import invitations, lockouts, sign_in
 from console.reports import monthly_page
 from transfers import safe_mode
 
@@ -66,9 +66,7 @@ class ConsoleSite(admin.AdminSite):
         exported = self.admin_view(partial(exports_page.download, self))
         monthly = self.admin_view(partial(monthly_page.view, self))
         return [
-            path(
-                "invitation/", never_cache(partial(invitation_pages.invitation_page, self)), name="invitation"
-            ),
+            path("invitation/", never_cache(partial(invitations.invitation_page, self)), name="invitation"),
             path("lift-lockout/", self.admin_view(partial(lockouts.lift_page, self)), name="lift_lockout"),
             path("exports/", self.admin_view(partial(exports_page.view, self)), name="exports"),
             path("exports/<int:number>/", exported, name="export_download"),

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActLink, ActPages
 from console import grants, roles
 from console.login_log import subject_of
-from console.people import invitation_pages, invitations, sign_in
+from console.people import invitations, sign_in
 from console.people.staff_acts import STAFF_ACTS
 from core import security_log
 from core.admin import RecordedAdmin
@@ -75,8 +75,8 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
     object_acts = STAFF_ACTS
 
     def get_urls(self) -> list[Any]:
-        invite = self.admin_site.admin_view(partial(invitation_pages.invite_page, self.admin_site))
-        again = self.admin_site.admin_view(partial(invitation_pages.invite_again_page, self.admin_site))
+        invite = self.admin_site.admin_view(partial(invitations.invite_page, self.admin_site))
+        again = self.admin_site.admin_view(partial(invitations.invite_again_page, self.admin_site))
         return [
             path("invite/", invite, name="auth_user_invite"),
             path("<str:object_id>/invite/", again, name="auth_user_invite_again"),
@@ -95,7 +95,7 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
         if not self._may_act_on(request, row):
             return []
         links = super().act_links(request, row)
-        if invitation_pages.may_invite_again(request.user, row):
+        if invitations.may_invite_again(request.user, row):
             url = reverse("admin:auth_user_invite_again", args=[row.pk])
             links.append(ActLink(_("New invitation link"), url, is_dangerous=False))
         return links
@@ -126,7 +126,6 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
             if request.method == "POST" and answer.status_code == 302:
                 person: Any = self.get_object(request, id)
                 sign_in.end_sessions(person, but=request.session.session_key)
-                invitations.withdraw(person)
             return answer
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:

@@ -1,9 +1,6 @@
 from pathlib import Path
 
-import core.triggers
 import django.db.models.deletion
-import pgtrigger.compiler
-import pgtrigger.migrations
 from django.conf import settings
 from django.db import migrations, models
 
@@ -49,6 +46,7 @@ class Migration(migrations.Migration):
                 ('expires', models.DateTimeField(db_index=True)),
             ],
             options={
+                'permissions': [('lift_lockout', 'Can lift a lockout'), ('end_sessions', 'Can end the sessions of others'), ('reset_second_factor', 'Can reset the second factor of others')],
                 'default_permissions': (),
             },
         ),
@@ -91,21 +89,6 @@ class Migration(migrations.Migration):
                 'default_permissions': (),
             },
         ),
-        migrations.CreateModel(
-            name='Invitation',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(max_length=64, unique=True)),
-                ('expires_at', models.DateTimeField()),
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='invitation', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'verbose_name': 'invitation',
-                'verbose_name_plural': 'invitations',
-                'permissions': [('lift_lockout', 'Can lift a lockout'), ('end_sessions', 'Can end the sessions of others'), ('reset_second_factor', 'Can reset the second factor of others')],
-                'default_permissions': (),
-            },
-        ),
         migrations.AddConstraint(
             model_name='export',
             constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('waiting', 'running'))), fields=('owner',), name='export_one_open'),
@@ -117,10 +100,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='exportpart',
             constraint=models.UniqueConstraint(fields=('export', 'number'), name='exportpart_once'),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='invitation',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."user_id" IS DISTINCT FROM NEW."user_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at"))', func="RAISE EXCEPTION 'an invitation is replaced, never changed' USING ERRCODE = 'check_violation';", hash='010a36ac3c1e5a2261600b74fbd42603ebd87169', operation='UPDATE', pgid='pgtrigger_read_only_c91d5', table='console_invitation', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
         migrations.RunPython(roles.apply, migrations.RunPython.noop),

@@ -1,74 +1,159 @@
 """Invitations: a link by which a new member of staff chooses a password, once and within three days.
 
 The user with the roles exists from the invitation on, without a password. So the rules of who gives what
-apply to the person who invites, and the page of the user shows the roles.
+apply to the person who invites, and the page of the user shows the roles. The token of the link is Django's
+for a forgotten password. PASSWORD_RESET_TIMEOUT, a new password or a login makes it useless.
 """
 
-import hashlib
-import secrets
-from datetime import datetime, timedelta
 from typing import Any
 
+from allauth.account.utils import perform_login
+from django import forms
 from django.conf import settings
+from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator as tokens
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
+from console import grants
 from console.login_log import subject_of
-from console.models import Invitation
-from core import request_context
-
-PERIOD = timedelta(hours=72)
-TOKEN_BYTES = 32
+from core import request_context, security_log
+from core.security_log import SecurityEvent
 
 
 class InvitationGone(Exception):
     """The link is wrong, too old, or was used."""
 
 
-def invite(person: User, *, now: datetime) -> str:
-    """Make a link for this person, in place of an earlier one. Only the digest of its token is stored.
+class InvitationForm(forms.ModelForm[User]):
+    """A new person, and the roles that the inviting one can give."""
 
-    The caller has a transaction.
-    """
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    Invitation.objects.filter(user=person).delete()
-    Invitation.objects.create(user=person, digest=_digest(token), expires_at=now + PERIOD)
+    class Meta:
+        model = User
+        fields = ["username", "first_name", "last_name", "email", "groups"]
+        widgets = {"groups": forms.CheckboxSelectMultiple}
+        labels = {"groups": gettext_lazy("Roles")}
+        help_texts = {
+            "groups": "",
+            "username": gettext_lazy("It never changes, because records name staff by it."),
+        }
+
+    def __init__(self, giver: Any, data: Any = None) -> None:
+        super().__init__(data)
+        roles: Any = self.fields["groups"]
+        roles.queryset = grants.offered_groups(giver)
+
+
+def invite_page(site: Any, request: HttpRequest) -> HttpResponse:
+    """Invite somebody, and show the link once."""
+    with grants.taking_turns(request):
+        _check_permission(request)
+        form = InvitationForm(request.user, request.POST or None)
+        if form.is_valid():
+            return _link_page(site, request, *_invite_new(form))
+    return _page(site, request, "invite", _("Invite a colleague"), form=form)
+
+
+def invite_again_page(site: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    """Show a new link for a person who has no password yet."""
+    with grants.taking_turns(request):
+        _check_permission(request)
+        person = User.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
+        if person is None or not may_invite_again(request.user, person):
+            raise PermissionDenied
+        if request.method == "POST":
+            with recorded(Act.INVITED, person):
+                link = new_link(person)
+            return _link_page(site, request, person, link)
+    return _page(site, request, "invite_again", _("New invitation link"), person=person)
+
+
+def may_invite_again(inviter: Any, person: User) -> bool:
+    """Nobody makes a link for a person who holds more, or who has a password or logged in before."""
+    return (
+        inviter.has_perm("auth.add_user")
+        and person.is_active
+        and not person.has_usable_password()
+        and person.last_login is None
+        and grants.may_change_person(inviter, person)
+    )
+
+
+def invitation_page(site: Any, request: HttpRequest) -> HttpResponse:
+    """Let an invited person choose a password, and log in."""
+    token = request.POST.get("token") or request.GET.get("token") or ""
+    try:
+        person = _invited(token, User.objects.all())
+        form = SetPasswordForm(person, request.POST or None)
+        if not form.is_valid():
+            return _page(site, request, "invitation", _("Welcome"), form=form, token=token, person=person)
+        with transaction.atomic():
+            # Of two requests with the same link one is refused. An admin may take it back in this moment.
+            _invited(token, User.objects.select_for_update())
+            request_context.set_actor(subject_of(person))
+            with recorded(Act.INVITATION_ACCEPTED, person):
+                form.save()
+    except InvitationGone:
+        return _page(site, request, "invitation_gone", _("This link is not valid any more"), status=410)
+    answer: HttpResponse = perform_login(request, person, redirect_url=reverse("admin:index"))
+    return answer
+
+
+def new_link(person: User) -> str:
+    """A link for this person, in place of an earlier one. The caller has a transaction."""
+    person.set_unusable_password()  # another one each time, so the tokens of earlier links are wrong
+    person.save()
+    token = f"{person.pk}-{tokens.make_token(person)}"
     return f"{settings.BASE_URL}{reverse('admin:invitation')}?{urlencode({'token': token})}"
 
 
-def invited_person(token: str, *, now: datetime) -> User:
+def _invited(token: str, people: QuerySet[User]) -> User:
     """The person whom the link is for. Raises InvitationGone."""
-    found = (
-        Invitation.objects.select_related("user").filter(digest=_digest(token), expires_at__gt=now).first()
-    )
-    if found is None or not found.user.is_active:
+    key, _dash, secret = token.partition("-")
+    is_key = key.isdecimal() and len(key) < 10
+    person = people.filter(pk=key, is_active=True).first() if is_key else None
+    if person is None or not tokens.check_token(person, secret):
         raise InvitationGone
-    person: User = found.user
     return person
 
 
-def accept(person: User, token: str, form: Any, *, now: datetime) -> None:
-    """Store the password of the valid form, once. Raises InvitationGone if another request was first."""
-    with transaction.atomic():
-        # One statement, so that of two requests with the same link one is refused.
-        deleted, _ = Invitation.objects.filter(digest=_digest(token), expires_at__gt=now).delete()
-        # An admin may take back the invitation in this moment.
-        current = User.objects.select_for_update().get(pk=person.pk)
-        if not deleted or not current.is_active:
-            raise InvitationGone
-        request_context.set_actor(subject_of(person))
-        with recorded(Act.INVITATION_ACCEPTED, current):
-            form.save()
+def _invite_new(form: InvitationForm) -> tuple[User, str]:
+    with recorded(Act.INVITED) as recording:
+        person = form.save(commit=False)
+        person.is_staff = True
+        person.save()
+        form.save_m2m()
+        recording.row = person
+        names = sorted(person.groups.values_list("name", flat=True))
+        recording.details["groups"] = names
+        link = new_link(person)
+    changes = ["+user", *(f"+group {name}" for name in names)]
+    security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=changes)
+    return person, link
 
 
-def withdraw(person: User) -> None:
-    """Make the link of this person useless, if there is one."""
-    Invitation.objects.filter(user=person).delete()
+def _check_permission(request: HttpRequest) -> None:
+    if not request.user.has_perm("auth.add_user"):
+        raise PermissionDenied
 
 
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+def _link_page(site: Any, request: HttpRequest, person: User, link: str) -> HttpResponse:
+    hours = settings.PASSWORD_RESET_TIMEOUT // 3600
+    return _page(site, request, "invited", _("Invitation"), person=person, link=link, hours=hours)
+
+
+def _page(
+    site: Any, request: HttpRequest, name: str, title: str, status: int = 200, **context: Any
+) -> HttpResponse:
+    shown = {**site.each_context(request), "title": title, **context}
+    return TemplateResponse(request, f"admin/people/{name}.html", shown, status=status)

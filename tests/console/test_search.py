@@ -149,6 +149,6 @@ SMALL = frozenset(
     {
         *("merchants_merchant", "merchants_apikey", "merchants_bankconnection", "webhooks_endpoint"),
         *("webhooks_endpointhealth", "approvals_payoutaccount", "approvals_payoutpolicy", "auth_user"),
-        *("reconciliation_statement", "console_invitation"),
+        "reconciliation_statement",
     }
 )
