@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core import money, vault
@@ -20,139 +21,105 @@ from reconciliation.models import (
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 
 
-def inquiries(context: PaymentContext) -> EntrySource:
-    return EntrySource(InquiryAnswer.objects.filter(payment=context.payment), "answered_at", _inquiry_entry)
+def sources(context: PaymentContext) -> list[EntrySource]:
+    ours = Q(movement__in=context.movement_ids)
+    inquiries = InquiryAnswer.objects.filter(payment=context.payment)
+    of_charge = ChargeAnswer.objects.filter(charge=context.payment.pk).select_related("charge")
+    # The bank must confirm these. Its confirmation is another notification.
+    unsigned = ConfirmationInquiry.objects.filter(
+        payment_id=context.payment.pk, notification__isnull=False
+    ).select_related("notification")
+    # The others were made from statement lines.
+    signed = BankNotification.objects.filter(ours).exclude(source=ReportSource.STATEMENT)
+    lines = StatementLine.objects.filter(ours).select_related("movement", "statement")
+    # Money of no payment yet. Once staff have decided, it is gone from here.
+    unmatched = BankTransaction.objects.filter(pk__in=context.unmatched_ids)
+    return [
+        EntrySource(inquiries, "answered_at", _inquiry),
+        EntrySource(of_charge, "created_at", _charge_inquiry),
+        EntrySource(unsigned.defer("notification__body_sealed"), "created_at", _unsigned),
+        EntrySource(
+            signed.select_related("movement").defer("body_sealed"),
+            "received_at",
+            lambda row: notification(row, _movement_details(row.movement)),
+        ),
+        EntrySource(lines, "statement__created_at", _statement_line),
+        EntrySource(unmatched, "received_at", _unmatched),
+    ]
 
 
-def charge_inquiries(context: PaymentContext) -> EntrySource:
-    rows = ChargeAnswer.objects.filter(charge=context.payment.pk).select_related("charge")
-    return EntrySource(rows, "created_at", _charge_inquiry_entry)
+def notification(row: Any, details: dict[str, Any]) -> TimelineEntry:
+    """A notification about money or about an order."""
+    details = {"verdict": row.result, "source": row.source, **details}
+    summary, type_ = explanations.of_notification(row), TimelineEntryType.NOTIFICATION
+    return TimelineEntry.of(row, type_, summary, details, actor=f"bank:{row.bank}")
 
 
-def notifications(context: PaymentContext) -> EntrySource:
-    """Exclude the notifications that were made from statement lines."""
-    rows = BankNotification.objects.filter(movement__in=context.movement_ids)
-    rows = rows.exclude(source=ReportSource.STATEMENT).select_related("movement").defer("body_sealed")
-    return EntrySource(rows, "received_at", _notification_entry)
-
-
-def unsigned_notifications(context: PaymentContext) -> EntrySource:
-    """Notifications that the bank must confirm. Its confirmation is another notification."""
-    rows = ConfirmationInquiry.objects.filter(payment_id=context.payment.pk, notification__isnull=False)
-    rows = rows.select_related("notification").defer("notification__body_sealed")
-    return EntrySource(rows, "created_at", _unsigned_entry)
-
-
-def statement_lines(context: PaymentContext) -> EntrySource:
-    rows = StatementLine.objects.filter(movement__in=context.movement_ids)
-    rows = rows.select_related("movement", "statement")
-    return EntrySource(rows, "statement__created_at", _statement_line_entry)
-
-
-def unmatched_money(context: PaymentContext) -> EntrySource:
-    """Money of no payment yet. Once staff have decided, it is gone from here."""
-    rows = BankTransaction.objects.filter(pk__in=context.unmatched_ids)
-    return EntrySource(rows, "received_at", _unmatched_entry)
-
-
-def _inquiry_entry(answer: InquiryAnswer) -> TimelineEntry:
+def _inquiry(answer: InquiryAnswer) -> TimelineEntry:
     """The same answers in a row are one entry, at the time of the last."""
     summary = _("Inquiry: %(outcome)s.") % {"outcome": answer.get_outcome_display().lower()}
     if answer.answer_count > 1:
-        summary = _("%(answer)s %(count)d times in a row.") % {
-            "answer": summary,
-            "count": answer.answer_count,
-        }
-    details = {"said": answer.outcome, "found": answer.transaction_count, "took_ms": answer.duration_ms}
-    details |= {
+        words = {"answer": summary, "count": answer.answer_count}
+        summary = _("%(answer)s %(count)d times in a row.") % words
+    details = {
+        "said": answer.outcome,
+        "found": answer.transaction_count,
+        "took_ms": answer.duration_ms,
         "answers": answer.answer_count,
         "first_at": iso(answer.first_answered_at or answer.answered_at),
     }
-    return TimelineEntry(
-        answer.answered_at, TimelineEntryType.INQUIRY, summary, CLOCK, answer.request_id, details
-    )
+    return TimelineEntry.of(answer, TimelineEntryType.INQUIRY, summary, details, actor=CLOCK)
 
 
-def _charge_inquiry_entry(answer: ChargeAnswer) -> TimelineEntry:
-    return TimelineEntry(
-        answer.created_at,
-        TimelineEntryType.CARD_INQUIRY,
-        _("Inquiry about the charge: %(outcome)s.") % {"outcome": answer.get_outcome_display().lower()},
-        CLOCK,
-        answer.request_id,
-        {"acquirer": answer.charge.acquirer, "said": answer.outcome, "took_ms": answer.duration_ms},
-    )
+def _charge_inquiry(answer: ChargeAnswer) -> TimelineEntry:
+    words = {"outcome": answer.get_outcome_display().lower()}
+    summary = _("Inquiry about the charge: %(outcome)s.") % words
+    details = {"acquirer": answer.charge.acquirer, "said": answer.outcome, "took_ms": answer.duration_ms}
+    return TimelineEntry.of(answer, TimelineEntryType.CARD_INQUIRY, summary, details, actor=CLOCK)
 
 
-def _notification_entry(notification: BankNotification) -> TimelineEntry:
-    assert notification.movement is not None
-    details = {"verdict": notification.result, "source": notification.source}
-    return TimelineEntry(
-        notification.received_at,
-        TimelineEntryType.NOTIFICATION,
-        explanations.of_notification(notification),
-        f"bank:{notification.bank}",
-        notification.request_id,
-        details | _movement_details(notification.movement),
-    )
-
-
-def _unsigned_entry(inquiry: ConfirmationInquiry) -> TimelineEntry:
-    assert inquiry.notification is not None
-    amount = money.display(inquiry.amount)
-    summary = _(
-        "A notification reports %(amount)s. It is not signed, so the bank is asked to confirm it."
-    ) % {"amount": amount}
-    return TimelineEntry(
-        inquiry.created_at,
-        TimelineEntryType.NOTIFICATION,
-        summary,
-        f"bank:{inquiry.bank}",
-        inquiry.notification.request_id,
-        {
-            "verdict": inquiry.notification.result,
-            "source": inquiry.notification.source,
-            "bank_transaction_id": inquiry.bank_transaction_id,
-            "amount": inquiry.amount,
-            "confirmed_at": iso_or_none(inquiry.confirmed_at),
-        },
-    )
-
-
-def _statement_line_entry(line: StatementLine) -> TimelineEntry:
-    assert line.movement is not None
-    summary = _("A bank statement reports: %(movement)s.") % {
-        "movement": explanations.of_report(line.movement)
+def _unsigned(inquiry: Any) -> TimelineEntry:
+    text = _("A notification reports %(amount)s. It is not signed, so the bank is asked to confirm it.")
+    found, amount = inquiry.notification, money.display(inquiry.amount)
+    details = {
+        "verdict": found.result,
+        "source": found.source,
+        "bank_transaction_id": inquiry.bank_transaction_id,
+        "amount": inquiry.amount,
+        "confirmed_at": iso_or_none(inquiry.confirmed_at),
     }
+    caused_by = {"actor": f"bank:{inquiry.bank}", "request_id": found.request_id}
+    type_ = TimelineEntryType.NOTIFICATION
+    return TimelineEntry.of(inquiry, type_, text % {"amount": amount}, details, **caused_by)
+
+
+def _statement_line(line: Any) -> TimelineEntry:
+    words = {"movement": explanations.of_report(line.movement)}
+    summary = _("A bank statement reports: %(movement)s.") % words
     if not line.movement.is_confirmed:
         summary += " " + _("Only the statement reports it so far: the money cannot be paid out.")
-    statement = line.statement
-    details = {"result": line.result, "source": ReportSource.STATEMENT.value}
-    return TimelineEntry(
-        statement.created_at,
+    return TimelineEntry.of(
+        line,
         TimelineEntryType.STATEMENT,
         summary,
-        f"bank:{line.bank}",
-        statement.request_id,
-        details | _movement_details(line.movement),
-        {"statement": statement.file_name, "imported_by": statement.actor},
+        {"result": line.result, "source": ReportSource.STATEMENT.value, **_movement_details(line.movement)},
+        actor=f"bank:{line.bank}",
+        request_id=line.statement.request_id,
+        internal={"statement": line.statement.file_name, "imported_by": line.statement.actor},
     )
 
 
-def _unmatched_entry(movement: BankTransaction) -> TimelineEntry:
-    return TimelineEntry(
-        movement.received_at,
-        TimelineEntryType.NOTIFICATION,
-        _(UNMATCHED_MONEY),
-        f"bank:{movement.bank}",
-        details={
-            "source": movement.source,
-            "receipt_id": movement.id,
-            "amount": movement.amount,
-            "paid_at": iso(movement.paid_at),
-            "outcome": movement.match_result,
-        },
-    )
+def _unmatched(movement: BankTransaction) -> TimelineEntry:
+    details = {
+        "source": movement.source,
+        "receipt_id": movement.id,
+        "amount": movement.amount,
+        "paid_at": iso(movement.paid_at),
+        "outcome": movement.match_result,
+    }
+    caused_by = {"actor": f"bank:{movement.bank}", "request_id": ""}
+    type_ = TimelineEntryType.NOTIFICATION
+    return TimelineEntry.of(movement, type_, _(UNMATCHED_MONEY), details, **caused_by)
 
 
 def _movement_details(movement: BankTransaction) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Decisions about the payment's money by staff or by the merchant's policy: resolutions, approvals, slips."""
 
+from functools import partial
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, ApprovalStatus
@@ -27,96 +28,66 @@ DECISIONS = {
 ID_NAMES = {"ref": "refund_id", "rcp": "receipt_id", "rtn": "return_id"}
 
 
-def resolutions(context: PaymentContext) -> EntrySource:
-    about = Q(payment_id=context.payment.pk) | Q(subject_id__in=[*context.movement_ids, *context.refund_ids])
-    return _resolution_source(context, Resolution.objects.filter(about))
-
-
-def dismissals(context: PaymentContext) -> EntrySource:
-    """Resolutions of notifications that contradict earlier ones about the same money or order."""
-    ours = Q(movement__in=context.movement_ids) | Q(order_id__in=context.order_ids)
-    conflicts = BankNotification.objects.filter(ours, result=NotificationResult.CONFLICT)
-    return _resolution_source(context, Resolution.objects.filter(subject_id__in=conflicts.values("pk")))
-
-
-def contradictions(context: PaymentContext) -> EntrySource:
-    """Resolutions of contradictions about a transfer or the card charge."""
-    found = TransferContradiction.objects.filter(subject_id__in=[context.payment.pk, *context.order_ids])
-    return _resolution_source(context, Resolution.objects.filter(subject_id__in=found.values("pk")))
-
-
-def approvals_requested(context: PaymentContext) -> EntrySource:
-    rows = _approvals(context).exclude(status=ApprovalStatus.WITHIN_LIMITS)
-    return EntrySource(rows, "requested_at", _approval_requested_entry)
-
-
-def approvals_decided(context: PaymentContext) -> EntrySource:
-    rows = _approvals(context).filter(decided_at__isnull=False)
-    return EntrySource(rows, "decided_at", _approval_decided_entry)
-
-
-def slip_checks(context: PaymentContext) -> EntrySource:
-    """Slips that were shown for the payment, and slips of its money."""
-    rows = SlipCheck.objects.filter(
-        Q(claimed_payment_id=context.payment.pk) | Q(movement__in=context.movement_ids)
+def resolutions(context: PaymentContext) -> list[EntrySource]:
+    """Slips that were shown for the payment, or are of its money; and what was decided about its money."""
+    payment, movements, orders = context.payment, Q(movement__in=context.movement_ids), context.order_ids
+    slips = SlipCheck.objects.filter(Q(claimed_payment_id=payment.pk) | movements)
+    # Notifications that contradict earlier ones about the same money or order.
+    conflicts = BankNotification.objects.filter(
+        movements | Q(order_id__in=orders), result=NotificationResult.CONFLICT
     )
+    # Of a transfer or of the card charge.
+    contradictions = TransferContradiction.objects.filter(subject_id__in=[payment.pk, *orders])
+    ours = Payment.objects.filter(pk=OuterRef("payment_id"), merchant=payment.merchant_id)
+    decided = Resolution.objects.annotate(is_ours=Exists(ours))
+    subjects = (
+        Q(payment_id=payment.pk) | Q(subject_id__in=[*context.movement_ids, *context.refund_ids]),
+        Q(subject_id__in=conflicts.values("pk")),
+        Q(subject_id__in=contradictions.values("pk")),
+    )
+    return [
+        EntrySource(slips, "checked_at", partial(_slip, context)),
+        *(EntrySource(decided.filter(about), "created_at", _resolution) for about in subjects),
+    ]
 
-    def to_entry(check: SlipCheck) -> TimelineEntry:
-        return _slip_entry(check, is_ours=check.movement_id in context.movement_ids)
 
-    return EntrySource(rows, "checked_at", to_entry)
+def approvals(context: PaymentContext) -> list[EntrySource]:
+    rows = Approval.objects.filter(subject_id__in=[*context.order_ids, *context.movement_ids])
+    requested = rows.exclude(status=ApprovalStatus.WITHIN_LIMITS)
+    return [
+        EntrySource(requested, "requested_at", _approval_requested),
+        EntrySource(rows.filter(decided_at__isnull=False), "decided_at", _approval_decided),
+    ]
 
 
-def _resolution_source(context: PaymentContext, resolutions: QuerySet[Resolution]) -> EntrySource:
-    ours = Payment.objects.filter(pk=OuterRef("payment_id"), merchant=context.payment.merchant_id)
-    return EntrySource(resolutions.annotate(is_ours=Exists(ours)), "created_at", _resolution_entry)
-
-
-def _resolution_entry(action: Any) -> TimelineEntry:
+def _resolution(action: Any) -> TimelineEntry:
     """Only staff see the payment if it belongs to another merchant."""
     by = {"policy": "policy", "key": "merchant"}.get(action.actor.partition(":")[0], "staff")
     details = {"subject_id": action.subject_id}
     if action.payment_id and action.is_ours:
         details["payment_id"] = action.payment_id
-    return TimelineEntry(
-        action.created_at,
-        public_type(by, action.type),
-        explanations.RESOLUTIONS[ResolutionType(action.type)],
-        action.actor,
-        action.request_id,
-        details,
-        internal={"why": action.note, "payment_id": action.payment_id or ""},
-    )
+    type_, summary = public_type(by, action.type), explanations.RESOLUTIONS[ResolutionType(action.type)]
+    internal = {"why": action.note, "payment_id": action.payment_id or ""}
+    return TimelineEntry.of(action, type_, summary, details, internal=internal)
 
 
-def _approvals(context: PaymentContext) -> QuerySet[Approval]:
-    subject_ids = [*context.order_ids, *context.movement_ids]
-    found: QuerySet[Approval] = Approval.objects.filter(subject_id__in=subject_ids)
-    return found
+def _approval_requested(row: Approval) -> TimelineEntry:
+    words = {"amount": money.display(row.amount), "reason": row.get_reason_display()}
+    summary = _("%(amount)s need approval by a second person: %(reason)s.") % words
+    details = _approval_details(row) | {"reason": row.reason}
+    type_ = TimelineEntryType.APPROVAL_REQUESTED
+    return TimelineEntry.of(row, type_, summary, details, actor=row.requested_by)
 
 
-def _approval_requested_entry(row: Approval) -> TimelineEntry:
-    return TimelineEntry(
-        row.requested_at,
-        TimelineEntryType.APPROVAL_REQUESTED,
-        _("%(amount)s need approval by a second person: %(reason)s.")
-        % {"amount": money.display(row.amount), "reason": row.get_reason_display()},
-        row.requested_by,
-        row.request_id,
-        _approval_details(row) | {"reason": row.reason},
-    )
-
-
-def _approval_decided_entry(row: Approval) -> TimelineEntry:
-    assert row.decided_at is not None, "the query says so"
-    return TimelineEntry(
-        row.decided_at,
+def _approval_decided(row: Approval) -> TimelineEntry:
+    words = {"amount": money.display(row.amount), "kind": row.get_kind_display().lower()}
+    return TimelineEntry.of(
+        row,
         TimelineEntryType(f"approval.{row.status}"),
-        DECISIONS[ApprovalStatus(row.status)].format(
-            amount=money.display(row.amount), kind=row.get_kind_display().lower()
-        ),
-        row.decided_by,
-        details=_approval_details(row),
+        DECISIONS[ApprovalStatus(row.status)].format(**words),
+        _approval_details(row),
+        actor=row.decided_by,
+        request_id="",
         internal={"why": row.decision_note},
     )
 
@@ -125,25 +96,20 @@ def _approval_details(row: Approval) -> dict[str, object]:
     return {ID_NAMES[row.subject_id.partition("_")[0]]: row.subject_id, "amount": row.amount}
 
 
-def _slip_entry(check: SlipCheck, *, is_ours: bool) -> TimelineEntry:
+def _slip(context: PaymentContext, check: SlipCheck) -> TimelineEntry:
     """Only staff see other money, and the payment that the slip was shown for."""
+    is_ours = check.movement_id in context.movement_ids
     if is_ours:
         summary = _("Staff checked a slip of this payment's money.")
     elif check.movement_id:
         summary = _("Staff checked a slip for this payment that belongs to other money.")
     else:
         summary = _("Staff checked a slip for this payment that no bank has reported.")
-    return TimelineEntry(
-        check.checked_at,
-        TimelineEntryType.SLIP_CHECKED,
-        summary,
-        check.actor,
-        check.request_id,
-        {"receipt_id": check.movement_id} if is_ours else {},
-        internal={
-            "other_receipt": "" if is_ours else check.movement_id or "",
-            "sending_bank": check.sending_bank,
-            "transaction_id": check.transaction_id,
-            "shown_for": check.claimed_payment_id or "",
-        },
-    )
+    details = {"receipt_id": check.movement_id} if is_ours else {}
+    internal = {
+        "other_receipt": "" if is_ours else check.movement_id or "",
+        "sending_bank": check.sending_bank,
+        "transaction_id": check.transaction_id,
+        "shown_for": check.claimed_payment_id or "",
+    }
+    return TimelineEntry.of(check, TimelineEntryType.SLIP_CHECKED, summary, details, internal=internal)

@@ -93,10 +93,25 @@ class TimelineEntry:
     details: dict[str, Any] = field(default_factory=dict)
     internal: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls, row: Any, type: str, summary: str | Promise, details: Any, *, by: str = "", **more: Any
+    ) -> "TimelineEntry":
+        """The entry of a row, at its `entry_at`, by its `actor` and `request_id` unless they are given.
+
+        by: the prefix of other columns with actor and request, such as `cancel_`.
+        """
+        missing = {"actor", "request_id"} - more.keys()
+        more |= {name: getattr(row, by + name) or "" for name in missing}
+        return cls(row.entry_at, type, summary, details=details, **more)
+
 
 @dataclass(frozen=True, slots=True)
 class EntrySource:
-    """One kind of entry: rows, the column with their time, and the function that makes an entry of a row."""
+    """One kind of entry: rows, the column with their time, and the function that makes an entry of a row.
+
+    The function gets the row with its time as `entry_at`.
+    """
 
     rows: QuerySet[Any]
     time_column: str
@@ -121,17 +136,12 @@ class PaymentContext:
 
     @classmethod
     def of(cls, payment: Payment, now: datetime, *, for_staff: bool = False) -> "PaymentContext":
+        """With the bank transactions of the payment, and all others with its reference."""
+        ours = Q(payment=payment)
+        if (code := QrCode.objects.select_related("merchant").filter(payment=payment).first()) is not None:
+            ours |= Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
         refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
-        movements = list(BankTransaction.objects.filter(_movements_of(payment)).values_list("pk", flat=True))
+        movements = list(BankTransaction.objects.filter(ours).values_list("pk", flat=True))
         returns = Return.objects.filter(movement__in=movements).values_list("pk", flat=True)
         unmatched = [movement.id for movement in unmatched_money.find(payment, for_staff=for_staff)]
         return cls(payment, movements, list(refunds), list(returns), unmatched, now)
-
-
-def _movements_of(payment: Payment) -> Q:
-    """Return the bank transactions of the payment, and all others with its reference."""
-    code = QrCode.objects.select_related("merchant").filter(payment=payment).first()
-    if code is None:
-        return Q(payment=payment)
-    by_reference = Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
-    return Q(payment=payment) | by_reference

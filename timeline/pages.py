@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
@@ -21,53 +20,31 @@ from reconciliation.matching import deduplication
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, ReportSource
 from timeline import bank, decisions, payment, refunds, transfers, webhooks
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry
-from transfers.explanations import EVENTS
 
 STAFF_PAGE_SIZE = 50
 # Cause before effect: the order of entries within one millisecond.
-SOURCES: list[Callable[[PaymentContext], EntrySource]] = [
-    payment.created,
-    payment.expired,
-    bank.inquiries,
-    bank.charge_inquiries,
-    bank.unsigned_notifications,
-    bank.notifications,
-    bank.statement_lines,
-    bank.unmatched_money,
-    decisions.slip_checks,
+GROUPS: list[Callable[[PaymentContext], list[EntrySource]]] = [
+    payment.begun,
+    bank.sources,
     decisions.resolutions,
-    decisions.dismissals,
-    decisions.contradictions,
-    payment.succeeded,
-    payment.failed,
-    refunds.refunds_created,
-    refunds.refund_destinations_set,
-    decisions.approvals_requested,
-    decisions.approvals_decided,
-    *(partial(transfers.events, type) for type in EVENTS),
-    transfers.notifications,
-    transfers.contradictions,
-    refunds.returns_completed,
-    refunds.returns_completed_manually,
-    refunds.returns_failed,
-    refunds.returns_canceled,
-    refunds.returns_returned,
-    refunds.refunds_completed,
-    refunds.payment_refunded,
-    refunds.refunds_failed,
-    refunds.refunds_canceled,
-    refunds.refunds_returned,
-    webhooks.resends,
-    webhooks.attempts,
-    webhooks.held,
-    webhooks.dropped,
+    payment.ended,
+    refunds.begun,
+    decisions.approvals,
+    transfers.sources,
+    refunds.ended,
+    webhooks.sources,
 ]
+
+
+def entry_sources(context: PaymentContext) -> list[EntrySource]:
+    return [source for group in GROUPS for source in group(context)]
 
 
 def page(context: PaymentContext, *, limit: int, offset: int) -> tuple[list[TimelineEntry], int]:
     """Return the entries from `offset` on, newest first, and the total."""
-    sources = [source(context) for source in SOURCES]
-    keys = _keys(sources)
+    sources = entry_sources(context)
+    first, *others = (_keys_of(number, source) for number, source in enumerate(sources))
+    keys = first.union(*others, all=True)
     total = keys.count()
     if offset >= total:
         return [], total
@@ -129,11 +106,6 @@ def _detail_rows(entry: TimelineEntry) -> Iterator[tuple[str, str]]:
             yield name, str(value)
 
 
-def _keys(sources: list[EntrySource]) -> QuerySet[Any, Any]:
-    first, *others = (_keys_of(number, source) for number, source in enumerate(sources))
-    return first.union(*others, all=True)
-
-
 def _keys_of(number: int, source: EntrySource) -> QuerySet[Any, Any]:
     keys: QuerySet[Any, Any] = (
         source.rows.order_by()
@@ -150,11 +122,13 @@ def _keys_of(number: int, source: EntrySource) -> QuerySet[Any, Any]:
 def _load_entries(
     sources: list[EntrySource], wanted: list[tuple[Any, int, str]]
 ) -> dict[tuple[int, str], TimelineEntry]:
-    keys_by_source: dict[int, list[str]] = defaultdict(list)
-    for _, number, key in wanted:
-        keys_by_source[number].append(key)
-    return {
-        (number, str(row.pk)): sources[number].to_entry(row)
-        for number, keys in keys_by_source.items()
-        for row in sources[number].rows.filter(pk__in=keys)
-    }
+    """The entries by the number of their source and the key of their row."""
+    times: dict[int, dict[str, datetime]] = defaultdict(dict)
+    for at, number, key in wanted:
+        times[number][key] = at
+    found = {}
+    for number, by_key in times.items():
+        for row in sources[number].rows.filter(pk__in=list(by_key)):
+            row.entry_at = by_key[str(row.pk)]
+            found[number, str(row.pk)] = sources[number].to_entry(row)
+    return found

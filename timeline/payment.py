@@ -4,7 +4,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import Subquery
 from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
 
@@ -16,76 +16,62 @@ from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, 
 from webhooks.models import Event, EventType
 
 
-def created(context: PaymentContext) -> EntrySource:
-    """The actor is that of the card charge, or of the first event of a QR code's payment."""
-    pending = Event.objects.filter(subject_id=OuterRef("pk"), type=EventType.PAYMENT_PENDING)
-    first = pending.order_by("created_at", "id").values
-    rows = Payment.objects.filter(pk=context.payment.pk).annotate(
+def begun(context: PaymentContext) -> list[EntrySource]:
+    """The creation and the expiry, also one that is not stored yet, or before the payment succeeded.
+
+    The actor of the creation is that of the card charge, or of the first event of a QR code's payment.
+    """
+    payment, rows = context.payment, Payment.objects.filter(pk=context.payment.pk)
+    first = _events(payment, EventType.PAYMENT_PENDING).order_by("created_at", "id").values
+    created = rows.annotate(
         event_id=Subquery(first("pk")[:1]),
         actor=Coalesce("charge__actor", Subquery(first("actor")[:1])),
         request_id=Coalesce("charge__request_id", Subquery(first("request_id")[:1])),
     )
-    return EntrySource(rows, "created_at", _created_entry)
-
-
-def expired(context: PaymentContext) -> EntrySource:
-    """The expiry, also if the sweep has not stored it yet, or if the payment succeeded after it."""
-    payment, rows = context.payment, Payment.objects.filter(pk=context.payment.pk)
     succeeded_at = _events(payment, EventType.PAYMENT_SUCCEEDED).values_list("created_at", flat=True).first()
-    may_expire = payment.status != PaymentStatus.FAILED and payment.expires_at is not None
-    rows = rows.filter(expires_at__lte=succeeded_at or context.now) if may_expire else rows.none()
-    return EntrySource(rows.select_related("qr_code"), "expires_at", _expired_entry)
+    expired = rows.filter(expires_at__lte=succeeded_at or context.now).select_related("qr_code")
+    if payment.status == PaymentStatus.FAILED:
+        expired = expired.none()
+    return [EntrySource(created, "created_at", _created), EntrySource(expired, "expires_at", _expired)]
 
 
-def succeeded(context: PaymentContext) -> EntrySource:
+def ended(context: PaymentContext) -> list[EntrySource]:
+    """The result. An expired payment never fails, but its event has the type of a failure."""
     payment = context.payment
-    details = {"amount": payment.received, "paid_at": iso_or_none(payment.completed_at)}
-    to_entry = partial(
-        _event_entry,
-        TimelineEntryType.SUCCEEDED,
-        explanations.PAID.format(amount=money.display(payment.received)),
-        details,
-    )
-    return EntrySource(_events(payment, EventType.PAYMENT_SUCCEEDED), "created_at", to_entry)
-
-
-def failed(context: PaymentContext) -> EntrySource:
-    """Without the event of this type that reports an expiry: an expired payment never fails."""
-    payment = context.payment
-    events = _events(payment, EventType.PAYMENT_FAILED)
-    rows = events if payment.status == PaymentStatus.FAILED else events.none()
-    details = {"failure_code": payment.failure_code}
-    summary = explanations.NOT_PAID.format(reason=failures.words(payment.failure_code))
-    to_entry = partial(_event_entry, TimelineEntryType.FAILED, summary, details)
-    return EntrySource(rows, "created_at", to_entry)
+    paid = explanations.PAID.format(amount=money.display(payment.received))
+    paid_details = {"amount": payment.received, "paid_at": iso_or_none(payment.completed_at)}
+    failed = _events(payment, EventType.PAYMENT_FAILED)
+    if payment.status != PaymentStatus.FAILED:
+        failed = failed.none()
+    not_paid = explanations.NOT_PAID.format(reason=failures.words(payment.failure_code))
+    to_success = partial(_event, TimelineEntryType.SUCCEEDED, paid, paid_details)
+    to_failure = partial(_event, TimelineEntryType.FAILED, not_paid, {"failure_code": payment.failure_code})
+    return [
+        EntrySource(_events(payment, EventType.PAYMENT_SUCCEEDED), "created_at", to_success),
+        EntrySource(failed, "created_at", to_failure),
+    ]
 
 
 def _events(payment: Payment, type: EventType) -> Any:
     return Event.objects.filter(subject_id=payment.pk, type=type).defer("body")
 
 
-def _created_entry(row: Any) -> TimelineEntry:
-    details = {"amount": row.amount, "event_id": row.event_id}
-    summary = explanations.REQUESTED.format(amount=money.display(row.amount))
-    return TimelineEntry(
-        row.created_at, TimelineEntryType.PENDING, summary, row.actor or "", row.request_id or "", details
-    )
-
-
-def _event_entry(
+def _event(
     type: TimelineEntryType, summary: str | Promise, details: dict[str, Any], event: Event
 ) -> TimelineEntry:
-    details = details | {"event_id": event.id}
-    return TimelineEntry(event.created_at, type, summary, event.actor, event.request_id, details)
+    return TimelineEntry.of(event, type, summary, details | {"event_id": event.id})
 
 
-def _expired_entry(payment: Payment) -> TimelineEntry:
+def _created(row: Any) -> TimelineEntry:
+    summary = explanations.REQUESTED.format(amount=money.display(row.amount))
+    details = {"amount": row.amount, "event_id": row.event_id}
+    return TimelineEntry.of(row, TimelineEntryType.PENDING, summary, details)
+
+
+def _expired(row: Any) -> TimelineEntry:
     """The actor is who ended the QR code early, else the clock."""
-    assert payment.expires_at is not None
-    code = payment.qr_code
+    code = row.qr_code
     # A QR code is valid for whole minutes. One that was ended earlier may have no stored actor.
-    is_on_schedule = not (payment.expires_at - payment.created_at) % timedelta(minutes=1)
-    actor = code.actor or (CLOCK if is_on_schedule else "")
-    return TimelineEntry(
-        payment.expires_at, TimelineEntryType.EXPIRED, explanations.EXPIRED, actor, code.request_id
-    )
+    is_on_schedule = not (row.expires_at - row.created_at) % timedelta(minutes=1)
+    actor, type_ = code.actor or (CLOCK if is_on_schedule else ""), TimelineEntryType.EXPIRED
+    return TimelineEntry.of(row, type_, explanations.EXPIRED, {}, actor=actor, request_id=code.request_id)

@@ -31,7 +31,7 @@ from tests.timeline.builders import (
 )
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint
 from timeline import pages
-from timeline.entries import EntrySource, PaymentContext
+from timeline.entries import PaymentContext
 
 pytestmark = pytest.mark.slow
 SCRIPT = "<script>alert(1)</script>"
@@ -160,20 +160,17 @@ def drop_delivery_queues() -> None:
         cursor.execute("DROP INDEX delivery_due, delivery_due_manual, delivery_held, delivery_leased")
 
 
-def name_of(kind: Any) -> str:
-    function = getattr(kind, "func", kind)
-    return f"{function.__module__}.{function.__name__}"
-
-
-@pytest.mark.parametrize("kind", pages.SOURCES, ids=name_of)
 @pytest.mark.slow
-def test_timeline_queries_use_an_index(shop: Shop, kind: Callable[[PaymentContext], EntrySource]) -> None:
+def test_timeline_queries_use_an_index(shop: Shop) -> None:
     drop_delivery_queues()
     payment = Payment(pk=shop.qr_code()["payment_id"], merchant=shop.merchant, status="refunded", amount=1)
     payment.created_at = payment.expires_at = clock.now()
     subject = PaymentContext(payment, [RECEIPT], [REFUND], [RETURN], [RECEIPT], clock.now())
-    try:
-        sql, params = kind(subject).rows.order_by().query.sql_with_params()
-    except EmptyResultSet:  # it asks the database nothing
-        return
-    assert unbounded(sql, params=params) == []
+    sources = pages.entry_sources(subject)
+    assert len(sources) > 30
+    for source in sources:
+        try:
+            sql, params = source.rows.order_by().query.sql_with_params()
+        except EmptyResultSet:  # it asks the database nothing
+            continue
+        assert unbounded(sql, params=params) == [], source
