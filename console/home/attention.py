@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from approvals.models import Approval, ApprovalStatus
-from console import approval_modes
+from console import approval_admin
 from core import admin_lists, money, rows
 from ledger import services as ledger
 from merchants.models import Merchant, Mode
@@ -116,7 +116,7 @@ def _exceptions(mode: Mode, now: datetime) -> Notice:
 
 def _approvals(mode: Mode, now: datetime) -> Notice:
     label, url = gettext_lazy("Approvals"), reverse("admin:approvals_approval_changelist")
-    waiting = approval_modes.of_mode(Approval.objects.waiting(), mode)
+    waiting = approval_admin.of_mode(Approval.objects.waiting(), mode)
     url = f"{url}?status={ApprovalStatus.WAITING}&mode={mode}"
     count = waiting.order_by()[: admin_lists.MAX_COUNTED].count()
     if not count:

@@ -10,7 +10,7 @@ from approvals import payout_accounts, services
 from approvals.models import Approval, PayoutAccount
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console import approval_acts
+from console import approval_admin
 from core import clock
 from tests.conftest import Shop
 from tests.context import acting_as
@@ -51,7 +51,7 @@ def decide_approval(
     decide = {"approve": services.approve, "reject": services.reject}[how]
     act = {"approve": Act.APPROVED, "reject": Act.REJECTED}[how]
     with acting_as(actor), recorded(act, approval, reason=note):
-        return decide(approval.id, approval_acts.HANDLERS[approval.kind], note=note, now=clock.now())
+        return decide(approval.id, approval_admin.HANDLERS[approval.kind], note=note, now=clock.now())
 
 
 def try_to_decide(subject_id: str, how: str, actor: str) -> bool:

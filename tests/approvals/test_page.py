@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Approval, ApprovalKind
-from console import approval_page
+from console import approval_admin
 from core import clock, ids
 from merchants.services import issue_key
 from tests.approvals.builders import LIST, MALEE, approval_of, click, listed, page, staff
@@ -66,7 +66,7 @@ def test_each_decision_needs_a_reason(shop: Shop, decision: str, reason: str) ->
 def test_each_kind_says_what_both_decisions_do(shop: Shop, malee: Client, kind: ApprovalKind) -> None:
     for merchant in (shop, None):
         approval = approval_row(kind, merchant, account_last4="4567", bank_code="014", account_name="Somying")
-        on_approval, on_rejection = approval_page.effects(approval)
+        on_approval, on_rejection = approval_admin.effects(approval)
         assert on_approval.endswith(".")
         assert on_rejection.endswith(".")
         assert "1,500.00 THB" in on_approval
