@@ -19,7 +19,7 @@ from approvals import payout_accounts
 from approvals.models import PayoutAccount
 from audit_trail.act_pages import ActLink
 from console.connection_acts import CONNECTION_ACTS
-from console.payout_acts import PAYOUT_ACTS
+from console.payout_admin import PAYOUT_ACTS
 from core import admin_columns, clock
 from core.scopes import Scope
 from ledger import services as ledger

@@ -1,15 +1,139 @@
-"""The console pages of payout accounts. The page of the merchant adds them and switches the list."""
+"""The console pages of payout accounts, and what staff can do to the list of a merchant."""
 
+from datetime import datetime
+from functools import partial
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from approvals import payout_accounts
 from approvals.models import PayoutAccount
-from audit_trail.act_pages import ActingAdmin
-from console.payout_acts import PAYOUT_ACCOUNT_ACTS
+from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
+from audit_trail.act_pages import ActingAdmin, ObjectAct, ReasonForm
+from audit_trail.acts import Act
 from core import admin_columns
 from core.admin import ReadOnlyAdmin
+from merchants.models import Merchant
+from reconciliation.exceptions.exception_acts import ACCOUNT_FIELDS, AccountFields
+
+
+class PayoutAccountForm(AccountFields, ReasonForm):
+    """The account to add. Its fields are checked as in the API."""
+
+
+def _explain_add(merchant: Merchant) -> str:
+    text = _(
+        "The account joins the list of %(name)s. It can be used %(hours)s hours later. Until then, no money "
+        "goes to it if the list is on. An account on the list never changes: remove a wrong one."
+    )
+    return text % {"name": merchant.name, "hours": f"{settings.PAYOUT_ACCOUNT_WAITING_HOURS:g}"}
+
+
+def _add(merchant: Merchant, values: dict[str, Any], now: datetime) -> PayoutAccount:
+    account = {name: values[name] for name in ACCOUNT_FIELDS}
+    try:
+        return payout_accounts.add(merchant, **account, now=now)
+    except PayoutAccountListed:
+        raise ValidationError({"bank_account": _("It is on this merchant's list already.")}) from None
+
+
+def _explain_restrict(merchant: Merchant) -> str:
+    listed = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).count()
+    text = _(
+        "From now on, money of %(name)s goes only to its listed accounts, of which it has %(count)s. "
+        "Withdrawals to other accounts are refused, and refunds to accounts that are not the payer's."
+    )
+    return text % {"name": merchant.name, "count": listed}
+
+
+def _explain_lift(merchant: Merchant) -> str:
+    text = _(
+        "From now on, withdrawals and refunds of %(name)s may go to any account. Whoever has a key of the "
+        "merchant can send its money there, up to the limits."
+    )
+    return text % {"name": merchant.name}
+
+
+def _restrict(is_on: bool, merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    payout_accounts.restrict(merchant, is_on, now=now)
+
+
+def _is_restricted(is_on: bool, merchant: Merchant, now: datetime) -> bool:
+    return payout_accounts.is_restricted(merchant.pk) == is_on
+
+
+def _explain_remove(account: PayoutAccount) -> str:
+    text = _(
+        "If the list of %(name)s is on, no more money goes to this account. To use it again, somebody must "
+        "add it again, and its waiting period begins again."
+    )
+    return text % {"name": account.merchant.name}
+
+
+def _remove(account: PayoutAccount, values: dict[str, Any], now: datetime) -> None:
+    try:
+        payout_accounts.remove(account.pk, now=now)
+    except PayoutAccountNotFound:
+        raise ValidationError(_("It was removed before: nothing changed.")) from None
+
+
+def _is_listed(account: PayoutAccount, now: datetime) -> bool:
+    return account.removed_at is None
+
+
+# On the page of the merchant.
+PAYOUT_ACTS = (
+    ObjectAct(
+        slug="add-payout-account",
+        label=gettext_lazy("Add a payout account"),
+        act=Act.PAYOUT_ACCOUNT_ADDED,
+        permission="approvals.add_payoutaccount",
+        explain=_explain_add,
+        run=_add,
+        form=PayoutAccountForm,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="switch-payout-list-on",
+        label=gettext_lazy("Switch the list on"),
+        act=Act.PAYOUT_LIST_SWITCHED,
+        permission="approvals.change_payoutpolicy",
+        explain=_explain_restrict,
+        run=partial(_restrict, True),
+        is_possible=partial(_is_restricted, False),
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="switch-payout-list-off",
+        label=gettext_lazy("Switch the list off"),
+        act=Act.PAYOUT_LIST_SWITCHED,
+        permission="approvals.change_payoutpolicy",
+        explain=_explain_lift,
+        run=partial(_restrict, False),
+        is_possible=partial(_is_restricted, True),
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+)
+# On the page of the account.
+PAYOUT_ACCOUNT_ACTS = (
+    ObjectAct(
+        slug="remove",
+        label=gettext_lazy("Remove from the list at once"),
+        act=Act.PAYOUT_ACCOUNT_REMOVED,
+        permission="approvals.delete_payoutaccount",
+        explain=_explain_remove,
+        run=_remove,
+        is_possible=_is_listed,
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+)
 
 
 class PayoutAccountAdmin(ActingAdmin):
@@ -17,7 +141,7 @@ class PayoutAccountAdmin(ActingAdmin):
     list_display = ["id", "merchant", "bank_code", "account_last4", "added_by", "usable_at", "removed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
-    search_help_text = _(
+    search_help_text = gettext_lazy(
         "Search by id of an account or a merchant. Add accounts on the page of the merchant."
     )
     ordering = ["-added_at", "-id"]
