@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import F
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -71,20 +71,12 @@ class MerchantPageAdmin(MerchantAdmin):
     fields = ("mode", "late_money", "refuses_open_reference", "page_origins", "created_at")
 
     def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Any = None,
-    ) -> Any:
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
         """Django has checked the permission before it calls this."""
-        assert obj is not None, "merchants are added by an act"
-        context |= page_context(request, obj, self.act_links(request, obj), clock.now())
-        return super().render_change_form(
-            request, context, add=add, change=change, form_url=form_url, obj=obj
-        )
+        row = kwargs["obj"]
+        context |= page_context(request, row, self.act_links(request, row), clock.now())
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 def page_context(
