@@ -12,7 +12,6 @@ from django.utils.translation import gettext_lazy as _
 from approvals.models import Approval, PayoutAccount, PayoutPolicy
 from audit_trail.act_pages import ActingAdmin
 from console import (
-    outgoing_summary,
     payment_page,
     staff_admin,  # noqa: F401 (registers staff and roles)
     summaries,
@@ -50,20 +49,11 @@ class PaymentWithTimelineAdmin(PaymentAdmin):
     object_acts = PAYMENT_ACTS
 
     def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Payment | None = None,
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Django has checked the permission before it calls this."""
-        assert obj is not None, "payments cannot be added here"
-        context |= payment_page.context(request, obj, clock.now())
-        return super().render_change_form(
-            request, context, add=add, change=change, form_url=form_url, obj=obj
-        )
+        context |= payment_page.context(request, kwargs["obj"], clock.now())
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 class OutgoingPageAdmin(ActingAdmin):
@@ -97,10 +87,10 @@ class OutgoingPageAdmin(ActingAdmin):
 @admin.register(Refund)
 class RefundPageAdmin(OutgoingPageAdmin, RefundAdmin):
     def summary_of(self, row: Refund, now: datetime) -> Summary:
-        return outgoing_summary.of_refund(row, now)
+        return summaries.of_refund(row, now)
 
 
 @admin.register(Withdrawal)
 class WithdrawalPageAdmin(OutgoingPageAdmin, WithdrawalAdmin):
     def summary_of(self, row: Withdrawal, now: datetime) -> Summary:
-        return outgoing_summary.of_withdrawal(row, now)
+        return summaries.of_withdrawal(row, now)

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from console import payment_summary, summaries
+from console import summaries
 from core import personal_data
 from ledger.models import Entry
 from payments.models import Payment, PaymentStatus
@@ -35,8 +35,8 @@ def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, 
     is_pending = payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
     return {
         "page": pages.staff_page(payment, request.GET.get("from", "")),
-        **summaries.context(request, payment_summary.of(payment, now)),
-        "undelivered": payment_summary.undelivered(payment),
+        **summaries.context(request, summaries.of_payment(payment, now)),
+        "undelivered": summaries.undelivered(payment),
         "picture_url": f"/v1/qr-codes/{payment.qr_code_id}/image?format=svg" if is_pending else "",
         "bank_transactions": payment.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]
         if may_view("reconciliation.view_banktransaction")
