@@ -4,14 +4,16 @@ A balance is all money of the merchant: available, reserved, unconfirmed, less i
 between these accounts, such as a reservation, is no line of the report.
 """
 
+from calendar import monthrange
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from core import clock, dates, money, rows
+from console.home.period import DAY, Period
+from core import dates, money, rows
 from core.spreadsheets import Cell
 from ledger.journal_types import JournalType
 from ledger.models import MERCHANT_ACCOUNT_TYPES
@@ -61,20 +63,8 @@ LABELS: dict[str, Promise] = {
 ORDER = list(LABELS)
 
 
-@dataclass(frozen=True, slots=True)
-class Month:
-    """A month of days in Bangkok."""
-
-    first: date
-
-    @property
-    def start(self) -> datetime:
-        return datetime.combine(self.first, time(), clock.BANGKOK)
-
-    @property
-    def end(self) -> datetime:
-        """The instant after the last day."""
-        return datetime.combine(next_month(self.first), time(), clock.BANGKOK)
+class Month(Period):
+    """A whole month."""
 
     def __str__(self) -> str:
         return f"{self.first:%Y-%m}"
@@ -125,18 +115,15 @@ class MonthError(Exception):
 def parse(text: str, today: date) -> Month:
     """The month `YYYY-MM`; without a text the last one that has ended. Raises MonthError."""
     if not text:
-        return Month((today.replace(day=1) - timedelta(days=1)).replace(day=1))
+        last = today.replace(day=1) - DAY
+        return Month(last.replace(day=1), last)
     try:
         first = dates.day(f"{text}-01")
     except ValueError:
         raise MonthError from None
     if not date(2000, 1, 1) <= first <= today:
         raise MonthError
-    return Month(first)
-
-
-def next_month(first: date) -> date:
-    return (first + timedelta(days=31)).replace(day=1)
+    return Month(first, first.replace(day=monthrange(first.year, first.month)[1]))
 
 
 def read(month: Month, merchant_id: str = "") -> list[MerchantMonth]:

@@ -26,7 +26,7 @@ from tests.reconciliation.builders import staff_client
 
 PAGE = "/admin/reports/monthly/"
 TODAY = date(2026, 11, 21)
-NOVEMBER = Month(date(2026, 11, 1))
+NOVEMBER = Month(date(2026, 11, 1), date(2026, 11, 30))
 # Midnight in Bangkok is 17:00 UTC of the day before.
 LAST_OF_OCTOBER = datetime(2026, 10, 31, 23, 59, 59, tzinfo=clock.BANGKOK)
 FIRST_OF_NOVEMBER = datetime(2026, 11, 1, tzinfo=clock.BANGKOK)
@@ -83,8 +83,8 @@ def test_opening_balance_and_movements_are_the_closing_balance(books: MerchantLe
 
 
 def test_month_before_ends_where_the_month_begins(books: MerchantLedger) -> None:
-    [october] = monthly.read(Month(date(2026, 10, 1)), books.merchant_id)
-    [december] = monthly.read(Month(date(2026, 12, 1)), books.merchant_id)
+    [october] = monthly.read(Month(date(2026, 10, 1), date(2026, 10, 31)), books.merchant_id)
+    [december] = monthly.read(Month(date(2026, 12, 1), date(2026, 12, 31)), books.merchant_id)
     assert (october.opening, october.closing) == (0, 100_000)
     assert (december.opening, december.closing) == (270_050, 271_050)
 
