@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from approvals.models import Approval, ApprovalStatus
 from console import approval_admin
@@ -38,7 +38,7 @@ WHERE owner_id = %(mode)s AND list = %(list)s AND kind = ANY(%(kinds)s) AND buck
 class Notice:
     """A line of the page: what waits, how much, and where staff act. `tone` is its colour."""
 
-    label: str | Promise
+    label: str
     text: str
     url: str
     tone: str
@@ -105,28 +105,32 @@ def banks(mode: Mode, now: datetime) -> list[BankHealth]:
 
 
 def _exceptions(mode: Mode, now: datetime) -> Notice:
-    label, url = gettext_lazy("Exceptions"), _list("reconciliation_reconciliationexception", mode)
     found = ReconciliationException.objects.filter(is_sandbox=mode == Mode.TEST)
-    count = found.order_by()[: admin_lists.MAX_COUNTED].count()
-    if not count:
-        return Notice(label, _("none"), url, "good")
-    oldest = found.order_by("opened_at").values_list("opened_at", flat=True)[0]
-    return Notice(label, _waits(count, now - oldest), url, "bad" if now - oldest > OVERDUE_AGE else "wait")
+    url = _list("reconciliation_reconciliationexception", mode)
+    return _waiting(_("Exceptions"), url, found, "opened_at", now, overdue=OVERDUE_AGE)
 
 
 def _approvals(mode: Mode, now: datetime) -> Notice:
-    label, url = gettext_lazy("Approvals"), reverse("admin:approvals_approval_changelist")
     waiting = approval_admin.of_mode(Approval.objects.waiting(), mode)
-    url = f"{url}?status={ApprovalStatus.WAITING}&mode={mode}"
-    count = waiting.order_by()[: admin_lists.MAX_COUNTED].count()
+    url = f"{reverse('admin:approvals_approval_changelist')}?status={ApprovalStatus.WAITING}&mode={mode}"
+    return _waiting(_("Approvals"), url, waiting, "requested_at", now)
+
+
+def _waiting(
+    label: str, url: str, rows: Any, since: str, now: datetime, *, overdue: timedelta = timedelta.max
+) -> Notice:
+    """How many rows wait, and the oldest for how long. since: their column with the time."""
+    count = rows.order_by()[: admin_lists.MAX_COUNTED].count()
     if not count:
         return Notice(label, _("none"), url, "good")
-    oldest = waiting.order_by("requested_at").values_list("requested_at", flat=True)[0]
-    return Notice(label, _waits(count, now - oldest), url, "wait")
+    age = now - rows.order_by(since).values_list(since, flat=True)[0]
+    text = ngettext("%(count)s waits", "%(count)s wait", count) % {"count": _bounded(count)}
+    oldest = _("the oldest for %(duration)s") % {"duration": format_duration(age)}
+    return Notice(label, f"{text}, {oldest}", url, "bad" if age > overdue else "wait")
 
 
 def _withdrawals(mode: Mode) -> Notice:
-    label, url = gettext_lazy("Withdrawals under way"), _list("withdrawals_withdrawal", mode)
+    label, url = _("Withdrawals under way"), _list("withdrawals_withdrawal", mode)
     values = {"mode": mode.value, "list": "withdrawals", "kinds": ["pending", "processing"]}
     count, satang = rows.run(_NOW, values).fetchone()
     text = f"{count:,}, {money.display(satang)}" if count else _("none")
@@ -134,7 +138,7 @@ def _withdrawals(mode: Mode) -> Notice:
 
 
 def _debts(mode: Mode) -> Notice:
-    label, url = gettext_lazy("Negative balances"), _list("ledger_account", mode)
+    label, url = _("Negative balances"), _list("ledger_account", mode)
     debts = ledger.debts()
     of_mode = set(Merchant.objects.filter(pk__in=list(debts), mode=mode).values_list("pk", flat=True))
     satang = [debt for merchant_id, debt in debts.items() if merchant_id in of_mode]
@@ -143,7 +147,7 @@ def _debts(mode: Mode) -> Notice:
 
 
 def _endpoints(mode: Mode) -> Notice:
-    label, url = gettext_lazy("Webhook endpoints"), _list("webhooks_endpoint", mode)
+    label, url = _("Webhook endpoints"), _list("webhooks_endpoint", mode)
     is_active, is_paused = Q(status=EndpointStatus.ACTIVE), Q(health__paused_until__isnull=False)
     is_failing = Q(health__consecutive_failures__gt=0)
     known: dict[str, int] = Endpoint.objects.filter(deleted_at=None, merchant__mode=mode).aggregate(
@@ -157,7 +161,7 @@ def _endpoints(mode: Mode) -> Notice:
 
 
 def _deliveries(mode: Mode, now: datetime) -> Notice:
-    label, url = gettext_lazy("Deliveries"), _list("webhooks_delivery", mode)
+    label, url = _("Deliveries"), _list("webhooks_delivery", mode)
     backlog = deliveries.backlog(now, admin_lists.MAX_COUNTED, mode=mode)
     text = _("%(due)s due, %(paused)s wait for their endpoint") % {
         "due": _bounded(backlog.due),
@@ -169,12 +173,6 @@ def _deliveries(mode: Mode, now: datetime) -> Notice:
 
 def _list(name: str, mode: Mode) -> str:
     return f"{reverse(f'admin:{name}_changelist')}?mode={mode}"
-
-
-def _waits(count: int, age: timedelta) -> str:
-    text = ngettext("%(count)s waits", "%(count)s wait", count) % {"count": _bounded(count)}
-    oldest = _("the oldest for %(duration)s") % {"duration": format_duration(age)}
-    return f"{text}, {oldest}"
 
 
 def _bounded(count: int) -> str:

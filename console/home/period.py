@@ -18,9 +18,6 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 class PeriodError(Exception):
     """The dates in the address are not a period. The message is for staff."""
 
-    def __init__(self, message: Promise | str) -> None:
-        super().__init__(str(message))
-
 
 @dataclass(frozen=True, slots=True)
 class Period:
