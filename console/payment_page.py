@@ -1,6 +1,5 @@
 """Everything about one payment that staff see on its page."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,15 +17,6 @@ from webhooks.models import Delivery, DeliveryAttempt
 
 # Each table shows this many rows, the newest first. A payment rarely has more than three.
 MAX_ROWS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class ShownDelivery:
-    """A delivery of an event of the payment, what it sends, and its last attempt."""
-
-    delivery: Delivery
-    request: str
-    attempt: DeliveryAttempt | None
 
 
 def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, Any]:
@@ -48,24 +38,19 @@ def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, 
     }
 
 
-def _deliveries(payment: Payment) -> list[ShownDelivery]:
-    """Of the events of the payment, its refunds and its exceptions."""
+def _deliveries(payment: Payment) -> list[Any]:
+    """Of the events of the payment, its refunds and its exceptions, with `request` and `attempts`."""
     subjects = [
         payment.id,
         *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS],
         *payment.exceptions.values_list("pk", flat=True)[:MAX_ROWS],
     ]
-    newest_first = DeliveryAttempt.objects.order_by("-number")
+    attempts = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("-number"), to_attr="attempts")
     found = Delivery.objects.filter(event__subject_id__in=subjects).select_related("endpoint", "event")
-    attempts = Prefetch("attempt_set", queryset=newest_first)
-    return [
-        ShownDelivery(
-            delivery,
-            personal_data.message(bytes(delivery.event.body).decode()),
-            next(iter(delivery.attempt_set.all()), None),
-        )
-        for delivery in found.prefetch_related(attempts).order_by("-created_at", "-id")[:MAX_ROWS]
-    ]
+    shown: list[Any] = list(found.prefetch_related(attempts).order_by("-created_at", "-id")[:MAX_ROWS])
+    for delivery in shown:
+        delivery.request = personal_data.message(bytes(delivery.event.body).decode())
+    return shown
 
 
 def _requests_url(payment: Payment) -> str:
