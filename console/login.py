@@ -9,9 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import User
-from django.core import signing
 from django.http import HttpRequest, HttpResponse
-from django.utils.crypto import get_random_string, salted_hmac
+from django.utils.crypto import salted_hmac
 
 from core import passwords
 
@@ -38,9 +37,10 @@ class OneAtATimeBackend(ModelBackend):
 def remember_device(request: HttpRequest, response: HttpResponse) -> None:
     """Set the device cookie if this request checked a password."""
     if (username := getattr(request, "checked_user", None)) is not None:
-        response.set_cookie(
+        response.set_signed_cookie(
             settings.DEVICE_COOKIE_NAME,
-            signing.dumps([_digests(username)[0], get_random_string(22)], salt=DEVICE_SALT),
+            _digests(username)[0],
+            salt=DEVICE_SALT,
             max_age=DEVICE_SECONDS,
             secure=settings.SESSION_COOKIE_SECURE,
             httponly=True,
@@ -50,12 +50,7 @@ def remember_device(request: HttpRequest, response: HttpResponse) -> None:
 
 def is_known_device(request: HttpRequest, username: str) -> bool:
     """Whether this user logged in before in this browser."""
-    try:
-        owner, _device = signing.loads(
-            request.COOKIES.get(settings.DEVICE_COOKIE_NAME, ""), salt=DEVICE_SALT, max_age=DEVICE_SECONDS
-        )
-    except signing.BadSignature:
-        return False
+    owner = request.get_signed_cookie(settings.DEVICE_COOKIE_NAME, "", DEVICE_SALT, DEVICE_SECONDS)
     return owner in _digests(username)
 
 
