@@ -77,13 +77,6 @@ class Export(BackgroundJob):
         is_known = self.state == JobState.RUNNING and self.total is not None
         return f"{self.rows:,} / {self.total:,}" if is_known else f"{self.rows:,}"
 
-    @property
-    def percent(self) -> int | None:
-        """Of a running export. The total is that of its start, so rows may exceed it."""
-        if self.state != JobState.RUNNING or not self.total:
-            return None
-        return min(99, 100 * self.rows // self.total)
-
 
 class ExportPart(models.Model):
     """A part of a finished file, compressed. All parts are written in one commit with the state."""

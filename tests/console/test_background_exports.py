@@ -79,7 +79,7 @@ def test_page_shows_the_progress(admin_client: Client, pending: list[str]) -> No
     jobs.QUEUE.renew(export, total=1000, rows=250)
     page = admin_client.get(PAGE).content.decode()
     assert "250 / 1,000" in page
-    assert '<progress max="100" value="25"' in page
+    assert '<progress max="1000" value="250"' in page
     assert 'http-equiv="refresh"' in page
 
 
