@@ -14,7 +14,7 @@ from core.thaiqr import Payload
 from sandbox import scenarios
 from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt, QrCodePaidTooOften, UnknownQrCode
 from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment
-from sandbox.scenarios import SimulatedTransfer
+from sandbox.scenarios import Scenario
 
 YEAR = timedelta(days=366)
 TOO_FAR = "is more than a year from now"
@@ -38,8 +38,14 @@ class PaymentPlan:
     """A valid order to pay, which is not stored yet."""
 
     qr_data: str
-    scenario: str
-    transfers: tuple[SimulatedTransfer, ...]
+    payload: Payload
+    scenario_name: str
+    paid_at: datetime
+    report_at: datetime
+
+    @property
+    def scenario(self) -> Scenario:
+        return scenarios.SCENARIOS[self.scenario_name]
 
 
 def parse_qr(qr_data: str) -> Payload:
@@ -85,42 +91,34 @@ def plan(
         raise InvalidPaidAt(param="paid_at", detail=TOO_FAR, received=clock.iso(paid_at))
     if report_at and abs(report_at - now) > YEAR:
         raise InvalidReportAt(param="report_at", detail=TOO_FAR, received=clock.iso(report_at))
-    payload, scenario_ = parse_qr(qr_data), scenarios.find(scenario)
-    transfer = SimulatedTransfer(
-        biller_id=payload.biller_id,
-        reference1=payload.reference1,
-        reference2=payload.reference2,
-        reference3=payload.reference3,
-        amount=payload.amount or 0,
-        paid_at=paid_at or now + scenario_.pays_after,
-        report_at=report_at or now + scenario_.reports_after,
-    )
-    return PaymentPlan(qr_data, scenario, tuple(scenario_.apply(transfer)))
+    payload, found = parse_qr(qr_data), scenarios.find(scenario)
+    paid_at, report_at = paid_at or now + found.pays_after, report_at or now + found.reports_after
+    return PaymentPlan(qr_data, payload, scenario, paid_at, report_at)
 
 
 @transaction.atomic
 def execute(order: PaymentPlan, *, now: datetime) -> SandboxPayment:
     """Store the payments of the order with their entries and callbacks. Returns the first payment."""
-    payments = [_payment(order, transfer, now) for transfer in order.transfers]
+    scenario, booked_at = order.scenario, order.paid_at
+    if scenario.callbacks:  # inquiries find a payment no later than a callback reports it
+        booked_at = min(order.paid_at, order.report_at)
+    payments = [_payment(order, now) for _ in range(scenario.transfers)]
     entries, callbacks = [], []
-    for payment, transfer in zip(payments, order.transfers, strict=True):
-        for number, type_ in enumerate(transfer.entries):
+    for payment in payments:
+        for number, type_ in enumerate(scenario.entries):
             delay = number * ENTRY_INTERVAL
             entry = SandboxEntry(
-                payment=payment,
-                type=type_,
-                occurred_at=transfer.paid_at + delay,
-                booked_at=transfer.booked_at + delay,
+                payment=payment, type=type_, occurred_at=order.paid_at + delay, booked_at=booked_at + delay
             )
             entries.append(entry)
             callbacks += [
                 SandboxCallback(
                     payment=payment,
                     body=orjson.dumps(entry_object(entry)).decode(),
-                    due_at=transfer.report_at + delay + repetition * CALLBACK_INTERVAL,
+                    due_at=order.report_at + delay + repetition * CALLBACK_INTERVAL,
                     created_at=now,
                 )
-                for repetition in range(transfer.callback_count)
+                for repetition in range(scenario.callbacks)
             ]
     SandboxPayment.objects.bulk_create(payments)
     SandboxEntry.objects.bulk_create(entries)
@@ -134,10 +132,10 @@ def execute_without_key(order: PaymentPlan, *, now: datetime) -> SandboxPayment:
 
     Concurrent orders of one code wait for each other, so that each counts the payments of the others.
     """
-    code = order.transfers[0].biller_id, order.transfers[0].reference1
+    code = order.payload.biller_id or "", order.payload.reference1 or ""
     with connection.cursor() as cursor:
         cursor.execute(LOCK_CODE, code)
-    _check_limit(*code, len(order.transfers))
+    _check_limit(*code, order.scenario.transfers)
     return execute(order, now=now)
 
 
@@ -173,24 +171,25 @@ def _check_limit(biller_id: str, reference1: str, added: int) -> None:
         raise QrCodePaidTooOften(param="qr_data", limit=MAX_PAYMENTS_WITHOUT_KEY)
 
 
-def _payment(order: PaymentPlan, transfer: SimulatedTransfer, now: datetime) -> SandboxPayment:
+def _payment(order: PaymentPlan, now: datetime) -> SandboxPayment:
+    payload, scenario = order.payload, order.scenario
     name, bank_code, account = secrets.choice(PAYERS)
-    if not transfer.names_payer:
+    if not scenario.names_payer:
         name = account = ""
     return SandboxPayment(
         id=ids.new("sbp_", now),
         qr_data=order.qr_data,
-        scenario=order.scenario,
-        biller_id=transfer.biller_id,
-        reference1=transfer.reference1,
-        reference2=transfer.reference2,
-        reference3=transfer.reference3,
-        amount=transfer.amount,
+        scenario=order.scenario_name,
+        biller_id=payload.biller_id or "",
+        reference1=references.new() if scenario.needs_key else payload.reference1 or "",
+        reference2=payload.reference2 or "",
+        reference3=payload.reference3 or "",
+        amount=max(int((payload.amount or 0) * scenario.share), 1),
         payer_name=name,
         payer_bank_code=bank_code,
         payer_account=account,
         # As Thai banks make it, in 25 characters: the day in Bangkok, then a unique text.
-        slip_reference=f"{transfer.paid_at.astimezone(clock.BANGKOK):%Y%m%d}{ids.random_text(17)}",
-        paid_at=transfer.paid_at,
+        slip_reference=f"{order.paid_at.astimezone(clock.BANGKOK):%Y%m%d}{ids.random_text(17)}",
+        paid_at=order.paid_at,
         created_at=now,
     )

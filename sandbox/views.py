@@ -153,7 +153,7 @@ def _bank(
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "qr_data": qr_data,
-        "scenarios": [scenario for scenario in SCENARIOS.values() if not scenario.needs_key],
+        "scenarios": {name: each for name, each in SCENARIOS.items() if not each.needs_key},
         "error": error,
         "chosen": request.POST,
     }
