@@ -20,7 +20,7 @@ from reconciliation.exceptions.views import PaymentDetailViewSet, PaymentExcepti
 from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
 from request_log.views import RequestViewSet
-from sandbox.bank_api import EntriesViewSet, OrderViewSet, OwnStatementViewSet, SlipViewSet, StatementViewSet
+from sandbox.bank_api import OwnStatementViewSet, SignedViewSet
 from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, SandboxPaymentViewSet
 from testclock.views import ClockViewSet
 from timeline.views import TimelineViewSet
@@ -94,11 +94,11 @@ urlpatterns = [
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
     path("sandbox/v1/statements/<str:date>", OwnStatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/v1/clock", ClockViewSet.as_view(CLOCK)),
-    path("sandbox/bank/v1/orders", OrderViewSet.as_view({"post": "create"})),
-    path("sandbox/bank/v1/orders/<str:reference>", OrderViewSet.as_view({"get": "retrieve"})),
-    path("sandbox/bank/v1/transactions", EntriesViewSet.as_view({"get": "list"})),
-    path("sandbox/bank/v1/slips", SlipViewSet.as_view({"get": "list"})),
-    path("sandbox/bank/statement", StatementViewSet.as_view({"get": "retrieve"})),
+    path("sandbox/bank/v1/orders", SignedViewSet.as_view({"post": "order"})),
+    path("sandbox/bank/v1/orders/<str:reference>", SignedViewSet.as_view({"get": "inquire"})),
+    path("sandbox/bank/v1/transactions", SignedViewSet.as_view({"get": "transactions"})),
+    path("sandbox/bank/v1/slips", SignedViewSet.as_view({"get": "slip"})),
+    path("sandbox/bank/statement", SignedViewSet.as_view({"get": "statement"})),
     path("sandbox/bank", BankHomePage.as_view(), name="sandbox-bank"),
     path("sandbox/bank/payments/<str:payment_id>", BankPaymentPage.as_view(), name="sandbox-bank-payment"),
     path("sandbox/bank/cards/<str:charge_id>", CardAuthorizationPage.as_view(), name="sandbox-bank-card"),

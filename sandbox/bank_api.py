@@ -12,14 +12,14 @@ from rest_framework.request import Request
 from core import api, clock, received
 from core.api import ApiViewSet
 from core.http import ApiResponse
-from merchants.api import MerchantViewSet, merchant_of
+from merchants.api import merchant_of
 from sandbox import callbacks, orders, statements
 from sandbox import openapi as docs
 from sandbox.errors import InvalidDate, InvalidOrderSignature
 from sandbox.models import SandboxEntry, SandboxEntryQuerySet
 from sandbox.serializers import DateField
 from sandbox.services import entry_object
-from sandbox.views import check_enabled, check_test_key
+from sandbox.views import SandboxViewSet, check_enabled
 
 SIGNATURE_HEADER = "Sandbox-Bank-Signature"
 SIGNATURE_TOLERANCE = datetime.timedelta(minutes=5)
@@ -28,7 +28,7 @@ _SIGNATURE = re.compile("t=([0-9]{1,11}),v1=[0-9a-f]{64}")
 
 
 class SignedViewSet(ApiViewSet):
-    """For requests that the service signs with the secret that it shares with the bank.
+    """Requests that the service signs with the secret that it shares with the bank.
 
     The signature is that of callbacks, over `<method> <path>.<body>`.
     """
@@ -39,6 +39,40 @@ class SignedViewSet(ApiViewSet):
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)
         _verify_signature(request, clock.now())
+
+    @docs.transactions
+    def transactions(self, request: Request) -> Json:
+        """The entries of a code."""
+        query = api.read_query(docs.transactions, request)
+        return _transactions(SandboxEntry.objects.of_code(**query, now=clock.now()))
+
+    @docs.slip
+    def slip(self, request: Request) -> Json:
+        """The entries of the transfer on a slip."""
+        query = api.read_query(docs.slip, request)
+        return _transactions(SandboxEntry.objects.of_slip(**query, now=clock.now()))
+
+    @docs.statement
+    def statement(self, request: Request) -> HttpResponse:
+        """The statement of any biller."""
+        query = api.read_query(docs.statement, request)
+        return _file(query["biller_id"], query["date"], query["format"])
+
+    @docs.order
+    def order(self, request: Request) -> ApiResponse:
+        """Order a refund or a withdrawal."""
+        now = clock.now()
+        order = orders.accept(orders.parse(dict(request.data), now=now))
+        response = ApiResponse.of(orders.order_object(order, order.status_at(now)))
+        if orders.scenario_of(order).is_response_truncated:
+            return ApiResponse(response.status, response.body[: len(response.body) // 2])
+        return response
+
+    @docs.inquire
+    def inquire(self, request: Request, reference: str) -> Json:
+        """Ask about an order."""
+        order = orders.find(reference)
+        return orders.order_object(order, order.status_at(clock.now()))
 
 
 def _verify_signature(request: Request, now: datetime.datetime) -> None:
@@ -54,53 +88,18 @@ def _verify_signature(request: Request, now: datetime.datetime) -> None:
         raise InvalidOrderSignature()
 
 
-DATE_FIELD = DateField()
-
-
-class EntriesViewSet(SignedViewSet):
-    """The entries of a code."""
-
-    @docs.transactions
-    def list(self, request: Request) -> Json:
-        query = api.read_query(docs.transactions, request)
-        return _transactions(SandboxEntry.objects.of_code(**query, now=clock.now()))
-
-
-class SlipViewSet(SignedViewSet):
-    """The entries of the transfer on a slip."""
-
-    @docs.slip
-    def list(self, request: Request) -> Json:
-        query = api.read_query(docs.slip, request)
-        return _transactions(SandboxEntry.objects.of_slip(**query, now=clock.now()))
-
-
 def _transactions(entries: SandboxEntryQuerySet) -> Json:
     return {"transactions": [entry_object(entry) for entry in entries]}
 
 
-class StatementViewSet(SignedViewSet):
-    """The statement of any biller."""
-
-    @docs.statement
-    def retrieve(self, request: Request) -> HttpResponse:
-        query = api.read_query(docs.statement, request)
-        return _file(query["biller_id"], query["date"], query["format"])
-
-
-class OwnStatementViewSet(MerchantViewSet):
+class OwnStatementViewSet(SandboxViewSet):
     """The statement of the merchant's own biller id."""
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        check_enabled()
-        super().initial(request, *args, **kwargs)
 
     @docs.own_statement
     def retrieve(self, request: Request, date: str) -> HttpResponse:
-        check_test_key(request)
         query = api.read_query(docs.own_statement, request)
         try:
-            day: datetime.date = DATE_FIELD.run_validation(date)
+            day: datetime.date = DateField().run_validation(date)
         except ValidationError as error:
             shown = received.describe(date, is_shown=True)
             raise InvalidDate(param="date", detail=str(error.detail[0]), received=shown) from None  # type: ignore[index]
@@ -115,19 +114,3 @@ def _file(biller_id: str, day: datetime.date, name: str) -> HttpResponse:
         content_type=format_.content_type,
         headers={"Content-Disposition": f'attachment; filename="{biller_id}-{day}.{format_.extension}"'},
     )
-
-
-class OrderViewSet(SignedViewSet):
-    """Orders of refunds and withdrawals."""
-
-    @docs.order
-    def create(self, request: Request) -> ApiResponse:
-        order_request, now = orders.parse(dict(request.data)), clock.now()
-        response = ApiResponse.of(orders.order_object(orders.accept(order_request, now=now), now))
-        if order_request.scenario.is_response_truncated:
-            return ApiResponse(response.status, response.body[: len(response.body) // 2])
-        return response
-
-    @docs.inquire
-    def retrieve(self, request: Request, reference: str) -> Json:
-        return orders.order_object(orders.find(reference), clock.now())

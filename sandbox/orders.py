@@ -11,7 +11,7 @@ from django.db import transaction
 
 from core import ids, money, vault
 from sandbox.errors import InvalidOrder, OrderNotFound, OrderReferenceReused
-from sandbox.models import SandboxCallback, SandboxOrder, SandboxOrderStatus
+from sandbox.models import SandboxOrder, SandboxOrderStatus
 
 # An order is processing for a moment, so that the sender must inquire; a return comes after its success is
 # known.
@@ -36,6 +36,8 @@ class OrderScenario:
     is_response_truncated: bool = False
 
 
+# What a repeated order has in common with the first one.
+ORDERED = ("type", "amount", "bank_code", "account", "account_name")
 NORMAL = OrderScenario()
 # By type and the last four digits of the account.
 SCENARIOS = {
@@ -46,60 +48,51 @@ SCENARIOS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OrderRequest:
-    """A valid order. amount: satang."""
-
-    reference: str
-    type: str
-    amount: int
-    bank_code: str
-    account: str
-    account_name: str
-
-    @property
-    def scenario(self) -> OrderScenario:
-        return SCENARIOS.get((self.type, self.account[-4:]), NORMAL)
+def scenario_of(order: SandboxOrder) -> OrderScenario:
+    return SCENARIOS.get((order.type, order.account[-4:]), NORMAL)
 
 
-def parse(data: Mapping[str, Any]) -> OrderRequest:
-    """Raises InvalidOrder, which names the field."""
+def parse(data: Mapping[str, Any], *, now: datetime) -> SandboxOrder:
+    """The order, which is not stored yet. Raises InvalidOrder, which names the field."""
     for name, pattern in _PATTERNS.items():
         value = data.get(name)
         if not isinstance(value, str) or not pattern.fullmatch(value):
             raise InvalidOrder(param=name)
-    given = {name: data[name] for name in _PATTERNS if name != "currency"}
-    return OrderRequest(**given | {"amount": _satang(data["amount"])})
-
-
-def accept(order_request: OrderRequest, *, now: datetime) -> SandboxOrder:
-    """Store the order, or return the same order from before. Raises OrderReferenceReused."""
-    order_id, scenario = ids.new("sbo_", now), order_request.scenario
-    draft = SandboxOrder(
+    try:
+        amount = money.satang(data["amount"])
+    except ValueError:
+        amount = 0
+    if not 1 <= amount <= money.MAX_AMOUNT:
+        raise InvalidOrder(param="amount")
+    order_id = ids.new("sbo_", now)
+    order = SandboxOrder(
         id=order_id,
-        reference=order_request.reference,
-        type=order_request.type,
-        amount=order_request.amount,
-        bank_code=order_request.bank_code,
-        account_sealed=vault.seal(order_request.account, context=order_id),
-        account_name=order_request.account_name,
-        reason=scenario.reason,
+        reference=data["reference"],
+        type=data["type"],
+        amount=amount,
+        bank_code=data["bank_code"],
+        account_sealed=vault.seal(data["account"], context=order_id),
+        account_name=data["account_name"],
         completes_at=now + COMPLETES_AFTER,
-        returns_at=now + RETURNS_AFTER if scenario.is_returned else None,
         created_at=now,
     )
+    scenario = scenario_of(order)
+    order.reason = scenario.reason
+    order.returns_at = now + RETURNS_AFTER if scenario.is_returned else None
+    return order
+
+
+def accept(draft: SandboxOrder) -> SandboxOrder:
+    """Store the order, or return the same order from before. Raises OrderReferenceReused."""
     with transaction.atomic():
         SandboxOrder.objects.bulk_create([draft], ignore_conflicts=True)
-        order = SandboxOrder.objects.get(reference=order_request.reference)
+        order = SandboxOrder.objects.get(reference=draft.reference)
         if order.pk == draft.pk and order.returns_at is not None:
-            body = orjson.dumps(
-                {"type": "order"} | _order_object(order, SandboxOrderStatus.RETURNED)
-            ).decode()
-            SandboxCallback.objects.create(order=order, body=body, due_at=order.returns_at, created_at=now)
-    stored = OrderRequest(
-        order.reference, order.type, order.amount, order.bank_code, order.account, order.account_name
-    )
-    if stored != order_request:
+            body = {"type": "order"} | order_object(order, SandboxOrderStatus.RETURNED)
+            order.callbacks.create(
+                body=orjson.dumps(body).decode(), due_at=order.returns_at, created_at=order.created_at
+            )
+    if any(getattr(order, name) != getattr(draft, name) for name in ORDERED):
         raise OrderReferenceReused()
     return order
 
@@ -114,12 +107,8 @@ def find(reference: str) -> SandboxOrder:
     return order
 
 
-def order_object(order: SandboxOrder, now: datetime) -> dict[str, Any]:
-    """The order as the bank shows it at `now`."""
-    return _order_object(order, order.status_at(now))
-
-
-def _order_object(order: SandboxOrder, status: SandboxOrderStatus) -> dict[str, Any]:
+def order_object(order: SandboxOrder, status: SandboxOrderStatus) -> dict[str, Any]:
+    """The order as the bank shows it in this status."""
     has_reason = status in (SandboxOrderStatus.FAILED, SandboxOrderStatus.RETURNED)
     return {
         "reference": order.reference,
@@ -129,13 +118,3 @@ def _order_object(order: SandboxOrder, status: SandboxOrderStatus) -> dict[str, 
         "status": status.value,
         "reason": order.reason if has_reason else "",
     }
-
-
-def _satang(baht: str) -> int:
-    try:
-        satang = money.satang(baht)
-    except ValueError:
-        satang = 0
-    if not 1 <= satang <= money.MAX_AMOUNT:
-        raise InvalidOrder(param="amount")
-    return satang

@@ -37,17 +37,22 @@ PAGE_POLICY = (
 )
 
 
-class SandboxPaymentViewSet(MerchantViewSet):
-    """Pay a QR code at the sandbox bank with a scenario."""
+class SandboxViewSet(MerchantViewSet):
+    """For keys of test merchants, in a deployment that has the sandbox bank."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         check_enabled()
         super().initial(request, *args, **kwargs)
+        if self.action is not None and merchant_of(request).mode != Mode.TEST:
+            raise TestModeOnly()
+
+
+class SandboxPaymentViewSet(SandboxViewSet):
+    """Pay a QR code at the sandbox bank with a scenario."""
 
     @docs.create
     @idempotent
     def create(self, request: Request) -> Job:
-        check_test_key(request)
         now = clock.now()
         order = services.plan(**api.read_body(docs.create, request), now=now)
 
@@ -124,12 +129,6 @@ def check_enabled() -> None:
     """Raises Http404 if this deployment has no sandbox bank."""
     if not settings.SANDBOX_BANK_SECRET:
         raise Http404
-
-
-def check_test_key(request: Request) -> None:
-    """Require a key of a test merchant. Raises TestModeOnly."""
-    if merchant_of(request).mode != Mode.TEST:
-        raise TestModeOnly()
 
 
 def _offset_time(request: HttpRequest, name: str, now: datetime) -> datetime | None:

@@ -1,7 +1,5 @@
 """`/sandbox/v1/clock`: a test merchant advances its time."""
 
-from typing import Any
-
 from django.http import HttpResponse
 from rest_framework.request import Request
 
@@ -9,8 +7,8 @@ from core import api, clock, rate_limits
 from core.rate_limits import RateLimit
 from idempotency.services import Job
 from idempotency.views import idempotent
-from merchants.api import MerchantViewSet, merchant_of
-from sandbox.views import check_enabled, check_test_key
+from merchants.api import merchant_of
+from sandbox.views import SandboxViewSet
 from testclock import openapi as docs
 from testclock import services
 from testclock.errors import AdvancedTooOften, NotOneAdvance
@@ -20,13 +18,7 @@ from testclock.shapes import AdvancedClockObject, ClockObject, clock_object
 RATE = RateLimit(per_second=1, burst=10)
 
 
-class ClockViewSet(MerchantViewSet):
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        check_enabled()
-        super().initial(request, *args, **kwargs)
-        if self.action is not None:
-            check_test_key(request)
-
+class ClockViewSet(SandboxViewSet):
     @docs.advance
     @idempotent
     def advance(self, request: Request) -> Job:

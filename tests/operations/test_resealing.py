@@ -89,8 +89,9 @@ def filled_database(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
             if not StatementImport.objects.exists():
                 import_jobs.begin(kept.id, now=clock.now())
     withdrawal_id = withdrawn(shop, bank_account=ACCOUNT)["withdrawal_id"]
-    ordered = orders.OrderRequest(withdrawal_id, "payout", 100_000, "014", ACCOUNT, "สมชาย ใจดี")
-    orders.accept(ordered, now=clock.now())
+    ordered = {"reference": withdrawal_id, "type": "payout", "amount": "1000.00", "currency": "THB"}
+    payee = {"bank_code": "014", "account": ACCOUNT, "account_name": "สมชาย ใจดี"}
+    orders.accept(orders.parse(ordered | payee, now=clock.now()))
     add_payout_account(shop)
     add_claim_link(RefundShop(shop, bank).refund(code["payment_id"], amount=100)["refund_id"])
     live = open_shop("Khao Soi", mode="live").merchant

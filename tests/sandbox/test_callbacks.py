@@ -162,9 +162,17 @@ def test_callback_worker_sends_callbacks_and_stops_on_signal(service_endpoint: R
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_returned_order_sends_callback(service_endpoint: Receiver) -> None:
-    order = orders.OrderRequest("wd_1", "payout", 150_000, "014", "4051230004", "MALEE SRISUK")
+    order = {
+        "reference": "wd_1",
+        "type": "payout",
+        "amount": "1500.00",
+        "currency": "THB",
+        "bank_code": "014",
+        "account": "4051230004",
+        "account_name": "MALEE SRISUK",
+    }
     with sandbox_bank(service_endpoint):
-        orders.accept(order, now=clock.now())
+        orders.accept(orders.parse(order, now=clock.now()))
         (request,) = service_endpoint.wait_for(lambda requests: len(requests) == 1)
         assert request.path == NOTIFICATION_PATH
         assert (request.json["reference"], request.json["status"]) == ("wd_1", "returned")
