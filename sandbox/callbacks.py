@@ -2,13 +2,13 @@
 
 import hmac
 import logging
+import math
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from queue import Empty, Queue
-from typing import Any
 
 import requests
 from django.conf import settings
@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from core import clock, due_work, rows, tls
+from core import clock, due_work, tls
 from core.postgres.availability import CONNECTION_ERRORS
 from sandbox.models import CallbackState, SandboxCallback
 
@@ -60,18 +60,6 @@ def claim(limit: int) -> list[SandboxCallback]:
     return callbacks
 
 
-def _has_due() -> bool:
-    """Whether a callback is due. A claim takes ten times as long, and mostly there is none."""
-    (found,) = rows.run(*_due_statement()).fetchone()
-    return bool(found)
-
-
-@lru_cache(maxsize=1)
-def _due_statement() -> tuple[str, tuple[Any, ...]]:
-    sql, values = SandboxCallback.objects.due().query.exists().sql_with_params()
-    return f"SELECT EXISTS ({sql})", values
-
-
 def send(callback: SandboxCallback) -> CallbackResult:
     """Send a callback once, in at most 12 s, without using the database. Errors are results."""
     body = callback.body.encode()
@@ -81,7 +69,19 @@ def send(callback: SandboxCallback) -> CallbackResult:
         "Sandbox-Bank-Signature": sign(body, str(int(clock.now().timestamp()))),
     }
     try:
-        return CallbackResult(callback, _post(f"{settings.BASE_URL}/banks/sandbox/notices", body, headers))
+        with requests.Session() as session:
+            session.trust_env = False  # the service is on this network: ignore proxies of the environment
+            response = session.post(
+                f"{settings.BASE_URL}/banks/sandbox/notices",
+                data=body,
+                headers=headers,
+                timeout=(CONNECT_SECONDS, READ_SECONDS),
+                allow_redirects=False,
+                verify=tls.ca_file(),
+                stream=True,  # only the status is needed, and the body could be endless
+            )
+            response.close()
+        return CallbackResult(callback, response.status_code)
     except Exception as error:  # no error of one callback may stop the others
         return CallbackResult(callback, None, type(error).__name__)
 
@@ -107,22 +107,6 @@ def record_result(result: CallbackResult, *, now: datetime) -> None:
     ).update(**fields)
 
 
-def _post(url: str, body: bytes, headers: dict[str, str]) -> int:
-    with requests.Session() as session:
-        session.trust_env = False  # the service is on this network: ignore proxies of the environment
-        response = session.post(
-            url,
-            data=body,
-            headers=headers,
-            timeout=(CONNECT_SECONDS, READ_SECONDS),
-            allow_redirects=False,
-            verify=tls.ca_file(),
-            stream=True,  # only the status is needed, and the body could be endless
-        )
-        response.close()
-        return response.status_code
-
-
 class CallbackWorker:
     """Sends due callbacks in up to MAX_CONCURRENT threads until it is stopped.
 
@@ -132,8 +116,6 @@ class CallbackWorker:
 
     def __init__(self) -> None:
         self._is_stopping = False
-        self._results: Queue[CallbackResult] = Queue()
-        self._running = 0
 
     def stop(self) -> None:
         """Claim nothing more, and wait 2 s for running requests. Safe to call in a signal handler."""
@@ -141,31 +123,26 @@ class CallbackWorker:
 
     def run(self) -> None:
         log.info("Callbacks go to %s.", settings.BASE_URL)
-        while not self._is_stopping:
-            self._run_once()
-        deadline = time.monotonic() + STOP_SECONDS
-        while self._running and time.monotonic() < deadline:
-            self._run_once()
+        results: Queue[CallbackResult] = Queue()
+        running, ends_at = 0, math.inf
+        while (running or not self._is_stopping) and time.monotonic() < ends_at:
+            if self._is_stopping:
+                ends_at = min(ends_at, time.monotonic() + STOP_SECONDS)
+            try:
+                # A claim takes ten times as long as this look, and mostly nothing is due.
+                if not self._is_stopping and SandboxCallback.objects.due().exists():
+                    for callback in claim(MAX_CONCURRENT - running):
+                        running += 1
+                        threading.Thread(target=_send_into, args=(results, callback), daemon=True).start()
+                with suppress(Empty):
+                    result = results.get(timeout=POLL_SECONDS)
+                    running -= 1
+                    record_result(result, now=clock.now())
+            except CONNECTION_ERRORS as error:
+                log.warning("The database does not answer: %s", error)
+                connection.close()
+                time.sleep(PAUSE_SECONDS)
 
-    def _run_once(self) -> None:
-        try:
-            if not self._is_stopping and _has_due():
-                for callback in claim(MAX_CONCURRENT - self._running):
-                    self._running += 1
-                    threading.Thread(target=self._send, args=(callback,), daemon=True).start()
-            self._record_next()
-        except CONNECTION_ERRORS as error:
-            log.warning("The database does not answer: %s", error)
-            connection.close()
-            time.sleep(PAUSE_SECONDS)
 
-    def _send(self, callback: SandboxCallback) -> None:
-        self._results.put(send(callback))
-
-    def _record_next(self) -> None:
-        try:
-            result = self._results.get(timeout=POLL_SECONDS)
-        except Empty:
-            return
-        self._running -= 1
-        record_result(result, now=clock.now())
+def _send_into(results: "Queue[CallbackResult]", callback: SandboxCallback) -> None:
+    results.put(send(callback))
