@@ -75,14 +75,16 @@ class AcquirerHandler(BaseHTTPRequestHandler):
     def _serve(self, response: Any) -> None:
         expected = f"Bearer {settings.SANDBOX_BANK_SECRET}".encode()
         if not hmac.compare_digest(self.headers.get("Authorization", "").encode(), expected):
-            return self._reply((401, {"code": "unauthorized"}))
+            self._reply((401, {"code": "unauthorized"}))
+            return
         try:
             self._reply(response())
+        except cards.ChargeRefused as refused:
+            self._reply((400, {"code": str(refused)}))
         except (JsonRefused, KeyError, TypeError, ValueError):
             self._reply((400, {"code": "invalid_request"}))
         finally:
             connection.close()  # this thread ends after the request
-        return None
 
     def _find(self) -> Reply:
         _, kind, order_id = self.path.split("/")
@@ -95,28 +97,25 @@ class AcquirerHandler(BaseHTTPRequestHandler):
     def _make(self) -> Reply:
         size = int(self.headers["Content-Length"])
         data = strict_json.loads(self.rfile.read(min(size, MAX_BODY)))
-        try:
-            return self._charge(data) if self.path == "/charges" else self._refund(data)
-        except cards.ChargeRefused as refused:
-            return 400, {"code": str(refused)}
+        if type(data["amount"]) is not int:  # with a decimal point it is not in satang
+            raise TypeError
+        if self.path == "/charges":
+            return self._charge(data)
+        order_id, charge_id = str(data["order_id"]), str(data["charge_id"])
+        refund = cards.refund(order_id=order_id, charge_id=charge_id, amount=data["amount"], now=clock.now())
+        return 200, cards.refund_object(refund)
 
     def _charge(self, data: Json) -> Reply:
-        token = str(data["token"])
         charge = cards.charge(
             order_id=str(data["order_id"]),
-            token=token,
-            amount=_satang(data),
+            token=str(data["token"]),
+            amount=data["amount"],
             return_uri=str(data.get("return_uri", "")),
             now=clock.now(),
         )
-        if cards.card_of(token).is_silent:
+        if cards.card_of(data["token"]).is_silent:
             self.server.closing.wait(SILENCE_SECONDS)
         return 200, cards.charge_object(charge, clock.now())
-
-    def _refund(self, data: Json) -> Reply:
-        order_id, charge_id, amount = str(data["order_id"]), str(data["charge_id"]), _satang(data)
-        refund = cards.refund(order_id=order_id, charge_id=charge_id, amount=amount, now=clock.now())
-        return 200, cards.refund_object(refund)
 
     def _reply(self, reply: Reply) -> None:
         status, data = reply
@@ -129,11 +128,3 @@ class AcquirerHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:
             self.close_connection = True  # the client has closed the connection
-
-
-def _satang(data: Json) -> int:
-    """Raises TypeError for an amount that is no integer, or is written with a decimal point."""
-    amount = data["amount"]
-    if type(amount) is not int:
-        raise TypeError("an amount is an integer number of satang")
-    return amount
