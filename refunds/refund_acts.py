@@ -17,14 +17,6 @@ def _cancel(refund: Refund, values: dict[str, Any], now: datetime) -> None:
     services.cancel(merchant=refund.merchant, refund_id=refund.id, now=now)
 
 
-def _is_pending(refund: Refund, now: datetime) -> bool:
-    return refund.status == RefundStatus.PENDING
-
-
-def _revoke_link(refund: Refund, values: dict[str, Any], now: datetime) -> None:
-    claims.revoke(refund_id=refund.id, now=now)
-
-
 def _has_open_link(refund: Refund, now: datetime) -> bool:
     link = claims.newest(refund)
     return link is not None and link.status_at(now) in (ClaimLinkStatus.OPEN, ClaimLinkStatus.BLOCKED)
@@ -37,7 +29,7 @@ REFUND_ACTS = (
         act=Act.CLAIM_LINK_REVOKED,
         permission="refunds.revoke_claimlink",
         explain=lambda _refund: str(LINK_REVOKED),
-        run=_revoke_link,
+        run=lambda refund, values, now: claims.revoke(refund_id=refund.id, now=now),
         is_possible=_has_open_link,
         is_dangerous=True,
     ),
@@ -48,7 +40,7 @@ REFUND_ACTS = (
         permission="refunds.cancel_refund",
         explain=with_amount(CANCEL),
         run=_cancel,
-        is_possible=_is_pending,
+        is_possible=lambda refund, now: refund.status == RefundStatus.PENDING,
         is_dangerous=True,
     ),
 )

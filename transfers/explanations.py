@@ -48,6 +48,17 @@ MARK_NEVER_ARRIVED = _(
     "second person must approve it, because the bank may still send it."
 )
 CANCEL_UNSENT = _("The bank never got this order over {amount}. It is canceled and never sent.")
+# Safe mode.
+PAUSE = _(
+    "From now on the service sends no money: no refund, withdrawal or return, and no card is charged. "
+    "What merchants ask for waits, and banks are still asked about what is under way."
+)
+RESUME = _(
+    "The service sends money again. {count} orders wait, and their banks did not say that they have them: "
+    "these are sent now. Before you resume, compare the orders since the backup with the statement of each "
+    "bank. An order that a bank carried out and that is missing here would be paid twice if the merchant "
+    "asks for it again."
+)
 
 
 def with_amount(text: Promise) -> Callable[[Any], str]:

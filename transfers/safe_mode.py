@@ -19,8 +19,9 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.utils.translation import gettext as _
 
-from audit_trail.acts import Act
+from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
 from core import request_context, rows
 from transfers import sent_orders
@@ -84,18 +85,6 @@ class _Patience:
 
 
 _patience = _Patience()
-
-
-class NotInSafeMode(Exception):
-    """Money is sent as usual: there is nothing to resume."""
-
-
-class OrdersNotInquired(Exception):
-    """Banks were not asked yet about `count` orders that this database believes unsent."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        super().__init__(count)
 
 
 class _State(NamedTuple):
@@ -176,16 +165,16 @@ def pause(*, reason: str, now: datetime) -> SafeMode:
 def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> SafeMode:
     """End safe mode: staff have compared the orders with the banks. Queued orders are due at once.
 
-    Raises NotInSafeMode, OrdersNotInquired.
+    Raises ActRefused, also if banks were not asked yet about orders that this database believes unsent.
     """
-    if not check(now=now, is_patient=False):
-        raise NotInSafeMode
+    check(now=now, is_patient=False)
     with transaction.atomic():
         period = SafeMode.objects.select_for_update().filter(ended_at=None).first()
         if period is None:
-            raise NotInSafeMode
+            raise ActRefused(_("Money is sent already."))
         if is_inquiry_needed and (count := not_inquired(period)):
-            raise OrdersNotInquired(count)
+            text = _("Banks were not asked yet about %(count)s orders. Wait a minute, and try again.")
+            raise ActRefused(text % {"count": count})
         with recorded(Act.TRANSFERS_RESUMED, period, reason=reason):
             ended_by = request_context.current().actor
             SafeMode.objects.filter(pk=period.pk).update(ended_at=now, ended_by=ended_by)

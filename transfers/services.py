@@ -12,8 +12,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest, Now
+from django.utils.translation import gettext as _
 
 import banks
+from audit_trail.acts import ActRefused
 from banks import (
     ReportedTransfer,
     ResultStatus,
@@ -58,15 +60,18 @@ STEPS_TO_RESULT: dict[tuple[TransferState, ResultStatus], tuple[ResultStatus, ..
 }
 
 
-class AlreadySubmitted(Exception):
+class AlreadySubmitted(ActRefused):
     """The bank has, or may have, the order: it cannot be canceled."""
 
+    def __init__(self, *order_ids: str) -> None:
+        super().__init__(_("%(orders)s may have reached the bank.") % {"orders": ", ".join(order_ids)})
 
-class NotOverdue(Exception):
+
+class NotOverdue(ActRefused):
     """Staff cannot complete this transfer: it is not submitted, or its bank may still answer."""
 
 
-class NotSucceeded(Exception):
+class NotSucceeded(ActRefused):
     """Staff cannot book this transfer as returned: it did not succeed, or it came back already."""
 
 
@@ -178,7 +183,7 @@ def cancel(*order_ids: str, now: datetime) -> None:
     """Cancel held or queued orders, in the caller's transaction. Raises AlreadySubmitted."""
     found = list(_cancelable(order_ids).select_for_update(no_key=True).order_by("pk"))
     if len(found) < len(order_ids):
-        raise AlreadySubmitted(", ".join(order_ids))
+        raise AlreadySubmitted(*order_ids)
     history.transition_together(found, TransferState.CANCELED, at=now, completed_at=now)
 
 
@@ -429,7 +434,7 @@ def lock_overdue(order_id: str, *, now: datetime) -> Transfer:
     transfer = Transfer.objects.locked(order_id)
     is_recent = (transfer.submitted_at or now) > now - schedule.OVERDUE_AFTER
     if transfer.state != TransferState.SUBMITTED or is_recent:
-        raise NotOverdue(order_id)
+        raise NotOverdue(_("It is completed or not overdue."))
     return transfer
 
 
@@ -452,7 +457,7 @@ def mark_returned(order_id: str, handler: TransferHandler, *, now: datetime) -> 
     """Book a succeeded transfer as returned, after the bank confirmed this to staff. Raises NotSucceeded."""
     transfer, actor = _lock(order_id, handler), request_context.current().actor
     if transfer.state != TransferState.SUCCEEDED:
-        raise NotSucceeded(order_id)
+        raise NotSucceeded(_("This order is no longer completed here."))
     _apply(transfer, "returned", TransferResult("returned"), handler, now=now)
     log.warning("%s booked transfer %s as returned", actor, order_id)
 

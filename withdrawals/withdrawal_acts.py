@@ -16,10 +16,6 @@ def _cancel(withdrawal: Withdrawal, values: dict[str, Any], now: datetime) -> No
     services.cancel(withdrawal_id=withdrawal.id, now=now)
 
 
-def _is_pending(withdrawal: Withdrawal, now: datetime) -> bool:
-    return withdrawal.status == WithdrawalStatus.PENDING
-
-
 WITHDRAWAL_ACTS = (
     ObjectAct(
         slug="cancel",
@@ -28,7 +24,7 @@ WITHDRAWAL_ACTS = (
         permission="withdrawals.cancel_withdrawal",
         explain=with_amount(CANCEL),
         run=_cancel,
-        is_possible=_is_pending,
+        is_possible=lambda withdrawal, now: withdrawal.status == WithdrawalStatus.PENDING,
         is_dangerous=True,
     ),
 )

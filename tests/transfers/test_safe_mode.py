@@ -17,7 +17,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from audit_trail.acts import Act
+from audit_trail.acts import Act, ActRefused
 from audit_trail.models import AuditRecord
 from banks import TransferResult
 from config.devstack.postgres_programs import find_programs
@@ -354,7 +354,7 @@ def test_order_that_the_bank_does_not_know_waits_and_is_sent_once_after_staff_re
     handler: FakeHandler, served_by: Serving
 ) -> None:
     bank, transfer = served_by(sends=[FOUND], inquiries=[MISSING]), queued()
-    with pytest.raises(safe_mode.OrdersNotInquired):
+    with pytest.raises(ActRefused, match="not asked yet"):
         safe_mode.resume(reason=REASON, now=clock.now())
     for _ in range(3):
         send_due(handler)

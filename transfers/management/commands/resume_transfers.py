@@ -2,6 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from audit_trail.acts import ActRefused
 from core import clock
 from transfers import safe_mode
 from transfers.models import SafeMode
@@ -33,11 +34,8 @@ class Command(BaseCommand):
             safe_mode.resume(
                 reason=options["reason"], now=now, is_inquiry_needed=not options["without_inquiries"]
             )
-        except safe_mode.OrdersNotInquired as refusal:
-            raise CommandError(
-                f"Banks were not asked yet about {refusal.count} orders. The workers of the queue transfers "
-                "ask them within a minute."
-            ) from None
+        except ActRefused as refusal:
+            raise CommandError(str(refusal)) from None
         return f"Money is sent again. Orders that are sent now: {count}."
 
     def _report(self) -> str:
