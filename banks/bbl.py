@@ -29,7 +29,7 @@ from banks.base import (
 from banks.credentials import CredentialField
 from banks.http_client import CallFailed, NoResponse, Response
 from banks.live_bank import LiveBank
-from banks.oauth import AccessToken, ApiClient, AuthorizedSession
+from banks.oauth import AccessToken, AuthorizedSession
 from core import clock, money
 from core.failures import VOID_REJECTED, VOID_WINDOW_CLOSED
 
@@ -122,9 +122,9 @@ class Bbl(LiveBank):
 
     def _inquire_days(self, inquiry: InquiryRequest, days: list[date]) -> list[bytes]:
         """By reference and amount: the bank does not find money of another amount."""
-        client, bodies = _BblClient(self._credentials), []
+        session, bodies = _Session(self._credentials), []
         for day in days:
-            response = client.inquire(inquiry.biller_id, day, inquiry.amount, inquiry.reference1)
+            response = session.inquire(inquiry.biller_id, day, inquiry.amount, inquiry.reference1)
             if response.status != 200 or _code(response.data) not in (CODE_SUCCESS, CODE_NOT_FOUND):
                 raise InquiryFailed(
                     f"answered with {response.status}", cause=http_client.cause_of_status(response.status)
@@ -158,9 +158,9 @@ class BblVoidSender:
         """
         if not _is_window_open(order, clock.now()):
             return TransferResult("failed", failure_code=VOID_WINDOW_CLOSED)
-        client = _BblClient(self._credentials)
+        session = _Session(self._credentials)
         try:
-            data, transactions = self._find_payment(client, order)
+            data, transactions = self._find_payment(session, order)
         except (CallFailed, ValueError):
             return TransferResult("not_sent")
         if not transactions or transactions[0].amount != order.amount:
@@ -170,28 +170,28 @@ class BblVoidSender:
         body = {name: str(data.get(name) or "") for name in VOID_FIELDS}
         body["amount"] = money.baht(order.amount)
         try:
-            return _parse_void(client.request("void_path", body), order)
+            return _parse_void(session.send("void_path", body), order)
         except CallFailed as failure:
             return TransferResult(failure.outcome)
 
     def inquire(self, order: TransferOrder) -> TransferResult:
         """Without a reversal the result is unknown: the void may still arrive."""
         try:
-            _, transactions = self._find_payment(_BblClient(self._credentials), order)
+            _, transactions = self._find_payment(_Session(self._credentials), order)
         except (CallFailed, ValueError):
             return TransferResult("unknown")
         is_void = len(transactions) == 2
         return TransferResult("succeeded", order.charge_id) if is_void else TransferResult("unknown")
 
     def _find_payment(
-        self, client: "_BblClient", order: TransferOrder
+        self, session: "_Session", order: TransferOrder
     ) -> tuple[dict[str, Any], list[ReportedTransaction]]:
         """The bank's answer about the payment; no transactions if the bank does not know it.
 
         Raises CallFailed, ValueError.
         """
         day, reference1 = _split_transaction_id(order)
-        response = client.inquire(self._biller_id, day.date(), order.amount, reference1)
+        response = session.inquire(self._biller_id, day.date(), order.amount, reference1)
         if response.status == 200 and _code(response.data) == CODE_NOT_FOUND:
             return {}, []
         if response.status != 200 or _code(response.data) != CODE_SUCCESS:
@@ -201,23 +201,20 @@ class BblVoidSender:
         return data, transactions if transactions[0].bank_transaction_id == order.charge_id else []
 
 
-class _BblClient:
-    """Signed requests to the bank, which share one deadline."""
+class _Session(AuthorizedSession):
+    """Signed requests to the bank."""
 
     def __init__(self, credentials: Mapping[str, str]) -> None:
         self._credentials = credentials
-        name, secret = credentials["consumer_id"], credentials["consumer_secret"]
-        api = ApiClient("bbl", credentials["api_url"], name, secret, self._fetch_token)
-        self._session = AuthorizedSession(api)
+        login = credentials["consumer_id"], credentials["consumer_secret"]
+        super().__init__("bbl", credentials["api_url"], *login)
 
     def inquire(self, biller_id: str, day: date, amount: int, reference1: str) -> Response:
         """Raises CallFailed."""
         code = {"billerId": biller_id, "reference1": reference1}
-        return self.request(
-            "inquiry_path", {**code, "transDate": day.isoformat(), "amount": money.baht(amount)}
-        )
+        return self.send("inquiry_path", {**code, "transDate": day.isoformat(), "amount": money.baht(amount)})
 
-    def request(self, path: str, params: Mapping[str, str]) -> Response:
+    def send(self, path: str, params: Mapping[str, str]) -> Response:
         """path: the name of the credential with the path. Raises CallFailed."""
         now = clock.now()
         headers = {
@@ -227,15 +224,15 @@ class _BblClient:
             "Signature": jwt.sign(params, private_key=self._credentials["private_key"], now=now),
         }
         body = orjson.dumps(params)
-        return self._session.request("POST", self._credentials[path], headers=headers, data=body)
+        return self.request("POST", self._credentials[path], headers=headers, data=body)
 
-    def _fetch_token(self, session: AuthorizedSession) -> AccessToken:
-        login = (self._credentials["consumer_id"], self._credentials["consumer_secret"])
-        response = session.request_without_token("POST", "/oauth/accesstoken", data=TOKEN_REQUEST, auth=login)
-        oauth.check_token_status(response.status)
+    def fetch_token(self) -> AccessToken:
+        response = self.request_without_token(
+            "POST", "/oauth/accesstoken", data=TOKEN_REQUEST, auth=self._login
+        )
         # The bank's pages write `accessToken`, its gateway answers with `access_token`.
         data = {name.replace("_", "").lower(): value for name, value in response.data.items()}
-        return oauth.parse_token(data, "accesstoken", "expiresin")
+        return oauth.parse_token(response.status, data, "accesstoken", "expiresin")
 
 
 def _code(data: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,24 +71,16 @@ class TokenCache:
 _token_cache = TokenCache()
 
 
-@dataclass(frozen=True, slots=True)
-class ApiClient:
-    """The bank, the URL and login of its API, and the function that fetches its tokens."""
+class AuthorizedSession(ABC):
+    """Requests to one bank, which share one deadline. login: name and secret."""
 
-    bank: str
-    url: str
-    name: str
-    secret: str = field(repr=False)
-    fetch: Callable[["AuthorizedSession"], AccessToken]
-
-
-class AuthorizedSession:
-    """Requests to one bank, which share one deadline."""
-
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
-        self._key = (api.url, api.name, api.secret)
+    def __init__(self, bank: str, url: str, *login: str) -> None:
+        self._bank, self._url, self._login, self._key = bank, url, login, (url, *login)
         self._deadline = Deadline.after(TOTAL_SECONDS)
+
+    @abstractmethod
+    def fetch_token(self) -> AccessToken:
+        """Ask the bank for a token, by `request_without_token`. Raises CallFailed."""
 
     def request_without_token(self, method: str, path: str, **options: Any) -> Response:
         """Raises NotSent, NoResponse."""
@@ -97,11 +90,11 @@ class AuthorizedSession:
             raise NotSent("timeout") from None
         return http_client.request(
             method,
-            self._api.url + path,
-            bank=self._api.bank,
+            self._url + path,
+            bank=self._bank,
             timeout=(min(CONNECT_SECONDS, left), min(READ_SECONDS, left)),
             ends_at=self._deadline,
-            is_internal=credentials.is_loopback(self._api.url),
+            is_internal=credentials.is_loopback(self._url),
             **options,
         )
 
@@ -116,7 +109,12 @@ class AuthorizedSession:
     def _request(
         self, method: str, path: str, headers: Mapping[str, str], options: Mapping[str, Any]
     ) -> tuple[Response, str]:
-        token = self._token()
+        try:
+            token = _token_cache.get(self._key, self.fetch_token, timeout=self._deadline.left())
+        except TimeoutError:
+            raise NotSent("timeout") from None
+        except NoResponse as error:
+            raise NotSent(error.cause) from None  # only the token was requested
         try:
             authorized = {**headers, "Authorization": f"Bearer {token}"}
             return self.request_without_token(method, path, headers=authorized, **options), token
@@ -125,23 +123,11 @@ class AuthorizedSession:
             _token_cache.drop(self._key, token)
             raise
 
-    def _token(self) -> str:
-        try:
-            return _token_cache.get(self._key, lambda: self._api.fetch(self), timeout=self._deadline.left())
-        except TimeoutError:
-            raise NotSent("timeout") from None
-        except NoResponse as error:
-            raise NotSent(error.cause) from None  # only the token was requested
 
-
-def check_token_status(status: int) -> None:
-    """Raises NoResponse. RFC 6749 lets a bank refuse a login with 400 too."""
-    if status != 200:
-        raise NoResponse("credentials" if status == 400 else http_client.cause_of_status(status))
-
-
-def parse_token(data: Mapping[str, Any], text: str, seconds: str) -> AccessToken:
+def parse_token(status: int, data: Mapping[str, Any], text: str, seconds: str) -> AccessToken:
     """Read the token from the fields with these names. Raises NoResponse if it is missing or malformed."""
+    if status != 200:  # RFC 6749 lets a bank refuse a login with 400 too
+        raise NoResponse("credentials" if status == 400 else http_client.cause_of_status(status))
     found, lifetime = data.get(text), data.get(seconds, 0)
     try:
         if isinstance(found, str) and found.isascii() and found.isprintable() and found:

@@ -13,7 +13,6 @@ from typing import Any
 
 from banks import credentials, http_client, oauth, parsing
 from banks.base import (
-    AdapterConfig,
     InquiryFailed,
     InquiryRequest,
     ReportedTransaction,
@@ -25,7 +24,7 @@ from banks.base import (
 from banks.credentials import CredentialField
 from banks.http_client import CallFailed, Response
 from banks.live_bank import LiveBank
-from banks.oauth import AccessToken, ApiClient, AuthorizedSession
+from banks.oauth import AccessToken, AuthorizedSession
 from core.slips import Slip
 
 API_URL = "https://api.partners.scb/partners"
@@ -72,11 +71,6 @@ class Scb(LiveBank):
         ),
     )
 
-    def __init__(self, config: AdapterConfig) -> None:
-        super().__init__(config)
-        key, secret = self._credentials["application_key"], self._credentials["application_secret"]
-        self._api = ApiClient(config.bank, self._credentials["api_url"], key, secret, self._fetch_token)
-
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """Accepts everything, because the bank does not sign."""
 
@@ -97,14 +91,14 @@ class Scb(LiveBank):
     def look_up_slip(self, slip: Slip) -> SlipTransfer | None:
         path, params = f"/transactions/{slip.transaction_id}", {"sendingBank": slip.sending_bank}
         try:
-            response = self._get(AuthorizedSession(self._api), path, params)
+            response = _Session(self._credentials).get(path, params)
         except CallFailed as error:
             raise InquiryFailed(str(error), cause=error.cause) from None
         return None if _status_and_code(response) == NOT_FOUND else parse_slip_transfer(response.body, slip)
 
     def _inquire_days(self, inquiry: InquiryRequest, days: list[date]) -> list[bytes]:
         """By the reference."""
-        session, bodies = AuthorizedSession(self._api), []
+        session, bodies = _Session(self._credentials), []
         for day in days:
             params = {
                 "eventCode": EVENT_CODE_TAG_30,
@@ -112,7 +106,7 @@ class Scb(LiveBank):
                 "billerId": inquiry.biller_id,
                 "reference1": inquiry.reference1,
             }
-            bodies.append(self._get(session, "/inquiry", params).body)
+            bodies.append(session.get("/inquiry", params).body)
         return bodies
 
     def _parse_inquiry(self, data: dict[str, Any], inquiry: InquiryRequest) -> list[ReportedTransaction]:
@@ -121,54 +115,56 @@ class Scb(LiveBank):
             raise ValueError("data is not a list")
         return [transaction for row in rows for transaction in _parse_row(row, inquiry)]
 
-    def _get(self, session: AuthorizedSession, path: str, params: Mapping[str, str]) -> Response:
+
+class _Session(AuthorizedSession):
+    def __init__(self, credentials: Mapping[str, str]) -> None:
+        login = credentials["application_key"], credentials["application_secret"]
+        super().__init__("scb", credentials["api_url"], *login)
+
+    def get(self, path: str, params: Mapping[str, str]) -> Response:
         """An answer with or without a record. Raises CallFailed, and InquiryFailed for any other answer."""
-        response = session.request("GET", PAYMENTS_PATH + path, headers=self._headers(), params=params)
+        response = self.request("GET", PAYMENTS_PATH + path, headers=self._headers(), params=params)
         if _status_and_code(response) not in (FOUND, NOT_FOUND):
             raise InquiryFailed(
                 f"answered with {response.status}", cause=http_client.cause_of_status(response.status)
             )
         return response
 
-    def _fetch_token(self, session: AuthorizedSession) -> AccessToken:
-        body = {"applicationKey": self._api.name, "applicationSecret": self._api.secret}
-        response = session.request_without_token(
-            "POST", "/v1/oauth/token", json=body, headers=self._headers()
-        )
-        oauth.check_token_status(response.status)
-        return oauth.parse_token(_section(response.data, "data"), "accessToken", "expiresIn")
+    def fetch_token(self) -> AccessToken:
+        key, secret = self._login
+        body = {"applicationKey": key, "applicationSecret": secret}
+        response = self.request_without_token("POST", "/v1/oauth/token", json=body, headers=self._headers())
+        data = _section(response.data, "data")
+        return oauth.parse_token(response.status, data, "accessToken", "expiresIn")
 
     def _headers(self) -> dict[str, str]:
-        return {"resourceOwnerId": self._api.name, "requestUId": str(uuid.uuid4()), "accept-language": "EN"}
+        return {"resourceOwnerId": self._login[0], "requestUId": str(uuid.uuid4()), "accept-language": "EN"}
 
 
 def parse_slip_transfer(body: bytes, slip: Slip) -> SlipTransfer:
     """Raises UnreadableMessage."""
     try:
-        return _parse_slip_transfer(_section(parsing.parse_json(body), "data"), slip)
+        data = _section(parsing.parse_json(body), "data")
+        if (data.get("transRef"), data.get("sendingBank")) != (slip.transaction_id, slip.sending_bank):
+            raise ValueError("the answer is about another slip")
+        text = parsing.matching_texts(data, _SLIP_PATTERNS)
+        receiver = _section(data, "receiver")
+        proxy, account = (_section(receiver, name) for name in ("proxy", "account"))
+        names = [
+            parsing.optional_text(receiver, each, parsing.NAME_PATTERN) for each in ("displayName", "name")
+        ]
+        numbers = [parsing.optional_text(part, "value", _SLIP_NUMBER) for part in (proxy, account)]
+        return SlipTransfer(
+            amount=parsing.parse_amount(data.get("amount")),
+            transferred_at=parsing.parse_instant(f"{text['transDate']}T{text['transTime']}+07:00"),
+            payee=" ".join(filter(None, [next(filter(None, names), ""), *numbers])),
+            biller_id=parsing.optional_text(proxy, "value", "[0-9]{15}"),
+            reference1=parsing.optional_reference(data, "ref1"),
+            reference2=parsing.optional_reference(data, "ref2"),
+            reference3=parsing.optional_reference(data, "ref3"),
+        )
     except ValueError as error:
         raise UnreadableMessage(str(error)) from None
-
-
-def _parse_slip_transfer(data: Mapping[str, Any], slip: Slip) -> SlipTransfer:
-    if (data.get("transRef"), data.get("sendingBank")) != (slip.transaction_id, slip.sending_bank):
-        raise ValueError("the answer is about another slip")
-    text = parsing.matching_texts(data, _SLIP_PATTERNS)
-    day = text["transDate"]
-    receiver = _section(data, "receiver")
-    proxy, account = (_section(receiver, name) for name in ("proxy", "account"))
-    names = [parsing.optional_text(receiver, name, parsing.NAME_PATTERN) for name in ("displayName", "name")]
-    numbers = [parsing.optional_text(part, "value", _SLIP_NUMBER) for part in (proxy, account)]
-    payee = [next(filter(None, names), ""), *numbers]
-    return SlipTransfer(
-        amount=parsing.parse_amount(data.get("amount")),
-        transferred_at=parsing.parse_instant(f"{day[:4]}-{day[4:6]}-{day[6:]}T{text['transTime']}+07:00"),
-        payee=" ".join(filter(None, payee)),
-        biller_id=parsing.optional_text(proxy, "value", "[0-9]{15}"),
-        reference1=parsing.optional_reference(data, "ref1"),
-        reference2=parsing.optional_reference(data, "ref2"),
-        reference3=parsing.optional_reference(data, "ref3"),
-    )
 
 
 def _section(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
