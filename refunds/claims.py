@@ -1,8 +1,7 @@
 """Claim links: the payer proves the payment and names the account of a refund that waits for one."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -155,38 +154,23 @@ def _failures_of(network: str, refund: Refund, now: datetime) -> int:
 def _try_to_send(
     payment: Payment, refund: Refund, link: ClaimLink, destination: Mapping[str, str], now: datetime
 ) -> ApiError | None:
-    """Send the refund, or return why this account is refused. Then nothing but the try is stored."""
-    try:
-        with transaction.atomic():
-            _send(payment, refund, link, destination, now)
-    except ApiError as refusal:
-        return refusal
-    return None
+    """Send the refund, or return why this account is refused. Then nothing but the try is stored.
 
-
-def _send(
-    payment: Payment, refund: Refund, link: ClaimLink, destination: Mapping[str, str], now: datetime
-) -> None:
-    link.used_at = now
-    link.save(update_fields=["used_at"])
-    with _as_maker(link):
-        services.queue(
-            [refund],
-            destinations.to_account(payment, destination, now=now),
-            now,
-            note=f"The payer named this account by claim link {link.pk}.",
-        )
-
-
-@contextmanager
-def _as_maker(link: ClaimLink) -> Iterator[None]:
-    """Act as the maker of the link, who then cannot approve the transfer."""
+    The actor is the maker of the link, who then cannot approve the transfer.
+    """
     visitor = request_context.current().actor
     request_context.set_actor(link.actor)
     try:
-        yield
+        with transaction.atomic():
+            link.used_at = now
+            link.save(update_fields=["used_at"])
+            to = destinations.to_account(payment, destination, now=now)
+            services.queue([refund], to, now, note=f"The payer named this account by claim link {link.pk}.")
+    except ApiError as refusal:
+        return refusal
     finally:
         request_context.set_actor(visitor)
+    return None
 
 
 def _revoke(refund: Refund, now: datetime) -> int:

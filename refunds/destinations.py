@@ -1,6 +1,6 @@
 """Choose the destination of a refund by the first rule that finds an account."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -58,23 +58,26 @@ def choose(
         return _to_given_account(payment, given, now)
     if (back := _void(payment, amount)) is not None:
         return back
-    found = (rule(payment) for rule in ACCOUNT_RULES)
-    account = next((account for account in found if account is not None), None)
+    account = _payer_account(payment) or _client_account(payment)
     if account is None:
         return None
     try:
-        return _to_account(payment, account, now)
+        return to_account(payment, account, now=now)
     except NOT_ALLOWED:
         return None  # the refund waits until the merchant names another account
 
 
 def to_account(payment: Payment, given: Mapping[str, str], *, now: datetime) -> Destination:
-    """Return the account that the merchant named as a destination.
+    """Return the account with these fields as a destination.
 
     Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew.
     """
-    account = _Account(given["bank_code"], given["bank_account"], given["account_name"])
-    return _to_account(payment, account, now)
+    bank_code, number = given["bank_code"], given["bank_account"]
+    is_payers = _is_payers(payment, bank_code, number)
+    route = transfers.checked_route(accounts.bank(payment.merchant.bank), payment.merchant_id)
+    if not is_payers:
+        payout_accounts.check(payment.merchant_id, bank_code, number, now=now)
+    return Destination(route, bank_code, number, given["account_name"], is_payers=is_payers)
 
 
 def may_be_sent(payment: Payment, transfer: Transfer, *, now: datetime) -> bool:
@@ -89,13 +92,6 @@ def may_be_sent(payment: Payment, transfer: Transfer, *, now: datetime) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Account:
-    bank_code: str
-    number: str
-    name: str
-
-
 def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime) -> Destination:
     """Do what `to_account` does, with errors that name the field `destination`."""
     try:
@@ -104,15 +100,6 @@ def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime)
         raise DestinationNotAllowed(param="destination") from None
     except PayoutAccountTooNew as refusal:
         raise DestinationTooNew(param="destination", usable_at=refusal.context["usable_at"]) from None
-
-
-def _to_account(payment: Payment, account: _Account, now: datetime) -> Destination:
-    """Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew."""
-    is_payers = _is_payers(payment, account.bank_code, account.number)
-    route = transfers.checked_route(accounts.bank(payment.merchant.bank), payment.merchant_id)
-    if not is_payers:
-        payout_accounts.check(payment.merchant_id, account.bank_code, account.number, now=now)
-    return Destination(route, account.bank_code, account.number, account.name, is_payers=is_payers)
 
 
 def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
@@ -137,17 +124,17 @@ def _void(payment: Payment, amount: int) -> Destination | None:
 
 
 def _is_payers(payment: Payment, bank_code: str, number: str) -> bool:
-    payer = _payer_account(payment)
-    return payer is not None and (payer.bank_code, payer.number) == (bank_code, number)
+    payer = _payer_account(payment) or {}
+    return (payer.get("bank_code"), payer.get("bank_account")) == (bank_code, number)
 
 
-def _payer_account(payment: Payment) -> _Account | None:
+def _payer_account(payment: Payment) -> dict[str, str] | None:
     """The account that the bank reported."""
     payer = payers.reported(payment)
     return _usable(payer.bank_code, payer.account, payer.name or payment.client_name)
 
 
-def _client_account(payment: Payment) -> _Account | None:
+def _client_account(payment: Payment) -> dict[str, str] | None:
     """The account that the merchant named when it created the QR code."""
     if not payment.client_bank_account_sealed or not payment.has_its_content():
         return None
@@ -155,10 +142,7 @@ def _client_account(payment: Payment) -> _Account | None:
     return _usable(payment.client_bank_name, number, payment.client_name)
 
 
-ACCOUNT_RULES: list[Callable[[Payment], _Account | None]] = [_payer_account, _client_account]
-
-
-def _usable(bank_name: str | None, number: str | None, name: str | None) -> _Account | None:
+def _usable(bank_name: str | None, number: str | None, name: str | None) -> dict[str, str] | None:
     """Return the account if money can be sent to it. Some banks mask the payer's account number."""
     bank = thaibanks.find(bank_name or "")
     if bank is None:
@@ -167,4 +151,4 @@ def _usable(bank_name: str | None, number: str | None, name: str | None) -> _Acc
         thaibanks.check_account(bank.code, number or "")
     except ValueError:
         return None
-    return _Account(bank.code, number or "", name or UNKNOWN_NAME)
+    return {"bank_code": bank.code, "bank_account": number or "", "account_name": name or UNKNOWN_NAME}
