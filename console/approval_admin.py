@@ -31,7 +31,7 @@ from merchants.services import SANDBOX
 from reconciliation.exceptions import approval_handlers as movements
 from reconciliation.exceptions.explanations import bank_label, format_duration
 from reconciliation.models import BankTransaction, Return
-from refunds import services as refunds
+from refunds import completion as refunds
 from withdrawals import services as withdrawals
 
 OVERDUE_AGE = timedelta(days=1)

@@ -8,9 +8,12 @@ from typing import Any
 
 from django.db.models import F
 
+from approvals import payout_accounts
 from approvals import services as approvals
+from approvals.models import Approval
 from banks import TransferResult
 from core import ids, request_context
+from core.failures import REJECTED_BY_STAFF
 from core.state_machines import transition_all
 from ledger import services as ledger
 from ledger.journal_types import JournalType
@@ -24,17 +27,19 @@ from transactions.models import TransactionStatus
 from transfers import for_staff
 from transfers import services as transfers
 from transfers.models import Transfer
-from transfers.services import TransferHandler
 from webhooks import events
 
 log = logging.getLogger("refunds")
 
 
-class _TransferHandler:
-    """Transfers of refunds (see `transfers.services.TransferHandler`)."""
+class _Handler:
+    """A `transfers.services.TransferHandler`.
 
-    def lock(self, order_id: str) -> None:
-        lock(order_id)
+    It is an `approvals.services.ApprovalHandler`, too, of refunds to an account other than the payer's.
+    """
+
+    def lock(self, subject_id: str) -> None:
+        lock(subject_id)
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         """Held while its account is not allowed. The money was reserved while the balance covered it."""
@@ -60,8 +65,22 @@ class _TransferHandler:
             ledger.hold({refund.id: refund.amount}, source=refund.route, now=now)
             log.warning("the money of refund %s was returned and waits for staff", refund.id)
 
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        _, refund = lock(approval.subject_id)
+        order = Transfer.objects.get(pk=refund.id)
+        with approvals.as_not_decidable():
+            payout_accounts.check(refund.merchant_id, order.bank_code, order.account, now=now)
+        refund.set_fields(awaiting_approval=False, updated_at=now)
+        transfers.release(refund.id, now=now)
 
-TRANSFER_HANDLER: TransferHandler = _TransferHandler()
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        payment, refund = lock(approval.subject_id)
+        transfers.cancel(refund.id, now=now)
+        refund.set_fields(awaiting_approval=False)
+        fail(refund, payment, REJECTED_BY_STAFF, now)
+
+
+TRANSFER_HANDLER = APPROVAL_HANDLER = _Handler()
 
 
 def store(

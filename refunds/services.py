@@ -7,12 +7,10 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals import payout_accounts
 from approvals import services as approvals
-from approvals.models import Approval, ApprovalKind
+from approvals.models import ApprovalKind
 from banks import TransferOrder
 from core import ids, rows
-from core.failures import REJECTED_BY_STAFF
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from merchants.errors import BankNotConfigured
@@ -32,7 +30,6 @@ from refunds.errors import (
 )
 from refunds.models import Refund, RefundPendingReason, RefundStatus
 from transfers import services as transfers
-from transfers.models import Transfer
 
 # Each is a row that one reversal of the payment cancels, inside the callback of its bank.
 MAX_PENDING_REFUNDS = 100
@@ -135,30 +132,6 @@ def cancel_unsent(*, refund_id: str, now: datetime) -> None:
     if refund.status != RefundStatus.PENDING:
         raise transfers.AlreadySubmitted(refund_id)
     completion.cancel([refund], payment, now=now)
-
-
-class _ApprovalHandler:
-    """Refunds to an account other than the payer's (see `approvals.services.ApprovalHandler`)."""
-
-    def lock(self, subject_id: str) -> None:
-        completion.lock(subject_id)
-
-    def approve(self, approval: Approval, *, now: datetime) -> None:
-        _, refund = completion.lock(approval.subject_id)
-        order = Transfer.objects.get(pk=refund.id)
-        with approvals.as_not_decidable():
-            payout_accounts.check(refund.merchant_id, order.bank_code, order.account, now=now)
-        refund.set_fields(awaiting_approval=False, updated_at=now)
-        transfers.release(refund.id, now=now)
-
-    def reject(self, approval: Approval, *, now: datetime) -> None:
-        payment, refund = completion.lock(approval.subject_id)
-        transfers.cancel(refund.id, now=now)
-        refund.set_fields(awaiting_approval=False)
-        completion.fail(refund, payment, REJECTED_BY_STAFF, now)
-
-
-APPROVAL_HANDLER: approvals.ApprovalHandler = _ApprovalHandler()
 
 
 def _lock(merchant: Merchant, refund_id: str) -> tuple[Payment, Refund]:

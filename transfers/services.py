@@ -78,7 +78,7 @@ class NotSucceeded(ActRefused):
 class TransferHandler(Protocol):
     """What the app of a purpose, such as refunds, does in the commit of each step."""
 
-    def lock(self, order_id: str) -> None:
+    def lock(self, order_id: str, /) -> None:
         """Lock the payment and then the app's own row. The transfer is locked after them."""
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:

@@ -19,10 +19,7 @@ from transfers import services as transfers
 from transfers.models import Transfer
 from webhooks import events
 from withdrawals.errors import WithdrawalNotCancelable, WithdrawalNotFound
-from withdrawals.models import (
-    Withdrawal,
-    WithdrawalStatus,
-)
+from withdrawals.models import Withdrawal, WithdrawalStatus
 from withdrawals.shapes import withdrawal_object
 
 
@@ -116,8 +113,8 @@ def cancel_unsent(*, withdrawal_id: str, now: datetime) -> None:
     _fail(withdrawal, now, failure_code=BANK_UNREACHABLE)
 
 
-class _TransferHandler:
-    """Transfers of withdrawals (see `transfers.services.TransferHandler`)."""
+class _Handler:
+    """A `transfers.services.TransferHandler` and an `approvals.services.ApprovalHandler`."""
 
     def lock(self, order_id: str) -> None:
         Withdrawal.objects.locked(order_id)
@@ -153,16 +150,6 @@ class _TransferHandler:
         else:
             _fail(withdrawal, now, failure_code=result.failure_code, **known)
 
-
-TRANSFER_HANDLER: transfers.TransferHandler = _TransferHandler()
-
-
-class _ApprovalHandler:
-    """Decisions of a second person (see `approvals.services.ApprovalHandler`)."""
-
-    def lock(self, subject_id: str) -> None:
-        Withdrawal.objects.locked(subject_id)
-
     def approve(self, approval: Approval, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(approval.subject_id)
         with approvals.as_not_decidable():
@@ -177,7 +164,7 @@ class _ApprovalHandler:
         _fail(withdrawal, now, failure_code=REJECTED_BY_STAFF, awaiting_approval=False)
 
 
-APPROVAL_HANDLER: approvals.ApprovalHandler = _ApprovalHandler()
+TRANSFER_HANDLER = APPROVAL_HANDLER = _Handler()
 
 
 def _succeed(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:

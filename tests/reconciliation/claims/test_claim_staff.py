@@ -10,8 +10,8 @@ from approvals.models import Approval
 from audit_trail.acts import Act
 from core import clock, request_context
 from merchants import services
+from refunds.completion import APPROVAL_HANDLER
 from refunds.models import ClaimLink, Refund
-from refunds.services import APPROVAL_HANDLER
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.reconciliation.claims.builders import claim_of
 from tests.staff_acts import acts_of_staff, run_act
