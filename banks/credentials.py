@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
@@ -87,8 +88,10 @@ def text(value: str) -> str:
 def url(value: str) -> str:
     """A URL with https, or with http for loopback addresses."""
     found = value.strip().rstrip("/")
-    parts = urlsplit(found)
-    if not re.fullmatch(r"https?://[^\s?#@]+", found) or not parts.hostname or not _has_valid_port(parts):
+    parts, is_url = urlsplit(found), False
+    with suppress(ValueError):  # of an impossible port
+        is_url = parts.port != 0 and bool(re.fullmatch(r"https?://[^\s?#@]+", found) and parts.hostname)
+    if not is_url:
         raise ValueError(_("is not a URL such as https://api.bank.example/v1"))
     if parts.scheme != "https" and not is_loopback(found):
         raise ValueError(_("must begin with https://"))
@@ -134,12 +137,5 @@ def is_loopback(address: str) -> bool:
     host = urlsplit(address).hostname or ""
     try:
         return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _has_valid_port(parts: SplitResult) -> bool:
-    try:
-        return parts.port != 0
     except ValueError:
         return False

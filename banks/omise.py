@@ -190,29 +190,25 @@ def _parse_error(response: Response) -> ChargeResult:
 def _parse_charge(data: Json) -> ChargeResult:
     """Read a charge object. It is pending while the customer has not passed 3-D Secure."""
     try:
-        return _read_charge(data)
+        status, card = data["status"], data.get("card") or {}
+        known: Json = {
+            "charge_id": data["id"],
+            "brand": _brand(card.get("brand")),
+            "last4": card.get("last_digits") or "",
+            "amount": data["amount"],
+            "currency": str(data["currency"]).upper(),
+        }
+        if status == "successful":
+            paid_at = datetime.fromisoformat(data.get("paid_at") or data["created_at"])
+            return ChargeResult("succeeded", **known, paid_at=paid_at)
+        if status in UNPAID_STATUSES:
+            code = data.get("failure_code") or ""
+            return ChargeResult("declined", **known, failure_code=DECLINES.get(code, "processing_error"))
+        if status == "pending":
+            return ChargeResult("pending", **known, authorize_uri=_safe_uri(data.get("authorize_uri")))
+        return ChargeResult("unknown", **known)
     except (KeyError, TypeError, ValueError, AttributeError):
         return ChargeResult("unknown")
-
-
-def _read_charge(data: Json) -> ChargeResult:
-    status, card = data["status"], data.get("card") or {}
-    known: Json = {
-        "charge_id": data["id"],
-        "brand": _brand(card.get("brand")),
-        "last4": card.get("last_digits") or "",
-        "amount": data["amount"],
-        "currency": str(data["currency"]).upper(),
-    }
-    if status == "successful":
-        paid_at = datetime.fromisoformat(data.get("paid_at") or data["created_at"])
-        return ChargeResult("succeeded", **known, paid_at=paid_at)
-    if status in UNPAID_STATUSES:
-        code = data.get("failure_code") or ""
-        return ChargeResult("declined", **known, failure_code=DECLINES.get(code, "processing_error"))
-    if status == "pending":
-        return ChargeResult("pending", **known, authorize_uri=_safe_uri(data.get("authorize_uri")))
-    return ChargeResult("unknown", **known)
 
 
 def _safe_uri(uri: str | None) -> str:

@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 from urllib.parse import urlencode
 
 import orjson
@@ -37,13 +37,9 @@ CONNECT_SECONDS, READ_SECONDS = 2, 5
 API_PATH = "/sandbox/bank/v1"
 SIGNATURE_HEADER = "Sandbox-Bank-Signature"
 SIGNATURE_TOLERANCE = timedelta(minutes=5)
-KINDS: dict[str, TransactionKind] = {"credit": "credit", "decline": "decline", "reversal": "reversal"}
+KINDS: dict[str, TransactionKind] = {each: each for each in get_args(TransactionKind)}
 ORDER_TYPES: dict[TransferPurpose, str] = {"refund": "refund", "withdrawal": "payout", "return": "refund"}
-FINAL_STATUSES: dict[str, FinalStatus] = {
-    "succeeded": "succeeded",
-    "failed": "failed",
-    "returned": "returned",
-}
+FINAL_STATUSES: dict[str, FinalStatus] = {each: each for each in get_args(FinalStatus)}
 STATUSES: dict[str, ResultStatus] = {"processing": "processing", **FINAL_STATUSES}
 # The bank's reasons for a failure as our failure codes; all others are `rejected_by_bank`.
 FAILURE_CODES = {"account_not_found": INVALID_ACCOUNT}

@@ -104,9 +104,7 @@ class BankPaymentPage(BankPage):
     """A payment with its slip and callbacks."""
 
     def get(self, request: HttpRequest, payment_id: str) -> HttpResponse:
-        if not ids.looks_right(payment_id, "sbp_"):
-            raise Http404
-        payment, now = get_object_or_404(SandboxPayment, pk=payment_id), clock.now()
+        payment, now = get_object_or_404(SandboxPayment, pk=_checked(payment_id, "sbp_")), clock.now()
         callbacks = list(payment.callbacks.order_by("id"))
         entries = set(payment.entries.filter(booked_at__lte=now).values_list("type", flat=True))
         is_declined = payment.scenario == "declined"
@@ -172,10 +170,7 @@ def _bank(
 
 class CardAuthorizationPage(BankPage):
     def get(self, request: HttpRequest, charge_id: str) -> HttpResponse:
-        charge = SandboxCharge.objects.filter(pk=_valid_charge_id(charge_id)).first()
-        if charge is None:
-            raise Http404
-        now = clock.now()
+        charge, now = get_object_or_404(SandboxCharge, pk=_checked(charge_id, "sbc_")), clock.now()
         is_open = charge.is_authorizable_at(now)
         context = {"charge": charge, "is_authorizable": is_open, "status": charge.status_at(now)}
         return render(request, "sandbox/card.html", context)
@@ -183,13 +178,13 @@ class CardAuthorizationPage(BankPage):
     def post(self, request: HttpRequest, charge_id: str) -> HttpResponse:
         """Store the decision, and send the browser back to the service, which then inquires the charge."""
         is_authorized = "refuse" not in request.POST
-        charge = cards.authorize(_valid_charge_id(charge_id), is_authorized=is_authorized, now=clock.now())
+        charge = cards.authorize(_checked(charge_id, "sbc_"), is_authorized=is_authorized, now=clock.now())
         if charge is None:
             raise Http404
         return HttpResponseRedirect(charge.return_uri or request.path)
 
 
-def _valid_charge_id(charge_id: str) -> str:
-    if not ids.looks_right(charge_id, "sbc_"):
+def _checked(object_id: str, prefix: str) -> str:
+    if not ids.looks_right(object_id, prefix):
         raise Http404
-    return charge_id
+    return object_id
