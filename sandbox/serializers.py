@@ -41,7 +41,8 @@ class PatternField(fields.Text):
         return text
 
 
-class DateField(PatternField):
+@extend_schema_field({"type": "string", "format": "date"})
+class DateField(fields.Text):
     """A date as text."""
 
     default_error_messages = {
@@ -49,14 +50,9 @@ class DateField(PatternField):
         "buddhist": "must be in the Gregorian calendar: {reason}",
     }
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__("[0-9]{4}-[0-9]{2}-[0-9]{2}", **kwargs)
-        set_override(self, "field", {"type": "string", "format": "date"})
-
     def to_internal_value(self, data: Any) -> Any:
-        text = super().to_internal_value(data)
         try:
-            return dates.day(text)
+            return dates.day(super().to_internal_value(data))
         except dates.BuddhistYear as reason:
             self.fail("buddhist", reason=reason)
         except ValueError:

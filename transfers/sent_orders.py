@@ -19,6 +19,7 @@ KEPT = 100
 COMPLETE_SECONDS = 120
 # The record is never empty, so that an empty one means that Redis lost it.
 START = "-"
+BY_TIME, COMPLETE = "sent_orders:{}:by_time", "sent_orders:{}:complete"
 
 
 class Comparison(NamedTuple):
@@ -55,7 +56,7 @@ def complete(installation: str) -> None:
 
     def write(client: Redis) -> None:
         _add(client, installation, {START: 0.0} | times)
-        client.set(_complete_key(installation), 1, ex=COMPLETE_SECONDS)
+        client.set(COMPLETE.format(installation), 1, ex=COMPLETE_SECONDS)
 
     redis.try_call(write)
 
@@ -63,22 +64,13 @@ def complete(installation: str) -> None:
 def _add(client: Redis, installation: str, times: Mapping[str, float]) -> None:
     """Keep the newest. times: when each order was submitted, in seconds since 1970."""
     pipeline = client.pipeline()
-    pipeline.zadd(_key(installation), dict(times), gt=True)
-    pipeline.zremrangebyrank(_key(installation), 0, -KEPT - 1)
+    pipeline.zadd(BY_TIME.format(installation), dict(times), gt=True)
+    pipeline.zremrangebyrank(BY_TIME.format(installation), 0, -KEPT - 1)
     pipeline.execute()
 
 
-def _read(client: Redis, installation: str) -> list[Any]:
-    pipeline = client.pipeline()
-    pipeline.zrange(_key(installation), 0, -1)
-    pipeline.exists(_complete_key(installation))
-    result: list[Any] = pipeline.execute()
-    return result
-
-
-def _key(installation: str) -> str:
-    return f"sent_orders:{installation}:by_time"
-
-
-def _complete_key(installation: str) -> str:
-    return f"sent_orders:{installation}:complete"
+def _read(client: Redis, installation: str) -> Any:
+    pipeline: Any = client.pipeline()
+    return (
+        pipeline.zrange(BY_TIME.format(installation), 0, -1).exists(COMPLETE.format(installation)).execute()
+    )

@@ -129,7 +129,7 @@ def test_standby_does_not_take_over_if_nobody_compared_the_orders_for_minutes(
     served_by(sends=[FOUND])
     safe_mode.check(now=clock.now())
     without_redis(settings, partial(send_new_order, handler))
-    redis.try_call(lambda client: client.delete(sent_orders._complete_key(installation())))
+    redis.try_call(lambda client: client.delete(sent_orders.COMPLETE.format(installation())))
     lose(Transfer.objects.get())
     move_to_a_new_timeline()
     assert sent_orders.compare(installation()) == ([], False)
@@ -163,7 +163,7 @@ def assert_only_waits(now: datetime) -> None:
 def test_orders_count_as_complete_for_minutes() -> None:
     safe_mode.check(now=clock.now())
     assert sent_orders.compare(installation()) == ([], True)
-    left: Any = redis.try_call(lambda client: client.ttl(sent_orders._complete_key(installation())))
+    left: Any = redis.try_call(lambda client: client.ttl(sent_orders.COMPLETE.format(installation())))
     assert 0 < left <= sent_orders.COMPLETE_SECONDS
 
 
