@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,29 +26,17 @@ _PATTERNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OrderScenario:
-    """reason: why the order fails or is returned. is_response_truncated: the sender must inquire."""
-
-    reason: str = ""
-    is_returned: bool = False
-    is_response_truncated: bool = False
-
-
 # What a repeated order has in common with the first one.
 ORDERED = ("type", "amount", "bank_code", "account", "account_name")
-NORMAL = OrderScenario()
-# By type and the last four digits of the account.
-SCENARIOS = {
-    ("refund", "0001"): OrderScenario(reason="account_closed"),
-    ("payout", "0002"): OrderScenario(reason="account_not_found"),
-    ("payout", "0003"): OrderScenario(is_response_truncated=True),
-    ("payout", "0004"): OrderScenario(reason="account_closed", is_returned=True),
+# The scenarios of an order, by its type and the last four digits of the account: why it fails or is returned.
+REASONS = {
+    ("refund", "0001"): "account_closed",
+    ("payout", "0002"): "account_not_found",
+    ("payout", "0004"): "account_closed",
 }
-
-
-def scenario_of(order: SandboxOrder) -> OrderScenario:
-    return SCENARIOS.get((order.type, order.account[-4:]), NORMAL)
+RETURNED = ("payout", "0004")
+# The answer is cut, so the sender must inquire.
+TRUNCATED = ("payout", "0003")
 
 
 def parse(data: Mapping[str, Any], *, now: datetime) -> SandboxOrder:
@@ -64,8 +51,8 @@ def parse(data: Mapping[str, Any], *, now: datetime) -> SandboxOrder:
         amount = 0
     if not 1 <= amount <= money.MAX_AMOUNT:
         raise InvalidOrder(param="amount")
-    order_id = ids.new("sbo_", now)
-    order = SandboxOrder(
+    order_id, scenario = ids.new("sbo_", now), (data["type"], data["account"][-4:])
+    return SandboxOrder(
         id=order_id,
         reference=data["reference"],
         type=data["type"],
@@ -73,13 +60,11 @@ def parse(data: Mapping[str, Any], *, now: datetime) -> SandboxOrder:
         bank_code=data["bank_code"],
         account_sealed=vault.seal(data["account"], context=order_id),
         account_name=data["account_name"],
+        reason=REASONS.get(scenario, ""),
         completes_at=now + COMPLETES_AFTER,
+        returns_at=now + RETURNS_AFTER if scenario == RETURNED else None,
         created_at=now,
     )
-    scenario = scenario_of(order)
-    order.reason = scenario.reason
-    order.returns_at = now + RETURNS_AFTER if scenario.is_returned else None
-    return order
 
 
 def accept(draft: SandboxOrder) -> SandboxOrder:
