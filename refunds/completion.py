@@ -56,7 +56,11 @@ class _Handler:
         payment, refund = lock(order_id)
         approvals.cancel(order_id, now=now)  # of a request to end it as never arrived
         if result.status == "succeeded":
-            _complete(refund, payment, now)
+            refund.transition(RefundStatus.COMPLETED, completed_at=now, updated_at=now)
+            payments.complete_refund(payment, refund.amount, now=now)
+            transactions.complete_refunds(refund.id, status=TransactionStatus.SUCCEEDED)
+            _publish("refund.completed", refund, now)
+            ledger.pay_out(type=JournalType.REFUND_PAID, to=refund.route, **ledger_fields(refund, now))
         elif result.status == "failed":
             fail(refund, payment, result.failure_code, now)
         else:  # the refund stays completed, and its money waits for staff
@@ -222,14 +226,6 @@ def _release(refunds: Sequence[Refund], payment: Payment, now: datetime) -> None
     ledger.release(
         merchant_id=payment.merchant_id, type=JournalType.REFUND_RELEASED, amounts=amounts, now=now
     )
-
-
-def _complete(refund: Refund, payment: Payment, now: datetime) -> None:
-    refund.transition(RefundStatus.COMPLETED, completed_at=now, updated_at=now)
-    payments.complete_refund(payment, refund.amount, now=now)
-    transactions.complete_refunds(refund.id, status=TransactionStatus.SUCCEEDED)
-    _publish("refund.completed", refund, now)
-    ledger.pay_out(type=JournalType.REFUND_PAID, to=refund.route, **ledger_fields(refund, now))
 
 
 def _publish(kind: str, refund: Refund, now: datetime) -> None:

@@ -145,7 +145,19 @@ def queue(refunds: Sequence[Refund], to: Destination, now: datetime, *, note: st
     They are held if a second person must approve them. The caller holds all locks. note: what the second
     person reads, by default the note of each refund.
     """
-    merchant_id, orders = refunds[0].merchant_id, [_order(refund, to) for refund in refunds]
+    merchant_id = refunds[0].merchant_id
+    orders = [
+        TransferOrder(
+            order_id=refund.id,
+            purpose="refund",
+            amount=refund.amount,
+            bank_code=to.bank_code,
+            account=to.account,
+            account_name=to.account_name,
+            charge_id=to.charge_id,
+        )
+        for refund in refunds
+    ]
     sealed = {order.order_id: transfers.seal_account(order) for order in orders}
     if not to.is_payers:
         items = [
@@ -168,15 +180,3 @@ def queue(refunds: Sequence[Refund], to: Destination, now: datetime, *, note: st
         refund.route, refund.updated_at = to.route, now
         refund.account_digest = sealed[refund.id].digest
     rows.update_rows(refunds, ["route", "account_digest", "awaiting_approval", "updated_at"])
-
-
-def _order(refund: Refund, to: Destination) -> TransferOrder:
-    return TransferOrder(
-        order_id=refund.id,
-        purpose="refund",
-        amount=refund.amount,
-        bank_code=to.bank_code,
-        account=to.account,
-        account_name=to.account_name,
-        charge_id=to.charge_id,
-    )

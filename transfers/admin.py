@@ -51,13 +51,7 @@ class TransferAdmin(ReadOnlyAdmin):
     def history(self, transfer: Transfer) -> SafeString:
         newest = transfer.events.order_by("-created_at", "-pk")[:MAX_EVENTS_SHOWN]
         lines = (
-            (
-                clock.display(each.created_at),
-                each.type,
-                each.answer,
-                each.actor,
-                each.request_id,
-            )
+            (clock.display(each.created_at), each.type, each.answer, each.actor, each.request_id)
             for each in newest
         )
         return format_html_join("", "<div>{} {} {} {} {}</div>", lines)

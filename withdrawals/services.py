@@ -142,13 +142,19 @@ class _Handler:
     def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(order_id)
         approvals.cancel(order_id, now=now)  # of a request to end it as never arrived
-        known = {"bank_reference": result.reference or None}
+        known: dict[str, Any] = {"bank_reference": result.reference or None, "updated_at": now}
+        bank = accounts.bank(withdrawal.bank)
         if result.status == "succeeded":
-            _succeed(withdrawal, now, **known)
+            withdrawal.transition(WithdrawalStatus.SUCCEEDED, completed_at=now, **known)
+            ledger.pay_out(**_ledger_fields(withdrawal, JournalType.WITHDRAWAL_PAID, now), to=bank)
         elif result.status == "returned":
-            _mark_returned(withdrawal, now, **known)
+            withdrawal.transition(WithdrawalStatus.FAILED, failure_code=RETURNED_BY_BANK, **known)
+            returned = ledger.Credit(withdrawal.merchant_id, withdrawal.id, withdrawal.amount)
+            ledger.credit([returned], type=JournalType.WITHDRAWAL_RETURNED, source=bank, now=now)
         else:
-            _fail(withdrawal, now, failure_code=result.failure_code, **known)
+            withdrawal.transition(WithdrawalStatus.FAILED, failure_code=result.failure_code, **known)
+            _release(withdrawal, now)
+        _publish(withdrawal, now)
 
     def approve(self, approval: Approval, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(approval.subject_id)
@@ -167,26 +173,9 @@ class _Handler:
 TRANSFER_HANDLER = APPROVAL_HANDLER = _Handler()
 
 
-def _succeed(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
-    withdrawal.transition(WithdrawalStatus.SUCCEEDED, completed_at=now, updated_at=now, **fields)
-    ledger.pay_out(
-        **_ledger_fields(withdrawal, JournalType.WITHDRAWAL_PAID, now), to=accounts.bank(withdrawal.bank)
-    )
-    _publish(withdrawal, now)
-
-
 def _fail(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
     withdrawal.transition(WithdrawalStatus.FAILED, updated_at=now, **fields)
     _release(withdrawal, now)
-    _publish(withdrawal, now)
-
-
-def _mark_returned(withdrawal: Withdrawal, now: datetime, **fields: Any) -> None:
-    withdrawal.transition(WithdrawalStatus.FAILED, failure_code=RETURNED_BY_BANK, updated_at=now, **fields)
-    returned = ledger.Credit(withdrawal.merchant_id, withdrawal.id, withdrawal.amount)
-    ledger.credit(
-        [returned], type=JournalType.WITHDRAWAL_RETURNED, source=accounts.bank(withdrawal.bank), now=now
-    )
     _publish(withdrawal, now)
 
 
