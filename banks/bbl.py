@@ -33,7 +33,6 @@ from banks.oauth import AccessToken, AuthorizedSession
 from core import clock, money
 from core.failures import VOID_REJECTED, VOID_WINDOW_CLOSED
 
-API_URL = "https://api.bangkokbank.com"
 TOKEN_REQUEST = {"grant_type": "client_credentials", "scope": "CREATE READ"}
 KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
 ACKNOWLEDGEMENT = {"responseCode": "000", "responseMesg": "Success"}
@@ -78,28 +77,9 @@ class Bbl(LiveBank):
             is_secret=False,
             is_text=True,
         ),
-        CredentialField(
-            "api_url",
-            "URL of its API",
-            credentials.url,
-            is_secret=False,
-            default=API_URL,
-            domains=("bangkokbank.com",),
-        ),
-        CredentialField(
-            "inquiry_path",
-            "Path of its inquiry",
-            credentials.path,
-            is_secret=False,
-            default="/biller/v1/inquiry",
-        ),
-        CredentialField(
-            "void_path",
-            "Path of its void",
-            credentials.path,
-            is_secret=False,
-            default="/biller/v1/refund/reversal",
-        ),
+        credentials.api_url("https://api.bangkokbank.com", "bangkokbank.com"),
+        credentials.api_path("inquiry_path", "Path of its inquiry", "/biller/v1/inquiry"),
+        credentials.api_path("void_path", "Path of its void", "/biller/v1/refund/reversal"),
     )
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:

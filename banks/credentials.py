@@ -105,6 +105,17 @@ def path(value: str) -> str:
     return found
 
 
+def api_url(default: str, domain: str) -> CredentialField:
+    """The URL of a bank's API, which has this domain."""
+    return CredentialField(
+        "api_url", "URL of its API", url, is_secret=False, default=default, domains=(domain,)
+    )
+
+
+def api_path(name: str, help: str, default: str) -> CredentialField:
+    return CredentialField(name, help, path, is_secret=False, default=default)
+
+
 def public_key(value: str) -> str:
     """An RSA public key in PEM."""
     if not _is_rsa_key(lambda: load_pem_public_key(value.encode())):

@@ -27,7 +27,6 @@ from banks.live_bank import LiveBank
 from banks.oauth import AccessToken, AuthorizedSession
 from core.slips import Slip
 
-API_URL = "https://api.partners.scb/partners"
 PAYMENTS_PATH = "/v1/payment/billpayment"
 EVENT_CODE_TAG_30 = "00300100"  # the bank's code for QR codes of tag 30
 # HTTP status and code of the bank. The text of 1104 is "Requested entity record does not exist".
@@ -61,14 +60,7 @@ class Scb(LiveBank):
     credential_fields = (
         CredentialField("application_key", "API key of the application on developer.scb", credentials.text),
         CredentialField("application_secret", "API secret of the application", credentials.text),
-        CredentialField(
-            "api_url",
-            "URL of its API",
-            credentials.url,
-            is_secret=False,
-            default=API_URL,
-            domains=("partners.scb",),
-        ),
+        credentials.api_url("https://api.partners.scb/partners", "partners.scb"),
     )
 
     def verify(self, *, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
