@@ -63,7 +63,8 @@ def recorded(
         stored = None if row is None else _stored_values(row)
         yield recording
         assert recording.row is not None, "a recorded act names its object"
-        before, after = {}, _stored_values(recording.row)
+        before: dict[str, Any] = {}
+        after = _stored_values(recording.row)
         if stored is None:
             after = values.filled(after)
         else:

@@ -34,7 +34,7 @@ create = Operation(
     summary="Pay a QR code at the sandbox bank",
     description="Simulates the customer's banking app, for test keys. The scenario decides what the bank "
     "reports to the service, and when: "
-    + "; ".join(f"`{scenario.name}` ({scenario.label_en.lower()})" for scenario in SCENARIOS.values())
+    + "; ".join(f"`{name}` ({scenario.label_en.lower()})" for name, scenario in SCENARIOS.items())
     + ". Inquiries and the statement also show what the bank has not reported.",
     body=Body(
         SandboxPaymentRequest,
