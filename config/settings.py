@@ -107,9 +107,8 @@ OIDC_NAME = env.str("OIDC_NAME", "your company")  # on the button
 # A session of the console without requests ends after this.
 SESSION_IDLE_MINUTES = number("SESSION_IDLE_MINUTES", 30, 1, 480)
 CLOSE_SIGNING_KEY = env.str("CLOSE_SIGNING_KEY", "")  # of daily closes; empty: days cannot be closed
-CLOSE_PUBLIC_KEYS = env.list(
-    "CLOSE_PUBLIC_KEYS", default=[]
-)  # of earlier values of it; their closes stay valid
+# Of earlier values of it; their closes stay valid.
+CLOSE_PUBLIC_KEYS = env.list("CLOSE_PUBLIC_KEYS", default=[])
 # Hours in Bangkok; some jobs need another setting (operations.nightly.jobs.is_enabled).
 NIGHTLY_JOBS = read_variable(
     "NIGHTLY_JOBS",
@@ -252,7 +251,6 @@ TEMPLATES = [
 ]
 STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic: the files are found once at start
-USE_TZ = True
 TIME_ZONE = "Asia/Bangkok"  # for staff; the API always uses UTC
 LANGUAGE_CODE = "en"  # of the API, and of staff whose browser asks for no language below
 LANGUAGES = [("en", "English"), ("th", "ไทย")]
@@ -326,7 +324,6 @@ SOCIALACCOUNT_PROVIDERS = (
 )
 CSRF_FAILURE_VIEW = "console.page_limits.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
-X_FRAME_OPTIONS = "DENY"
 
 # --- API ----------------------------------------------------------------------------------------------
 REST_FRAMEWORK: dict[str, object] = {
@@ -373,7 +370,6 @@ CELERY_TIMEZONE = "UTC"  # the schedule has intervals only; other zones cost bea
 CELERY_TASK_PUBLISH_RETRY = False  # a connection to Redis opens itself again
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_TASK_DEFAULT_QUEUE = "default"
 # Tasks that wait for merchants' servers, acquirers or banks have queues of their own.
 QUEUES = ("default", "webhooks", "cards", "transfers", "inquiries")

@@ -36,16 +36,14 @@ def worker_for(names: Iterable[str]) -> Worker:
         name: (name,) for name in ALL.queues
     }
     queues = dict.fromkeys(queue for name in names for queue in groups[name])
-    return Worker(tuple(queues), sum(_threads_for(group, queues) for group in WORKERS.values()))
+    threads = sum(
+        THREADS_OF_ONE_BANK_QUEUE if len(served) == 1 < len(group.queues) else group.threads
+        for group in WORKERS.values()
+        if (served := queues.keys() & set(group.queues))
+    )
+    return Worker(tuple(queues), threads)
 
 
 def arguments_for(name: str, worker: Worker) -> list[str]:
     """The arguments of `celery`. `name` is part of the name of the process."""
     return [*WORKER_OPTIONS, "-Q", ",".join(worker.queues), "-c", str(worker.threads), "-n", f"{name}@%h"]
-
-
-def _threads_for(group: Worker, queues: Iterable[str]) -> int:
-    served = set(group.queues) & set(queues)
-    if not served:
-        return 0
-    return THREADS_OF_ONE_BANK_QUEUE if len(served) == 1 and len(group.queues) > 1 else group.threads
