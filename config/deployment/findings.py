@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import orjson
 
@@ -28,16 +29,9 @@ class Finding:
     advice: str = ""
 
 
-def ok(subject: str, found: str) -> Finding:
-    return Finding(Level.OK, subject, found)
-
-
-def warning(subject: str, found: str, advice: str) -> Finding:
-    return Finding(Level.WARNING, subject, found, advice)
-
-
-def problem(subject: str, found: str, advice: str) -> Finding:
-    return Finding(Level.PROBLEM, subject, found, advice)
+ok = partial(Finding, Level.OK)
+# Both need an advice.
+warning, problem = partial(Finding, Level.WARNING), partial(Finding, Level.PROBLEM)
 
 
 def judge(
