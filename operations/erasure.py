@@ -74,10 +74,8 @@ def find(payer: Payer) -> Selection:
         return select(_ids(BankTransaction.objects.filter(ids)))
     found = BankTransaction.objects.filter(payer_bank_code=payer.bank_code)
     if payer.name:
-        named, wanted = (
-            found.exclude(payer_name="").values_list("pk", "payer_name"),
-            plain_text.person(payer.name),
-        )
+        named = found.exclude(payer_name="").values_list("pk", "payer_name")
+        wanted = plain_text.person(payer.name)
         return select([key for key, name in named.iterator() if plain_text.person(name) == wanted])
     with_account = found.exclude(payer_account_sealed="").only("payer_account_sealed")
     return select(
