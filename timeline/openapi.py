@@ -1,15 +1,15 @@
 """The timeline in the OpenAPI document."""
 
-from typing import Annotated, Any
+import json
+from pathlib import Path
+from typing import Annotated
 
 from core.objects import one_of
 from core.openapi import Answer, Operation, Tag
 from core.paging import Page, PageQuery
 from core.scopes import Scope
 from payments.errors import PaymentNotFound
-from payments.openapi import PAYMENT
 from reconciliation.models import ReportSource
-from timeline.entries import TimelineEntryType
 from timeline.shapes import TimelineEntry
 
 
@@ -23,67 +23,7 @@ class Timeline(Page):
     ]
 
 
-_EVENT_ID = "evt_0oDFPazyVRoGTTDIuRe7QK7m3b4"
-_ATTEMPT = {
-    "at": "2026-11-21T03:05:42.318Z",
-    "type": TimelineEntryType.ATTEMPT.value,
-    "actor": "clock",
-    "request_id": None,
-    "summary": "payment.succeeded is sent: 200 in 87 ms.",
-    "details": {
-        "event": "payment.succeeded",
-        "event_id": _EVENT_ID,
-        "webhook_id": "wh_0oDFPYtN3GjvR8mKc2QxLpWzHsB",
-        "delivery_id": "dlv_0oDFPb5YgQm2vHc8KpXtR4sWnZe",
-        "number": 1,
-        "http_status": 200,
-        "duration_ms": 87,
-        "error": None,
-        "next_attempt_at": None,
-    },
-}
-_PAID = {
-    "at": "2026-11-21T03:05:42.310Z",
-    "type": TimelineEntryType.SUCCEEDED.value,
-    "actor": "bank:sandbox",
-    "request_id": "req_4d6ad45db09031ecb0c04923",
-    "summary": "Paid: 1,500.00 THB.",
-    "details": {"amount": 150_000, "paid_at": PAYMENT["completed_at"], "event_id": _EVENT_ID},
-}
-_NOTICE = {
-    "at": "2026-11-21T03:05:42.304Z",
-    "type": TimelineEntryType.NOTIFICATION.value,
-    "actor": "bank:sandbox",
-    "request_id": "req_4d6ad45db09031ecb0c04923",
-    "summary": "The bank reports: 1,500.00 THB received, paid its payment.",
-    "details": {
-        "verdict": "new",
-        "source": "callback",
-        "receipt_id": "rcp_0oDFPauQc2XhYkVb7TfJ9mRwZsN",
-        "bank_transaction_id": "2026112100000042",
-        "kind": "credit",
-        "amount": 150_000,
-        "paid_at": PAYMENT["completed_at"],
-        "outcome": "applied",
-        "resolution": None,
-        "payer_account": "xxxxxx7890",
-    },
-}
-_PENDING = {
-    "at": PAYMENT["created_at"],
-    "type": TimelineEntryType.PENDING.value,
-    "actor": "key:ab12cd34",
-    "request_id": "order-17.till-3",
-    "summary": "1,500.00 THB requested.",
-    "details": {"amount": 150_000, "event_id": "evt_0oDFPXw3nKc8RtYb5VhQz2mJsLd"},
-}
-TIMELINE: dict[str, Any] = {
-    "timeline": [_ATTEMPT, _PAID, _NOTICE, _PENDING],
-    "sources": ["callback"],
-    "total": 4,
-    "limit": 20,
-    "offset": 0,
-}
+TIMELINE = json.loads(Path(__file__).with_name("example.json").read_text())
 
 list_ = Operation(
     name="get_payment_timeline",
