@@ -9,7 +9,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import IO, Any
@@ -27,7 +27,6 @@ from console.models import Export, ExportFailure, ExportPart
 from core import admin_exports, personal_data, request_context, security_log
 from core.background_jobs import Abandoned, JobQueue, JobState
 from core.security_log import SecurityEvent
-from core.spreadsheets import FileType
 from core.wakeup import WakeupSender
 
 log = logging.getLogger("exports")
@@ -79,7 +78,9 @@ def run_due() -> int:
 
 def _write(export: Export) -> None:
     """Raises Abandoned and NotPossible."""
-    source, request, owner = sources.of(export.list), _request_of(export), export.owner
+    source, owner = sources.of(export.list), export.owner
+    request = HttpRequest()  # as the list had it, of the owner
+    request.method, request.GET, request.user = "GET", QueryDict(export.query), owner
     may_export = owner.is_active and owner.has_perm(admin_exports.PERMISSION)
     if source is None or not may_export or not source.may_read(request):
         raise NotPossible(ExportFailure.NOT_ALLOWED)
@@ -87,26 +88,13 @@ def _write(export: Export) -> None:
     request_context.set_actor(f"staff:{owner.get_username()}", hides_personal_data=hides)
     file_type = sources.FILE_TYPES[export.file_type]
     with tempfile.TemporaryFile() as file:
-        with translation.override(export.language), _packed(file, file_type) as target:
+        packed: Any = nullcontext(file)  # other formats are compressed by themselves
+        if file_type.is_text:
+            packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1)
+        with translation.override(export.language), packed as target:
             follow = partial(_renewing, export, file, file_type.max_rows)
             count = source.write(request, target, file_type, follow)
         _finish(export, source, file, count)
-
-
-def _packed(file: IO[bytes], file_type: FileType) -> AbstractContextManager[Any]:
-    """Compresses a file that is not compressed by its own format."""
-    if not file_type.is_text:
-        return nullcontext(file)
-    return gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1)
-
-
-def _request_of(export: Export) -> HttpRequest:
-    """The request that the list had, as its owner."""
-    request = HttpRequest()
-    request.method = "GET"
-    request.GET = QueryDict(export.query)
-    request.user = export.owner
-    return request
 
 
 def _renewing(

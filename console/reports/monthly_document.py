@@ -22,7 +22,14 @@ def write(month: Month, reports: Sequence[MerchantMonth], now: datetime) -> byte
     has_ended = month.end <= now
     title = _("Monthly report %(month)s") % {"month": month}
     document = Document(title, at=month.end if has_ended else now, language=get_language() or "en")
-    document.facts(_facts(month, reports))
+    last = month.end - timedelta(seconds=1)
+    facts = [
+        (_("Period (Bangkok)"), f"{month.start.strftime(TIME_FORM)} – {last.strftime(TIME_FORM)}"),
+        (_("Currency"), money.CURRENCY),
+    ]
+    if len(reports) != 1:
+        facts.append((_("Merchants"), str(len(reports))))
+    document.facts(facts)
     if not has_ended:
         at = now.astimezone(clock.BANGKOK).strftime(TIME_FORM)
         document.add_line(
@@ -31,16 +38,6 @@ def write(month: Month, reports: Sequence[MerchantMonth], now: datetime) -> byte
     for report in reports:
         _add(document, report)
     return bytes(document.output())
-
-
-def _facts(month: Month, reports: Sequence[MerchantMonth]) -> list[tuple[str, str]]:
-    last = month.end - timedelta(seconds=1)
-    merchants = [str(len(reports))] if len(reports) != 1 else []
-    return [
-        (_("Period (Bangkok)"), f"{month.start.strftime(TIME_FORM)} – {last.strftime(TIME_FORM)}"),
-        (_("Currency"), money.CURRENCY),
-        *((_("Merchants"), text) for text in merchants),
-    ]
 
 
 def _add(document: Document, report: MerchantMonth) -> None:
@@ -53,14 +50,11 @@ def _add(document: Document, report: MerchantMonth) -> None:
         (str(label), counterpart, "" if count is None else f"{count:,}", f"{money.decimal(amount):,}")
         for label, counterpart, count, amount in lines
     ]
-    document.add_rows(_columns(), rows, has_sum=True)
-    document.add_line(str(verdict), small=report.agrees, bold=not report.agrees)
-
-
-def _columns() -> list[Column]:
-    return [
+    columns = [
         Column(_("Line"), 0.42),
         Column(_("Bank"), 0.25),
         Column(_("Count"), 0.13, is_number=True),
         Column(_("Amount (THB)"), 0.2, is_number=True),
     ]
+    document.add_rows(columns, rows, has_sum=True)
+    document.add_line(str(verdict), small=report.agrees, bold=not report.agrees)
