@@ -113,7 +113,8 @@ def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
         occurrence=file_line.occurrence,
         result=file_line.result,
         error=error_without_content(file_line),
-        movement=file_line.movement,
+        # With the row itself, each would refer to the other, and stay in memory for long.
+        movement_id=file_line.movement.id if file_line.movement else None,
     )
     if report := file_line.parsed:
         line.kind, line.reference1, line.amount = report.kind, report.reference1, report.amount
