@@ -1,7 +1,6 @@
 """What each field of a payment code is called, and which values it may have."""
 
-Rule = tuple[str, str, str]
-"""Level, the pattern of a right value, and what to say of another."""
+Rule = tuple[str, str, str]  # level, the pattern of a right value, and what to say of another
 
 THAI_AID = "A00000067701"
 NAMES = {
@@ -25,15 +24,9 @@ SCHEMES = {
     "A000000727": "VietQR (Vietnam)", "BR.GOV.BCB.PIX": "Pix (Brazil)", "HK.COM.HKICL": "FPS (Hong Kong)",
     "COM.P2PQRPAY": "QR Ph (Philippines)", "PH.PPMI.P2M": "QR Ph (Philippines)",
     "02": "Visa", "03": "Visa", "04": "Mastercard", "05": "Mastercard", "09": "Discover", "10": "Discover",
-    "11": "American Express", "12": "American Express", "13": "JCB", "14": "JCB", "15": "UnionPay",
-    "16": "UnionPay",
+    "11": "Amex", "12": "Amex", "13": "JCB", "14": "JCB", "15": "UnionPay", "16": "UnionPay",
 }  # fmt: skip
-BARCODE = {
-    "biller": "Biller id",
-    "reference 1": "Reference 1",
-    "reference 2": "Reference 2",
-    "amount": "Amount in satang",
-}
+BARCODE = ("biller", "reference 1", "reference 2", "amount")
 
 
 def _rules(table: str) -> dict[str, list[Rule]]:
@@ -41,11 +34,12 @@ def _rules(table: str) -> dict[str, list[Rule]]:
     found: dict[str, list[Rule]] = {}
     for line in table.strip().splitlines():
         tag, level, pattern, message = line.split(maxsplit=3)
-        found.setdefault(tag.replace("_", " "), []).append((level, pattern, message))
+        for each in tag.split("|"):
+            found.setdefault(each.replace("_", " "), []).append((level, pattern, message))
     return found
 
 
-# Of all codes, and of the lines of a barcode.
+# Of all codes, of other parts of tag 62 (`additional`), and of the lines of a barcode.
 RULES = _rules(r"""
 00 error 01 The payload format must be 01, not {value}.
 01 error 1[12] Tag 01 must be 11 (for many payments) or 12 (for one), not {value}.
@@ -63,9 +57,9 @@ RULES = _rules(r"""
 biller error [0-9]{15} The biller id must have 15 digits, not {value!r}.
 reference_1 error .{1,20} Reference 1 must have 1 to 20 characters.
 reference_2 error .{0,20} Reference 2 must have at most 20 characters.
+additional error .{1,26} There are {size} characters; at most 26 are allowed.
 amount error 0|[1-9][0-9]{0,9} The amount must be satang in digits, or 0 if the payer types it, not {value!r}.
 """)
-ADDITIONAL: list[Rule] = [("error", ".{1,26}", "There are {size} characters; at most 26 are allowed.")]
 THAI_RULES = _rules(r"""
 29.00 error A00000067701011[14] The application id must be A000000677010111 (or ...114), not {value!r}.
 29.01 error [0-9]{13} The phone must have 13 digits: 0812345678 becomes 0066812345678. It is {value!r}.
@@ -78,10 +72,8 @@ THAI_RULES = _rules(r"""
 30.00 error A00000067701(0112|2006) The application id must be A000000677010112 (or ...2006), not {value!r}.
 30.01 error [0-9]{13}|[0-9]{15} The biller id must have 15 digits, not {value!r}.
 30.01 warning [0-9]{15} The biller id {value} has 13 digits. Banks issue 15: a tax id and a suffix.
-30.02 error .{1,20} Reference 1 has {size} characters; at most 20 are allowed.
-30.02 warning [A-Z0-9]* The reference {value!r} should have only A-Z and 0-9: banks refuse others.
-30.03 error .{1,20} Reference 2 has {size} characters; at most 20 are allowed.
-30.03 warning [A-Z0-9]* The reference {value!r} should have only A-Z and 0-9: banks refuse others.
+30.02|30.03 error .{1,20} The reference has {size} characters; at most 20 are allowed.
+30.02|30.03 warning [A-Z0-9]* The reference {value!r} should have only A-Z and 0-9: banks refuse others.
 31.00 error A00000067701(0113|2004) The application id must be A000000677010113 (or ...2004), not {value!r}.
 53 error 764 The currency is {value}. Thai codes are in baht: 764.
 54 error [0-9]*(\.[0-9]{0,2})? The amount {value} has too many decimals. Baht have two.
@@ -89,4 +81,23 @@ THAI_RULES = _rules(r"""
 54 warning 1?[0-9]{1,6}(\..*)?|2000000(\.0*)? The amount is above 2,000,000 THB, the largest transfer.
 58 warning TH The country is {value}, not TH. Thai apps may refuse the code.
 62.07 warning [A-Z0-9]{1,20} The reference {value!r} should be 1 to 20 of A-Z and 0-9: banks refuse others.
+""")
+
+# Of all fields together, as `;00;01:12;30;30.00;63;`: the tag of the place, or `-`, and a rule.
+STRUCTURE = _rules(r"""
+01 error (?!.*;01:).*|;00;01:.* Tag 01 must be the second field.
+63 error (?!.*;63;.).* The checksum (tag 63) must be the last field.
+- error .*;(0[2-9]|[1-4][0-9]|5[01]);.* Nobody to pay is named: there is no tag from 02 to 51.
+- error .*;53;.* Tag 53 (currency) is missing: 5303764 for baht.
+- error .*;58;.* Tag 58 (country) is missing: 5802TH for Thailand.
+01 warning (?!.*;01:12;).*|.*;54;.* The code is for one payment (12), but has no amount. The payer types it.
+01 note (?!.*;01:11;.*;54;).* It is for many payments (11) with an amount, which some apps let one change.
+29 error .*;29\.00:.* Tag 29 needs its application id (29.00): A000000677010111.
+29 error .*;29\.0[1-4];.* Tag 29 must name a payee: 01 phone, 02 id, 03 wallet or 04 account. It names nobody.
+29 error (?!.*;29\.0[1-4];(.*;)?29\.0[1-4];).* Tag 29 must name one payee, and names several of 01 to 04.
+29 error (?!.*;29\.00:0114;).*|.*;29\.05;.* A code that a customer shows needs a one-time code (29.05).
+30 error .*;30\.00;.* Tag 30 needs its application id (30.00): A000000677010112.
+30 error .*;30\.01;.* Tag 30 needs the biller id (30.01).
+30 error .*;30\.02;.* Tag 30 needs reference 1 (30.02).
+31 error .*;31\.00;.* Tag 31 needs its application id (31.00): A000000677010113.
 """)
