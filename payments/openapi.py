@@ -22,10 +22,10 @@ from payments.errors import (
 from payments.serializers import PaymentQuery, PaymentRequest
 from payments.shapes import PaymentObject
 
-_SearchedTo = Annotated[
+SearchedTo = Annotated[
     PaymentId,
-    "Only if a search by `amount` or `metadata` ended before all payments of the period were read: continue "
-    "with this id as `after` (or as `before`). `total` counts what was found from the cursor until here.",
+    "Only if older payments of the period (of codes and by card) were not read: continue with this id as "
+    "`after` (or as `before`). `total` counts what was found from the cursor until here.",
 ]
 _read = partial(Operation, tag=Tag.PAYMENTS, scope=Scope.PAYMENTS_READ)
 PAYMENT: dict[str, Any] = {
@@ -111,7 +111,7 @@ list_ = _read(
     summary="List payments",
     description="Newest first. A pending payment after its expiry is shown and filtered as `expired`.",
     query=PaymentQuery,
-    response=page_of("payments", PaymentObject, PAYMENT, searched_to=NotRequired[_SearchedTo]),
+    response=page_of("payments", PaymentObject, PAYMENT, searched_to=NotRequired[SearchedTo]),
 )
 retrieve = _read(
     name="get_payment",

@@ -12,12 +12,10 @@ from payments.models import PaymentStatus
 _TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")
 
 
-class PaymentQuery(PeriodPageQuery):
-    """Filters of the payment list."""
+class StatusQuery(PeriodPageQuery):
+    """Filters of the list of QR codes, and of that of payments."""
 
-    status = fields.Choice(
-        PaymentStatus.values, required=False, help_text="Only payments with this status now."
-    )
+    status = fields.Choice(PaymentStatus.values, required=False, help_text="Only those with this status now.")
     reference = fields.Text(
         plain=plain_text.visible,
         min_length=1,
@@ -25,10 +23,14 @@ class PaymentQuery(PeriodPageQuery):
         required=False,
         help_text="The merchant's reference.",
     )
+
+
+class PaymentQuery(StatusQuery):
+    """Filters of the payment list."""
+
     qr_code_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
     )
-
     bank_transaction_id = fields.Text(
         plain=plain_text.visible,
         min_length=1,

@@ -1,22 +1,18 @@
 """The operations on QR codes in the OpenAPI document."""
 
 from functools import partial
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
-from core.objects import PaymentId
 from core.openapi import Answer, Body, Link, Operation, Tag, page_of
 from core.scopes import Scope
 from merchants.errors import BankNotConfigured
 from payments import usual_amounts
+from payments.openapi import SearchedTo
+from payments.serializers import StatusQuery
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
-from qrcodes.serializers import CardQuery, ImageQuery, QrCodeQuery, QrCodeRequest
+from qrcodes.serializers import CardQuery, ImageQuery, QrCodeRequest
 from qrcodes.shapes import QrCodeObject
 
-_SearchedTo = Annotated[
-    PaymentId,
-    "Only if older payments of the period, by card too, were not read: continue with "
-    "this id as `after` (or as `before`). `total` counts from the cursor until here.",
-]
 _write = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_WRITE)
 _read = partial(Operation, tag=Tag.QR_CODES, scope=Scope.PAYMENTS_READ)
 _GIVEN = {"amount": 150_000, "currency": "THB", "reference": "INV-2026-0042", "metadata": {"table": 4}}
@@ -55,9 +51,9 @@ list_ = _read(
     name="list_qr_codes",
     summary="List QR codes",
     description="Newest first. Each has the status of its payment.",
-    query=QrCodeQuery,
+    query=StatusQuery,
     response=page_of(
-        "qr_codes", QrCodeObject, QR_CODE, words="QR codes", searched_to=NotRequired[_SearchedTo]
+        "qr_codes", QrCodeObject, QR_CODE, words="QR codes", searched_to=NotRequired[SearchedTo]
     ),
 )
 retrieve = _read(

@@ -3,8 +3,6 @@ from typing import Any
 from rest_framework import serializers
 
 from core import fields, money, plain_text
-from core.paging import PeriodPageQuery
-from payments.models import PaymentStatus
 from qrcodes import qr_cards
 from qrcodes.shapes import MAX_CLIENT_LENGTH
 
@@ -44,19 +42,6 @@ class QrCodeRequest(serializers.Serializer[Any]):
         help_text="Minutes until it expires.",
     )
     metadata = fields.Metadata(required=False)
-
-
-class QrCodeQuery(PeriodPageQuery):
-    """Filters of the list of QR codes."""
-
-    status = fields.Choice(PaymentStatus.values, required=False, help_text="Only codes with this status now.")
-    reference = fields.Text(
-        plain=plain_text.visible,
-        min_length=1,
-        max_length=35,
-        required=False,
-        help_text="The merchant's reference.",
-    )
 
 
 class ImageQuery(serializers.Serializer[Any]):
