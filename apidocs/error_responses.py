@@ -28,8 +28,6 @@ KEY_ERRORS: list[ErrorType] = [AuthenticationFailed, InsufficientScope, RateLimi
 BODY_ERRORS: list[ErrorType] = [errors.RequestTooLarge, errors.RequestTimeout, errors.UnsupportedMediaType]
 JSON_ERRORS: list[ErrorType] = [errors.InvalidRequest]
 IDEMPOTENCY_ERRORS: list[ErrorType] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]
-# Codes of no operation: methods without a description, and commands.
-CODES_OF_NO_OPERATION = {"method_not_allowed"}
 CODES_OF_COMMANDS = {"merchant_not_found", "key_not_found", "key_not_rollable"}
 RETRY_AFTER_STATUSES = {409, 429, 503}
 

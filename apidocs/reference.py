@@ -22,11 +22,6 @@ from payments.match_results import HELD
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 WIDTH = 125  # as other documents
-FAILURES = [
-    ("payments", failures.OF_PAYMENTS),
-    ("refunds", failures.OF_REFUNDS),
-    ("withdrawals", failures.OF_WITHDRAWALS),
-]
 
 
 def document() -> Json:
@@ -39,8 +34,13 @@ def error_table() -> str:
     """The catalogues as Markdown: errors by status and code, failure codes, reasons of exceptions."""
     codes = sorted(CATALOGUE.keys() - CODES_OF_COMMANDS, key=lambda code: (CATALOGUE[code].status, code))
     errors = [(each.status, code, each.type, each.message) for code in codes for each in MESSAGES[code]]
-    held = [(result.value, money) for result, money in HELD.items()]
-    return render_to_string("reference/errors.txt", {"errors": errors, "failures": FAILURES, "held": held})
+    failed = failures.OF_PAYMENTS, failures.OF_REFUNDS, failures.OF_WITHDRAWALS
+    context = {
+        "errors": errors,
+        "failures": zip(("payments", "refunds", "withdrawals"), failed, strict=True),
+        "held": [(result.value, money) for result, money in HELD.items()],
+    }
+    return render_to_string("reference/errors.txt", context)
 
 
 def groups(document: Json) -> list[tuple[Json, list[tuple[str, str, Json]]]]:

@@ -73,17 +73,12 @@ def is_restricted(merchant_id: str) -> bool:
 def restrict(merchant: Merchant, is_restricted: bool, *, now: datetime) -> PayoutPolicy:
     """Switch the list on or off."""
     approvals.lock_limits(merchant.pk)
-    with recorded(
-        Act.PAYOUT_LIST_SWITCHED, PayoutPolicy.objects.filter(merchant=merchant).first()
-    ) as recording:
-        recording.row = policy = PayoutPolicy.objects.update_or_create(
-            merchant=merchant,
-            defaults={
-                "is_restricted": is_restricted,
-                "changed_by": request_context.current().actor,
-                "changed_at": now,
-            },
-        )[0]
+    known = PayoutPolicy.objects.filter(merchant=merchant).first()
+    with recorded(Act.PAYOUT_LIST_SWITCHED, known) as recording:
+        recording.row = policy = known or PayoutPolicy(merchant=merchant)
+        policy.is_restricted, policy.changed_at = is_restricted, now
+        policy.changed_by = request_context.current().actor
+        policy.save()
     changes = ["+is_restricted" if is_restricted else "-is_restricted"]
     security_log.record_on_commit(
         SecurityEvent.PAYOUT_LIST_SWITCHED, merchant_id=merchant.pk, changes=changes

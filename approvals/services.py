@@ -91,8 +91,7 @@ def request(item: OutgoingMoney, *, now: datetime) -> Approval:
     A lock per merchant makes simultaneous requests count each other. The caller holds the subject's locks.
     It locks accounts of the ledger later, or it has called `lock_limits` before them.
     """
-    (approval,) = request_together([item], now=now)
-    return approval
+    return request_together([item], now=now)[0]
 
 
 def request_together(items: Sequence[OutgoingMoney], *, now: datetime) -> list[Approval]:

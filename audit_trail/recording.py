@@ -107,11 +107,13 @@ def write(
     form = _act_form.get()
     if form is not None and form.act == act:
         reason, form_token = form.reason, form.token
+    object_type = row._meta.label_lower
+    merchant_id = row.pk if object_type == "merchants.merchant" else getattr(row, "merchant_id", None)
     return _insert(
         act,
-        row._meta.label_lower,
+        object_type,
         str(row.pk),
-        _merchant_of(row),
+        merchant_id or "",
         before=before,
         after=after,
         reason=reason,
@@ -155,12 +157,6 @@ def _stored_values(row: Model) -> Values:
     """The values of the row in the database: the given instance may be older. Empty if it is gone."""
     found = type(row)._base_manager.filter(pk=row.pk).first()
     return {} if found is None else values.of_row(found)
-
-
-def _merchant_of(row: Any) -> str:
-    if row._meta.label_lower == "merchants.merchant":
-        return str(row.pk)
-    return getattr(row, "merchant_id", None) or ""
 
 
 def form_changes(form: Any) -> dict[str, Any]:

@@ -41,7 +41,8 @@ def page(
 
 def read(criteria: ListFilter[M], query: dict[str, Any]) -> ListPage[M]:
     """The rows that a query of the API asks for, with the total. Raises InvalidParameters for the cursor."""
-    cursor = cursor_of(criteria, query)
+    everything = criteria.counted.model._default_manager.filter(**criteria.of_owner)
+    cursor = paging.find_cursor(everything, query)
     return page(criteria, limit=query["limit"], offset=query["offset"], cursor=cursor)
 
 
@@ -84,12 +85,6 @@ def response(
     if load is not None:
         load(found.rows)
     return paging.page_response([show(row) for row in found.rows], found.total, query, plural)
-
-
-def cursor_of(criteria: ListFilter[Any], query: dict[str, Any]) -> Cursor | None:
-    """The cursor that a query gives. Raises InvalidParameters if the owner's list has no such row."""
-    everything = criteria.counted.model._default_manager.filter(**criteria.of_owner)
-    return paging.find_cursor(everything, query)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,7 @@ class MerchantFilter(OwnerFilter):
 
     @property
     def shown(self) -> str:
-        if len(self.found) == 1:
-            return self.found[0].name
-        return self.value("merchant")
+        return self.found[0].name if len(self.found) == 1 else self.value("merchant")
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         if not self.value("merchant"):

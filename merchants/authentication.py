@@ -60,7 +60,9 @@ def authenticate(
         merchant, key, found = _find_key(digest, clock.now(), other, arguments)
     except AuthenticationFailed:
         refused_keys.count(network, digest)
-        if _is_other_scheme(scheme, secret, request.META):
+        # Is the key not where and as it must be? That says nothing about the key.
+        is_other = scheme.lower() != "bearer" or secret.lower().startswith(("bearer", '"', "'"))
+        if is_other if scheme else "HTTP_X_API_KEY" in request.META:
             raise AuthenticationFailed(detail=OTHER_SCHEME) from None
         raise
     except AddressNotAllowed:
@@ -68,13 +70,6 @@ def authenticate(
         raise
     request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
     return merchant, key, found
-
-
-def _is_other_scheme(scheme: str, secret: str, headers: Mapping[str, Any]) -> bool:
-    """Whether the key is not where and as it must be, which says nothing about the key."""
-    if not scheme:
-        return "HTTP_X_API_KEY" in headers
-    return scheme.lower() != "bearer" or secret.lower().startswith(("bearer", '"', "'"))
 
 
 def _find_key(

@@ -105,15 +105,13 @@ class ConnectionForm(ReasonForm):
                 if name not in self.errors:
                     self.add_error(name, errors)
         if self.is_renewal and self.connection is not None:
-            self._check_kept(bank_connections.kept_secrets(self.connection, config))
+            kept = bank_connections.kept_secrets(self.connection, config)
+            for each in self.credentials:
+                name = _name(each)
+                is_missing = each.is_secret and each.default is None and each.name not in kept
+                if is_missing and not self.cleaned_data.get(name) and name not in self.errors:
+                    self.add_error(name, _("Enter it again, because the address of the API is another one."))
         return {**values, "config": config}
-
-    def _check_kept(self, kept: dict[str, str]) -> None:
-        for each in self.credentials:
-            name = _name(each)
-            is_missing = each.is_secret and each.default is None and each.name not in kept
-            if is_missing and not self.cleaned_data.get(name) and name not in self.errors:
-                self.add_error(name, _("Enter it again, because the address of the API is another one."))
 
     def _require_dropped(self, data: Any) -> None:
         """A secret that was typed and did not come back must be typed again: an empty field keeps the old."""

@@ -42,9 +42,10 @@ class KeyRateLimiter:
     def take(self, key_id: str, rate: RateLimit, lease_size: int) -> RateLimitResult | None:
         """Count one request of the key. None without Redis."""
         with self._lock:
-            found = self._use_lease(key_id)
-            if found is not None:
-                return found
+            lease = self._leases.get(key_id)
+            if lease is not None and lease.unused > 0 and lease.ends_at >= time.monotonic():
+                lease.unused -= 1
+                return lease.result._replace(remaining=lease.result.remaining + lease.unused)
             is_refilling = lease_size > 1 and key_id not in self._refilling
             if is_refilling:
                 self._refilling.add(key_id)
@@ -57,13 +58,6 @@ class KeyRateLimiter:
             with self._lock:
                 self._refilling.discard(key_id)
         return self._keep_lease(key_id, result)
-
-    def _use_lease(self, key_id: str) -> RateLimitResult | None:
-        lease = self._leases.get(key_id)
-        if lease is None or lease.unused == 0 or lease.ends_at < time.monotonic():
-            return None
-        lease.unused -= 1
-        return lease.result._replace(remaining=lease.result.remaining + lease.unused)
 
     def _keep_lease(self, key_id: str, result: RateLimitResult | None) -> RateLimitResult | None:
         if result is None or result.taken < 2:

@@ -40,10 +40,6 @@ def _issue(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOn
     return _shown_once(key, secret)
 
 
-def _roll(key: ApiKey, values: dict[str, Any], now: datetime) -> ShownOnce:
-    return _shown_once(*services.roll_key(key_id=key.pk, overlap_hours=values["overlap_hours"], now=now))
-
-
 def _shown_once(key: ApiKey, secret: str) -> ShownOnce:
     text, merchant = gettext("The new secret key of %(name)s (%(mode)s)."), key.merchant
     return ShownOnce(key, text % {"name": merchant.name, "mode": merchant.get_mode_display()}, secret)
@@ -172,7 +168,9 @@ KEY_ACTS = (
                 "lifetime. The next page shows it once. The old key works on for the hours that you give."
             )
         ),
-        run=_roll,
+        run=lambda key, values, now: _shown_once(
+            *services.roll_key(key_id=key.pk, overlap_hours=values["overlap_hours"], now=now)
+        ),
         is_possible=ApiKey.is_usable,
         form=RollKeyForm,
     ),

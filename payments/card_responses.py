@@ -76,8 +76,7 @@ def _current_answer(payment_id: str, now: datetime) -> ApiResponse:
 
 
 def _refusal(result: ChargeResult) -> Invalid:
-    used = result.failure_code == "token_already_used"
-    if used:
+    if result.failure_code == "token_already_used":
         return TokenAlreadyUsed(param="token_id")
     return InvalidTokenId(param="token_id", detail="is not known to the acquirer", received="another string")
 

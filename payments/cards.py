@@ -118,14 +118,10 @@ def request_charge(purchase: Purchase) -> ChargeResult:
     payment = purchase.payment
     if clock.now() - payment.created_at > CHARGE_WITHIN:  # the process stood still
         return ChargeResult("unknown")
-    charge = ChargeRequest(payment.id, purchase.token, payment.amount, return_uri(payment.id))
+    return_uri = f"{settings.BASE_URL}/pay/cards/{payment.id}"  # our page, after 3-D Secure
+    charge = ChargeRequest(payment.id, purchase.token, payment.amount, return_uri)
     (result,) = parallel.run_all([lambda: purchase.acquirer.charge(charge)], default=ChargeResult("unknown"))
     return result
-
-
-def return_uri(payment_id: str) -> str:
-    """Return the address of our page to which the acquirer sends the payer's browser back."""
-    return f"{settings.BASE_URL}/pay/cards/{payment_id}"
 
 
 def inquire_soon(payment_id: str, *, now: datetime) -> None:

@@ -46,7 +46,11 @@ def find(merchant: Merchant, query: dict[str, Any], now: datetime, *, shown_id: 
     found, more = paging.created_between(mine, query), dict[str, str]()
     if not any(name in query for name in SELECTIVE):
         found, more = _newest(found, cursor)
-    return Search(_matching(found, query, now), cursor, more)
+    found = found.filter(**{name: query[name] for name in (*SELECTIVE, *SCANNED) if name in query})
+    for number, (key, value) in enumerate(query.get("metadata", {}).items()):
+        stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())
+        found = found.alias(**{f"metadata{number}": stored}).filter(**{f"metadata{number}": value})
+    return Search(found.with_status(query["status"], now) if "status" in query else found, cursor, more)
 
 
 def _newest(within: PaymentQuerySet, cursor: Cursor | None) -> tuple[PaymentQuerySet, dict[str, str]]:
@@ -58,11 +62,3 @@ def _newest(within: PaymentQuerySet, cursor: Cursor | None) -> tuple[PaymentQuer
     (_, searched_to), (created_at, beyond) = ends
     is_older = cursor is None or not cursor.is_before
     return Cursor(created_at, beyond, is_before=is_older).restrict(listed), {"searched_to": searched_to}
-
-
-def _matching(found: PaymentQuerySet, query: dict[str, Any], now: datetime) -> PaymentQuerySet:
-    found = found.filter(**{name: query[name] for name in (*SELECTIVE, *SCANNED) if name in query})
-    for number, (key, value) in enumerate(query.get("metadata", {}).items()):
-        stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())
-        found = found.alias(**{f"metadata{number}": stored}).filter(**{f"metadata{number}": value})
-    return found.with_status(query["status"], now) if "status" in query else found

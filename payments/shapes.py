@@ -174,20 +174,23 @@ def payment_object(payment: Payment, now: datetime) -> PaymentObject:
 
     It needs the merchant of the payment: set it where it is known, which saves a query.
     """
-    exceptions = _exceptions(payment)
+    exceptions, last4, brand = _exceptions(payment), payment.card_last4, payment.card_brand
+    status = payment.status_at(now)
+    # Expiry is a change, also if it is not stored yet.
+    updated_at = payment.updated_at if status == payment.status else payment.expires_at
     return {
         "payment_id": payment.id,
         "qr_code_id": payment.qr_code_id,
-        "status": payment.status_at(now),
+        "status": status,
         "amount": payment.amount,
         "amount_display": money.display(payment.amount),
         "currency": payment.currency,
         "reference": payment.reference,
         "description": payment.description,
         "created_at": iso(payment.created_at),
-        "updated_at": iso(_updated_at(payment, now)),
+        "updated_at": iso(updated_at),  # type: ignore[arg-type]
         "completed_at": iso_or_none(payment.completed_at),
-        "card": _card(payment),
+        "card": None if last4 is None or brand is None else {"last4": last4, "brand": brand},
         "metadata": payment.metadata,
         "amount_received": _amount_received(payment, exceptions),
         "amount_refunded": payment.amount_refunded,
@@ -300,16 +303,3 @@ def _payer(payment: Payment) -> Payer | None:
         "bank_name": payment.payer_bank_name,
         "bank_account": vault.masked(account),
     }
-
-
-def _updated_at(payment: Payment, now: datetime) -> datetime:
-    """The time of the last change. Expiry counts, even if it is not stored yet."""
-    if payment.status_at(now) != payment.status and payment.expires_at is not None:
-        return payment.expires_at
-    return payment.updated_at
-
-
-def _card(payment: Payment) -> Card | None:
-    if payment.card_last4 is None or payment.card_brand is None:  # they are stored together
-        return None
-    return {"last4": payment.card_last4, "brand": payment.card_brand}

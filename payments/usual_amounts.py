@@ -49,5 +49,4 @@ def warning_headers(merchant: Merchant, amount: int) -> dict[str, str]:
         return {}
     comparison = "more" if amount > usual else "less"
     shown, expected = money.display(amount), money.display(usual)
-    text = f"{amount} satang is {shown}, {FACTOR} times {comparison} than usual ({expected})"
-    return {HEADER: text}
+    return {HEADER: f"{amount} satang is {shown}, {FACTOR} times {comparison} than usual ({expected})"}

@@ -128,14 +128,11 @@ def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
 def _image_format(request: HttpRequest) -> str:
     asked = request.GET.get("format")
     if asked is None:
-        return SVG if _asks_for_svg(request) else PNG
+        # Browsers name SVG among others for every <img>.
+        accept = request.headers.get("Accept", "").lower()
+        media_types = {each.partition(";")[0].strip() for each in accept.split(",")}
+        others = {MEDIA_TYPES[PNG], "image/*", "*/*"}
+        return SVG if MEDIA_TYPES[SVG] in media_types and media_types.isdisjoint(others) else PNG
     if asked not in IMAGE_FORMATS:
         raise InvalidFormat(param="format", received=received.describe(asked, is_shown=True))
     return asked
-
-
-def _asks_for_svg(request: HttpRequest) -> bool:
-    """Whether `Accept` names SVG but not PNG. Browsers name SVG among others for every <img>."""
-    accept = request.headers.get("Accept", "").lower()
-    media_types = {each.partition(";")[0].strip() for each in accept.split(",")}
-    return MEDIA_TYPES[SVG] in media_types and media_types.isdisjoint({MEDIA_TYPES[PNG], "image/*", "*/*"})

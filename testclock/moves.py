@@ -60,12 +60,16 @@ def move(step: Advance) -> MovedRows:
     codes = list(_codes(step).order_by("pk").select_for_update(no_key=True))
     expiries = {code.pk: code.expires_at for code in codes}
     expired = payments.bring_expiry_forward(codes, span=step.span, now=step.now)
+    by_card = Payment.objects.of(step.merchant).filter(status=PaymentStatus.PENDING, qr_code_id=None)
+    bank_clock.age_charges(list(by_card.values_list("pk", flat=True)), span=step.span)
+    orders = Transfer.objects.filter(IS_OPEN, merchant_id=step.merchant.pk).values_list("pk", flat=True)
+    bank_clock.complete_sooner(list(orders), span=step.span, now=step.now)
     return {
         "qr_codes": len(codes),
         "expired": expired,
-        "card_payments": _move_card_payments(step),
+        "card_payments": _move(_charges(step), step, "due_at"),
         "inquiries": _move(_inquiries(step), step, "due_at"),
-        "transfers": _move_transfers(step),
+        "transfers": _move(_transfers(step), step, "due_at"),
         "deliveries": _move_deliveries(step),
         "bank_reports": _move_bank_reports(step, codes, expiries),
     }
@@ -107,18 +111,6 @@ def _move(found: Rows, step: Advance, *names: str) -> int:
     keys = list(locked.values_list("pk", flat=True))
     found.model._default_manager.filter(pk__in=keys).update(**step.update(*names))
     return len(keys)
-
-
-def _move_card_payments(step: Advance) -> int:
-    mine = Payment.objects.of(step.merchant).filter(status=PaymentStatus.PENDING, qr_code_id=None)
-    bank_clock.age_charges(list(mine.values_list("pk", flat=True)), span=step.span)
-    return _move(_charges(step), step, "due_at")
-
-
-def _move_transfers(step: Advance) -> int:
-    mine = Transfer.objects.filter(IS_OPEN, merchant_id=step.merchant.pk).values_list("pk", flat=True)
-    bank_clock.complete_sooner(list(mine), span=step.span, now=step.now)
-    return _move(_transfers(step), step, "due_at")
 
 
 def _move_deliveries(step: Advance) -> int:

@@ -22,7 +22,10 @@ class ClockViewSet(SandboxViewSet):
     @docs.advance
     @idempotent
     def advance(self, request: Request) -> Job:
-        seconds = _seconds(api.read_body(docs.advance, request))
+        given = api.read_body(docs.advance, request)
+        if len(given) != 1:
+            raise NotOneAdvance(param="advance_seconds")
+        seconds = given.get("advance_seconds", 60 * given.get("advance_minutes", 0))
         merchant, now = merchant_of(request), clock.now()
         rate_limits.check(f"test-clock:{merchant.id}", RATE, AdvancedTooOften)
 
@@ -40,10 +43,3 @@ class ClockViewSet(SandboxViewSet):
     def reset(self, request: Request) -> HttpResponse:
         services.reset(merchant=merchant_of(request))
         return HttpResponse(status=204)
-
-
-def _seconds(fields: dict[str, int]) -> int:
-    """Raises NotOneAdvance unless exactly one field is given."""
-    if len(fields) != 1:
-        raise NotOneAdvance(param="advance_seconds")
-    return fields.get("advance_seconds", 60 * fields.get("advance_minutes", 0))

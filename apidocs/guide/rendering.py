@@ -116,18 +116,18 @@ def _on_site(tokens: Sequence[Token], page: Page) -> Iterator[Token]:
             href = url_of(str(token.attrs["href"]), page)
             is_linked = href is not None
             token.attrSet("href", href or "")
-        if token.type not in {"link_open", "link_close"} or is_linked:
-            yield from _with_site_link(token) if token.type == "code_inline" and not is_linked else [token]
+        if token.type == "code_inline" and token.content in SITE and not is_linked:
+            yield from (
+                Token("link_open", "a", 1, attrs={"href": token.content}),
+                token,
+                Token("link_close", "a", -1),
+            )
+        elif token.type not in {"link_open", "link_close"} or is_linked:
+            yield token
         if token.type == "link_close":
             is_linked = False
         if token.type == "text" and token.content.startswith(OPEN_BOX):
             token.content = f"☐ {token.content.removeprefix(OPEN_BOX)}"
-
-
-def _with_site_link(code: Token) -> list[Token]:
-    if code.content not in SITE:
-        return [code]
-    return [Token("link_open", "a", 1, attrs={"href": code.content}), code, Token("link_close", "a", -1)]
 
 
 def url_of(href: str, page: Page) -> str | None:

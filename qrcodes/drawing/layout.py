@@ -86,7 +86,10 @@ def _shop(name: str) -> list[Line]:
     first = _line(name, 60, 1084, bold=True, smallest=SMALL_NAME)
     if first.run.width == _shaped(name, bold=True).width:
         return [first]
-    at = _break(name)
+    # The second line begins behind a space, else between two letters.
+    end = _longest(name, SMALL_NAME, "", bold=True)
+    space = name.rfind(" ", 0, end + 1)
+    at = space if space > 0 else end
     return [
         _line(text, SMALL_NAME, baseline, bold=True, smallest=SMALL_NAME)
         for text, baseline in ((name[:at], 1052), (name[at:], 1112))
@@ -108,13 +111,6 @@ def _line(
         end = _longest(text, smallest, "…", bold=bold)
         run = _shaped(text[:end].rstrip() + "…", bold=bold)
     return Line(run, min(size, (WIDTH - 2 * MARGIN) * UNITS / max(1.0, run.width)), baseline, ink)
-
-
-def _break(text: str) -> int:
-    """Where the second line begins: behind a space, else between two letters."""
-    end = _longest(text, SMALL_NAME, "", bold=True)
-    space = text.rfind(" ", 0, end + 1)
-    return space if space > 0 else end
 
 
 def _longest(text: str, size: float, tail: str, *, bold: bool) -> int:

@@ -45,7 +45,10 @@ class Command(MerchantCommand, SealingCommand):
             accounts.restrict(merchant, action == "on", now=now)
             return f"The list of {merchant.id} is {action}."
         if action == "list":
-            return _listed(merchant)
+            rows = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("added_at", "id")
+            lines = [f"{row.id}  {row}  {row.account_name}  usable from {iso(row.usable_at)}" for row in rows]
+            state = "on" if accounts.is_restricted(merchant.pk) else "off"
+            return "\n".join([f"The list is {state}.", *lines])
         made = _add(merchant, options, now)
         return f"Added: {made.id} {made}, to be used from {iso(made.usable_at)} on"
 
@@ -68,10 +71,3 @@ def _add(merchant: Merchant, options: dict[str, Any], now: datetime) -> PayoutAc
         )
     except PayoutAccountListed:
         raise CommandError("--account: it is on the list already.") from None
-
-
-def _listed(merchant: Merchant) -> str:
-    rows = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("added_at", "id")
-    lines = [f"{row.id}  {row}  {row.account_name}  usable from {iso(row.usable_at)}" for row in rows]
-    state = "on" if accounts.is_restricted(merchant.pk) else "off"
-    return "\n".join([f"The list is {state}.", *lines])

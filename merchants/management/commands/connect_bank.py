@@ -40,13 +40,9 @@ class Command(MerchantCommand, SealingCommand):
         command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
+        given = ("bank", "biller_id", "reference2", "reference3", "callers")
         config = ConnectionConfig(
-            bank=options["bank"],
-            biller_id=options["biller_id"],
-            reference2=options["reference2"],
-            reference3=options["reference3"],
-            credentials=_credentials(options["credentials"]),
-            callers=options["callers"],
+            credentials=_credentials(options["credentials"]), **{name: options[name] for name in given}
         )
         connection, secret = bank_connections.connect(
             merchant_id=options["merchant_id"],
