@@ -121,25 +121,18 @@ def number_all() -> int:
 
     Skips merchants for which another process numbers. In each round a merchant gets one batch.
     """
-    total, deadline = 0, Deadline.after(NUMBER_SECONDS)
-    done: dict[str, int] = {}
-    while count := _number_round(done, deadline):
-        total += count
-    return total
-
-
-def _number_round(done: dict[str, int], deadline: Deadline) -> int:
-    """Number a batch of each merchant. `done`: the newest id that this run numbered, by merchant."""
-    count, last = 0, ""
+    last, total, count, deadline = "", 0, 0, Deadline.after(NUMBER_SECONDS)
+    done: dict[str, int] = {}  # the newest id that this run numbered, by merchant
     while not deadline.is_past:
         with transaction.atomic():
             found = rows.run(LOCK_NEXT, [last, MERCHANTS]).fetchall()
-            locked = [merchant_id for merchant_id, is_locked in found if is_locked]
-            count += _number(done, locked)
-        if len(found) < MERCHANTS:
-            break
-        last = found[-1][0]
-    return count
+            count += _number(done, [merchant_id for merchant_id, is_locked in found if is_locked])
+        last = found[-1][0] if len(found) == MERCHANTS else ""
+        if not last:  # the round is over
+            if not count:
+                break
+            total, count = total + count, 0
+    return total + count
 
 
 def _number(done: dict[str, int], merchant_ids: Sequence[str]) -> int:
