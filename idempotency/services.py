@@ -245,31 +245,28 @@ def _second_commit(keyed_request: KeyedRequest, job: TwoPhaseJob[S], result: S) 
 def _wait_for_first_request(
     keyed_request: KeyedRequest, job: TwoPhaseJob[S], started: float
 ) -> ApiResponse | None:
-    """`_poll_answer` with a shorter deadline if many requests wait."""
-    try:
-        with _waiting_slots.hold(
-            keyed_request.merchant.id, total=MAX_WAITING, share=MAX_WAITING_PER_MERCHANT
-        ):
-            return _poll_answer(keyed_request, job, started + WAIT_SECONDS)
-    except BulkheadFull:
-        return _poll_answer(keyed_request, job, started + SHORT_WAIT_SECONDS)
-
-
-def _poll_answer(keyed_request: KeyedRequest, job: TwoPhaseJob[S], deadline: float) -> ApiResponse | None:
     """The answer of the first request, or None when the key is free again.
 
-    Raises IdempotencyKeyInProgress, IdempotencyKeyReused.
+    The deadline is shorter if many requests wait. Raises IdempotencyKeyInProgress, IdempotencyKeyReused.
     """
-    while (found := keys.find(keyed_request)) is not None and found.status != REFUSED:
-        if found.status != IN_PROGRESS:
-            return keys.replay(found, keyed_request)
-        if clock.now() - found.created_at >= timedelta(seconds=job.seconds):
-            answer = job.resume(found.subject_id)
-            return ApiResponse(answer.status, answer.body, answer.headers | keys.REPLAYED_HEADER)
-        if time.monotonic() >= deadline:
-            raise IdempotencyKeyInProgress(retry_after=1)
-        time.sleep(POLL_SECONDS)
-    return None
+    with ExitStack() as held:
+        merchant_id, deadline = keyed_request.merchant.id, started + WAIT_SECONDS
+        try:
+            held.enter_context(
+                _waiting_slots.hold(merchant_id, total=MAX_WAITING, share=MAX_WAITING_PER_MERCHANT)
+            )
+        except BulkheadFull:
+            deadline = started + SHORT_WAIT_SECONDS
+        while (found := keys.find(keyed_request)) is not None and found.status != REFUSED:
+            if found.status != IN_PROGRESS:
+                return keys.replay(found, keyed_request)
+            if clock.now() - found.created_at >= timedelta(seconds=job.seconds):
+                answer = job.resume(found.subject_id)
+                return ApiResponse(answer.status, answer.body, answer.headers | keys.REPLAYED_HEADER)
+            if time.monotonic() >= deadline:
+                raise IdempotencyKeyInProgress(retry_after=1)
+            time.sleep(POLL_SECONDS)
+        return None
 
 
 def delete_expired(*, now: datetime, batch: int = 1000) -> int:
