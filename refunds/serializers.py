@@ -4,10 +4,7 @@ from rest_framework import serializers
 
 from core import fields
 from core.paging import PeriodPageQuery
-from refunds.models import (
-    RefundReason,
-    RefundStatus,
-)
+from refunds.models import RefundReason, RefundStatus
 from refunds.shapes import MAX_NOTE_LENGTH
 from transfers.serializers import Payee
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -245,15 +245,15 @@ def claim(purpose: TransferPurpose, route: str, now: Callable[[], datetime], lim
 
 def _make_calls(handler: TransferHandler, now: Callable[[], datetime], claimed: Sequence[Transfer]) -> None:
     prepared = [(transfer, _prepare_call(transfer, handler, now())) for transfer in claimed]
-    calls = [(transfer, call) for transfer, call in prepared if call is not None]
-    answers = parallel.run_all_timed([call.run for _, call in calls], default=TransferResult("unknown"))
+    calls = [(transfer, *call) for transfer, call in prepared if call is not None]
+    answers = parallel.run_all_timed([run for *_, run in calls], default=TransferResult("unknown"))
     silences = []
-    for (transfer, call), answer in zip(calls, answers, strict=True):
+    for (transfer, kind, _run), answer in zip(calls, answers, strict=True):
         try:
-            if call.is_look_up:
+            if kind == "look up":
                 apply_look_up(transfer.id, answer.result, handler, now=now())
             else:
-                record_answer(transfer, answer.result, handler, was_sent=call.is_sending, now=now())
+                record_answer(transfer, answer.result, handler, was_sent=kind == "send", now=now())
         except Exception:
             log.exception("the bank's answer about transfer %s could not be stored", transfer.id)
         is_silent = circuit_breakers.is_failure(answer.result.status, answer.seconds)
@@ -261,26 +261,24 @@ def _make_calls(handler: TransferHandler, now: Callable[[], datetime], claimed: 
     circuit_breakers.record_calls(silences, now=now())
 
 
-class _Call(NamedTuple):
-    """A call to a bank. is_look_up: an inquiry about an order that is still queued here."""
-
-    run: Callable[[], TransferResult]
-    is_sending: bool = False
-    is_look_up: bool = False
+_Call = tuple[Literal["inquire", "look up", "send"], Callable[[], TransferResult]]
 
 
 def _prepare_call(transfer: Transfer, handler: TransferHandler, now: datetime) -> _Call | None:
-    """Return the call to make, if any. After an error the transfer is due again when its lease ends."""
+    """Return the call to make, if any. After an error the transfer is due again when its lease ends.
+
+    To look up is to inquire about an order that is still queued here.
+    """
     try:
         config = bank_connections.credentials_of(transfer.merchant_id)
         sender, order = banks.sender(transfer.route, config), transfer.order
         if transfer.state == TransferState.SUBMITTED:
-            return _Call(lambda: sender.inquire(order))
+            return "inquire", lambda: sender.inquire(order)
         if safe_mode.is_on():
-            return _Call(lambda: sender.inquire(order), is_look_up=True)
+            return "look up", lambda: sender.inquire(order)
         if submit(transfer.id, handler, now=now):
             sent_orders.note(transfer.id)
-            return _Call(lambda: sender.send(order), is_sending=True)
+            return "send", lambda: sender.send(order)
     except Exception:
         log.exception("transfer %s could not be prepared", transfer.id)
     return None
