@@ -332,9 +332,9 @@ def _lock_usable(movement_id: str) -> BankTransaction:
 def _lock_returnable(movement_id: str, type: ResolutionType, now: datetime) -> BankTransaction:
     """A bank transaction whose money can be returned in this way. Raises ActRefused."""
     movement, _payment = _lock_with_payment(movement_id, now)
-    _check_can_leave(movement)
-    if type not in allowed_types(movement):
+    if movement.is_confirmed and type not in allowed_types(movement):
         raise ActRefused(_("This bank transaction has no money that can be returned."))
+    _check_can_leave(movement)
     return movement
 
 

@@ -1,6 +1,6 @@
 """Lists, filters, searches and orders of the console never read a whole table that grows with payments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -84,7 +84,7 @@ def typed(changes: ChangeList) -> Iterator[str]:
 def many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each list behaves as if its table had more rows than filters read."""
 
-    def newest(rows: Any) -> tuple[Any, bool]:
+    def newest(rows: Any, order: Sequence[str]) -> tuple[Any, bool]:
         return rows.filter(pk__gt=rows.model._meta.pk.get_prep_value("5")), True
 
     monkeypatch.setattr(admin_lists, "newest", newest)

@@ -59,8 +59,8 @@ def test_live_exceptions_come_before_older_sandbox_ones(
 def test_filter_shows_live_or_sandbox_exceptions(
     viewer: Client, live_money: BankTransaction, sandbox_money: BankTransaction
 ) -> None:
-    assert listed(viewer, live_money, sandbox_money, money="live") == [live_money]
-    assert listed(viewer, live_money, sandbox_money, money="sandbox") == [sandbox_money]
+    assert listed(viewer, live_money, sandbox_money, mode="live") == [live_money]
+    assert listed(viewer, live_money, sandbox_money, mode="test") == [sandbox_money]
     assert set(ReconciliationException.objects.values_list("bank", "is_sandbox")) == {
         ("scb", False),
         ("sandbox", True),
