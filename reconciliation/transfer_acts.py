@@ -4,8 +4,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
@@ -21,10 +19,7 @@ from transfers.schedule import OVERDUE_AFTER
 def _complete(
     result: TransferResult, transfer: Transfer, values: dict[str, Any], now: datetime
 ) -> Act | None:
-    try:
-        is_over = order_completion.complete_by_staff(transfer.id, result, now=now)
-    except transfers.NotOverdue:
-        raise ValidationError(_("It is completed or not overdue: nothing changed.")) from None
+    is_over = order_completion.complete_by_staff(transfer.id, result, now=now)
     return None if is_over else Act.COMPLETION_REQUESTED
 
 
@@ -32,13 +27,6 @@ def is_overdue(transfer: Transfer, now: datetime) -> bool:
     """Whether the bank has had the order for so long that staff should ask it."""
     waited = now - transfer.submitted_at if transfer.submitted_at else timedelta(0)
     return transfer.state == TransferState.SUBMITTED and waited >= OVERDUE_AFTER
-
-
-def _cancel(transfer: Transfer, values: dict[str, Any], now: datetime) -> None:
-    try:
-        order_completion.cancel_unsent(transfer.id, now=now)
-    except transfers.AlreadySubmitted:
-        raise ValidationError(_("It may have reached its bank: nothing changed.")) from None
 
 
 TRANSFER_ACTS = (
@@ -67,7 +55,7 @@ TRANSFER_ACTS = (
         act=Act.TRANSFER_CANCELED,
         permission="transfers.cancel_transfer",
         explain=explanations.with_amount(explanations.CANCEL_UNSENT),
-        run=_cancel,
+        run=lambda transfer, values, now: order_completion.cancel_unsent(transfer.id, now=now),
         is_possible=lambda transfer, now: transfer.state == TransferState.QUEUED,
         is_dangerous=True,
     ),

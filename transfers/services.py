@@ -71,10 +71,6 @@ class NotOverdue(ActRefused):
     """Staff cannot complete this transfer: it is not submitted, or its bank may still answer."""
 
 
-class NotSucceeded(ActRefused):
-    """Staff cannot book this transfer as returned: it did not succeed, or it came back already."""
-
-
 class TransferHandler(Protocol):
     """What the app of a purpose, such as refunds, does in the commit of each step."""
 
@@ -452,10 +448,10 @@ def complete_manually(
 
 @transaction.atomic
 def mark_returned(order_id: str, handler: TransferHandler, *, now: datetime) -> None:
-    """Book a succeeded transfer as returned, after the bank confirmed this to staff. Raises NotSucceeded."""
+    """Book a succeeded transfer as returned, after the bank confirmed this to staff. Raises ActRefused."""
     transfer, actor = _lock(order_id, handler), request_context.current().actor
     if transfer.state != TransferState.SUCCEEDED:
-        raise NotSucceeded(_("This order is no longer completed here."))
+        raise ActRefused(_("This order is no longer completed here."))
     _apply(transfer, "returned", TransferResult("returned"), handler, now=now)
     log.warning("%s booked transfer %s as returned", actor, order_id)
 

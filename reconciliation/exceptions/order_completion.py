@@ -217,10 +217,7 @@ def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolut
             _("Only an order that succeeded here and failed at the bank can be marked as returned.")
         )
     order_id = contradiction.subject_id
-    try:
-        transfers.mark_returned(order_id, handler_of(order_id), now=now)
-    except transfers.NotSucceeded:
-        raise ActRefused(_("This order is no longer completed here.")) from None
+    transfers.mark_returned(order_id, handler_of(order_id), now=now)
     resolution_records.lock_message(contradiction_id)
     return resolution_records.record(contradiction_id, ResolutionType.BOOKED_RETURNED, note, now)
 

@@ -141,7 +141,7 @@ def test_second_completion_of_an_overdue_order_changes_nothing(
     ended = withdrawals.fetch_withdrawal(refund_shop.shop, made)
     somsak = staff("somsak", "complete_transfer")
     for again in (first, second):
-        assert "nothing changed" in run_action(somsak, again, transfer)
+        assert "Nothing changed" in run_action(somsak, again, transfer)
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made) == ended
     assert (Transfer.objects.get().completed_by, acts_of_staff().count()) == ("staff:malee", 1)
 
@@ -152,7 +152,7 @@ def test_order_that_was_not_submitted_cannot_be_completed_by_staff(
     refund_shop.paid()
     made = withdrawals.withdrawn(refund_shop.shop)
     for action in ("arrived", "never_arrived"):
-        assert "nothing changed" in run_action(malee, action, Transfer.objects.get())
+        assert "Nothing changed" in run_action(malee, action, Transfer.objects.get())
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made) == made
 
 
@@ -162,7 +162,7 @@ def test_order_that_the_bank_answered_cannot_be_completed_by_staff(
     made, order = withdrawn(refund_shop), overdue_transfer()
     answer = ReportedTransfer(order.id, "succeeded", "b-1")
     transfers.apply_notification(answer, HANDLERS["wd"], now=clock.now())
-    assert "nothing changed" in run_action(malee, "never_arrived", order)
+    assert "Nothing changed" in run_action(malee, "never_arrived", order)
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "succeeded"
 
 
@@ -171,7 +171,7 @@ def test_order_that_is_not_overdue_cannot_be_completed_by_staff(
 ) -> None:
     made = withdrawn(refund_shop)
     soon = overdue_transfer(OVERDUE_AFTER - timedelta(minutes=1))
-    assert "nothing changed" in run_action(malee, "never_arrived", soon)
+    assert "Nothing changed" in run_action(malee, "never_arrived", soon)
     assert withdrawals.fetch_withdrawal(refund_shop.shop, made)["status"] == "processing"
 
 
