@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import Q
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
 
 from core import money, vault
 from core.clock import iso, iso_or_none
@@ -18,6 +18,7 @@ from reconciliation.models import (
     ReportSource,
     StatementLine,
 )
+from timeline import explanations as texts
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 
 
@@ -57,10 +58,10 @@ def notification(row: Any, details: dict[str, Any]) -> TimelineEntry:
 
 def _inquiry(answer: InquiryAnswer) -> TimelineEntry:
     """The same answers in a row are one entry, at the time of the last."""
-    summary = _("Inquiry: %(outcome)s.") % {"outcome": answer.get_outcome_display().lower()}
+    summary = texts.INQUIRY % {"outcome": answer.get_outcome_display().lower()}
     if answer.answer_count > 1:
         words = {"answer": summary, "count": answer.answer_count}
-        summary = _("%(answer)s %(count)d times in a row.") % words
+        summary = texts.REPEATED % words
     details = {
         "said": answer.outcome,
         "found": answer.transaction_count,
@@ -73,13 +74,12 @@ def _inquiry(answer: InquiryAnswer) -> TimelineEntry:
 
 def _charge_inquiry(answer: ChargeAnswer) -> TimelineEntry:
     words = {"outcome": answer.get_outcome_display().lower()}
-    summary = _("Inquiry about the charge: %(outcome)s.") % words
+    summary = texts.CHARGE_INQUIRY % words
     details = {"acquirer": answer.charge.acquirer, "said": answer.outcome, "took_ms": answer.duration_ms}
     return TimelineEntry.of(answer, TimelineEntryType.CARD_INQUIRY, summary, details, actor=CLOCK)
 
 
 def _unsigned(inquiry: Any) -> TimelineEntry:
-    text = _("A notification reports %(amount)s. It is not signed, so the bank is asked to confirm it.")
     found, amount = inquiry.notification, money.display(inquiry.amount)
     details = {
         "verdict": found.result,
@@ -90,14 +90,14 @@ def _unsigned(inquiry: Any) -> TimelineEntry:
     }
     caused_by = {"actor": f"bank:{inquiry.bank}", "request_id": found.request_id}
     type_ = TimelineEntryType.NOTIFICATION
-    return TimelineEntry.of(inquiry, type_, text % {"amount": amount}, details, **caused_by)
+    return TimelineEntry.of(inquiry, type_, texts.UNSIGNED % {"amount": amount}, details, **caused_by)
 
 
 def _statement_line(line: Any) -> TimelineEntry:
     words = {"movement": explanations.of_report(line.movement)}
-    summary = _("A bank statement reports: %(movement)s.") % words
+    summary = texts.STATEMENT % words
     if not line.movement.is_confirmed:
-        summary += " " + _("Only the statement reports it so far: the money cannot be paid out.")
+        summary += f" {texts.ONLY_STATEMENT}"
     return TimelineEntry.of(
         line,
         TimelineEntryType.STATEMENT,

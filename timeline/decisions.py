@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
-from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, ApprovalStatus
 from core import money
@@ -17,14 +16,10 @@ from reconciliation.models import (
     ResolutionType,
     SlipCheck,
 )
+from timeline import explanations as texts
 from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType, public_type
 from transfers.models import TransferContradiction
 
-DECISIONS = {
-    ApprovalStatus.APPROVED: _("A second person approved {amount}: {kind}."),
-    ApprovalStatus.REJECTED: _("A second person rejected {amount}: {kind}."),
-    ApprovalStatus.CANCELED: _("The approval of {amount} was canceled: {kind}."),
-}
 ID_NAMES = {"ref": "refund_id", "rcp": "receipt_id", "rtn": "return_id"}
 
 
@@ -73,7 +68,7 @@ def _resolution(action: Any) -> TimelineEntry:
 
 def _approval_requested(row: Approval) -> TimelineEntry:
     words = {"amount": money.display(row.amount), "reason": row.get_reason_display()}
-    summary = _("%(amount)s need approval by a second person: %(reason)s.") % words
+    summary = texts.APPROVAL_REQUESTED % words
     details = _approval_details(row) | {"reason": row.reason}
     type_ = TimelineEntryType.APPROVAL_REQUESTED
     return TimelineEntry.of(row, type_, summary, details, actor=row.requested_by)
@@ -84,7 +79,7 @@ def _approval_decided(row: Approval) -> TimelineEntry:
     return TimelineEntry.of(
         row,
         TimelineEntryType(f"approval.{row.status}"),
-        DECISIONS[ApprovalStatus(row.status)].format(**words),
+        texts.DECIDED[ApprovalStatus(row.status)].format(**words),
         _approval_details(row),
         actor=row.decided_by,
         request_id="",
@@ -100,11 +95,9 @@ def _slip(context: PaymentContext, check: SlipCheck) -> TimelineEntry:
     """Only staff see other money, and the payment that the slip was shown for."""
     is_ours = check.movement_id in context.movement_ids
     if is_ours:
-        summary = _("Staff checked a slip of this payment's money.")
-    elif check.movement_id:
-        summary = _("Staff checked a slip for this payment that belongs to other money.")
+        summary = texts.SLIP
     else:
-        summary = _("Staff checked a slip for this payment that no bank has reported.")
+        summary = texts.SLIP_OF_OTHER_MONEY if check.movement_id else texts.SLIP_OF_NO_MONEY
     details = {"receipt_id": check.movement_id} if is_ours else {}
     internal = {
         "other_receipt": "" if is_ours else check.movement_id or "",

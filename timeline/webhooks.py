@@ -5,9 +5,9 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Greatest
 from django.utils.translation import gettext, gettext_noop
-from django.utils.translation import gettext_lazy as _
 
 from core.clock import iso
+from timeline import explanations
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from webhooks.models import (
     UNFINISHED_STATES,
@@ -82,7 +82,7 @@ def _with_actor(rows: QuerySet[Any], at: str) -> Any:
 
 def _resent(delivery: Any) -> TimelineEntry:
     details = _delivery_details(delivery)
-    summary = _("%(event)s will be resent.") % details
+    summary = explanations.RESENT % details
     return TimelineEntry.of(delivery, TimelineEntryType.RESEND, summary, details)
 
 
@@ -90,7 +90,7 @@ def _held(delivery: Any) -> TimelineEntry:
     reason = delivery.reason or delivery.endpoint.disabled_reason
     label = DisabledReason(reason).label if reason else gettext_noop("The webhook is disabled")
     words = {"event": delivery.event.type, "reason": gettext(label).lower()}
-    summary = _("%(event)s is held for a replay: %(reason)s.") % words
+    summary = explanations.HELD % words
     details = _delivery_details(delivery) | {"reason": reason}
     more: Any = {"by": "action_", "internal": {"disabled_by": delivery.disabled_by or ""}}
     return TimelineEntry.of(delivery, TimelineEntryType.HELD, summary, details, **more)
@@ -111,9 +111,7 @@ def _attempt(attempt: Any) -> TimelineEntry:
     caused_by = {"actor": CLOCK}
     if attempt.trigger == DeliveryTrigger.MANUAL:
         caused_by = {"actor": delivery.actor, "request_id": delivery.request_id}
-    summary = _("%(event)s is sent: %(http_status)s in %(duration_ms)s ms.")
-    if attempt.status is None:
-        summary = _("%(event)s is sent: %(error)s.")
+    summary = explanations.NOT_ANSWERED if attempt.status is None else explanations.ANSWERED
     return TimelineEntry.of(attempt, TimelineEntryType.ATTEMPT, summary % details, details, **caused_by)
 
 
@@ -121,7 +119,7 @@ def _dropped(delivery: Any) -> TimelineEntry:
     deleted_at = delivery.endpoint.deleted_at
     reason = "deleted" if deleted_at and deleted_at <= delivery.finished_at else "disabled"
     details = _delivery_details(delivery) | {"reason": reason}
-    summary = _("%(event)s is not sent: the webhook was %(reason)s.") % details
+    summary = explanations.DROPPED % details
     return TimelineEntry.of(delivery, TimelineEntryType.DROPPED, summary, details, by="action_")
 
 
