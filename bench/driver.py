@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import django
 
 # Standard output is for the result.
-os.environ["LOG_STREAM"] = "stderr"
+os.environ |= {"LOG_STREAM": "stderr", "LOG_LEVEL": "WARNING"}
 django.setup()
 
 import requests  # noqa: E402
