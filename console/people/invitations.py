@@ -1,8 +1,9 @@
 """Invitations: a link by which a new member of staff chooses a password, once and within three days.
 
 The user with the roles exists from the invitation on, without a password. So the rules of who gives what
-apply to the person who invites, and the page of the user shows the roles. The token of the link is Django's
-for a forgotten password. PASSWORD_RESET_TIMEOUT, a new password or a login makes it useless.
+apply to the person who invites, and the page of the user shows the roles. The token of the link is made as
+Django's for a forgotten password. PASSWORD_RESET_TIMEOUT, a password, a login or another email address makes
+it useless.
 """
 
 from typing import Any
@@ -12,7 +13,7 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
-from django.contrib.auth.tokens import default_token_generator as tokens
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
@@ -33,6 +34,13 @@ from core.security_log import SecurityEvent
 
 class InvitationGone(Exception):
     """The link is wrong, too old, or was used."""
+
+
+class InvitationTokens(PasswordResetTokenGenerator):
+    key_salt = "console.people.invitations"  # no token of another purpose is an invitation
+
+
+tokens = InvitationTokens()
 
 
 class InvitationForm(forms.ModelForm[User]):
@@ -68,7 +76,9 @@ def invite_again_page(site: Any, request: HttpRequest, object_id: str) -> HttpRe
     """Show a new link for a person who has no password yet."""
     with grants.taking_turns(request):
         _check_permission(request)
-        person = User.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
+        # Locked, because the person may choose a password with the earlier link in this moment.
+        people = User.objects.select_for_update() if request.method == "POST" else User.objects.all()
+        person = people.filter(pk=object_id).first() if object_id.isdecimal() else None
         if person is None or not may_invite_again(request.user, person):
             raise PermissionDenied
         if request.method == "POST":
@@ -112,7 +122,7 @@ def invitation_page(site: Any, request: HttpRequest) -> HttpResponse:
 def new_link(person: User) -> str:
     """A link for this person, in place of an earlier one. The caller has a transaction."""
     person.set_unusable_password()  # another one each time, so the tokens of earlier links are wrong
-    person.save()
+    person.save(update_fields=["password"])
     token = f"{person.pk}-{tokens.make_token(person)}"
     return f"{settings.BASE_URL}{reverse('admin:invitation')}?{urlencode({'token': token})}"
 
@@ -122,7 +132,7 @@ def _invited(token: str, people: QuerySet[User]) -> User:
     key, _dash, secret = token.partition("-")
     is_key = key.isdecimal() and len(key) < 10
     person = people.filter(pk=key, is_active=True).first() if is_key else None
-    if person is None or not tokens.check_token(person, secret):
+    if person is None or person.has_usable_password() or not tokens.check_token(person, secret):
         raise InvitationGone
     return person
 

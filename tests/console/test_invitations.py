@@ -197,6 +197,14 @@ def test_no_new_link_for_a_person_who_holds_more(admin: Client) -> None:
     assert person.password == before
 
 
+def test_link_is_none_for_a_person_who_has_a_password(admin: Client) -> None:
+    person = User.objects.create_user("somsri", password=PASSWORD["new_password1"], is_staff=True)
+    token = f"{person.pk}-{invitations.tokens.make_token(person)}"
+    assert accept(token, new_password1="another-9134", new_password2="another-9134").status_code == 410
+    person.refresh_from_db()
+    assert person.check_password(PASSWORD["new_password1"])
+
+
 def test_link_of_a_deactivated_person_is_useless(admin: Client) -> None:
     token = invite(admin)
     User.objects.filter(username="somsri").update(is_active=False)
