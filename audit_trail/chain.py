@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 from django.db import connection, transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from audit_trail.models import AuditRecord, ChainLink, UnchainedRecord
@@ -84,8 +85,9 @@ class Verification:
         self._newest_at = datetime.fromtimestamp(0, UTC)
 
     def findings(self) -> Iterator[tuple[str, str]]:
-        rest = ChainLink.objects.order_by("number")
-        while links := list(rest.filter(number__gt=self.number)[:READ_BATCH]):
+        rest, found = ChainLink.objects.order_by("number"), Q()  # also of numbers that no link can have
+        while links := list(rest.filter(found)[:READ_BATCH]):
+            found = Q(number__gt=links[-1].number)
             records = AuditRecord.objects.in_bulk([link.record_id for link in links])
             for link in links:
                 yield from self._check(link, records.get(link.record_id))

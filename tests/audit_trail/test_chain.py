@@ -43,6 +43,11 @@ TAMPERING = {
         "link 2: missing",
     ),
     "deleted first link": (f"DELETE FROM {LINK} WHERE number = 1", "link 1: missing"),
+    "link before the first": (
+        f"""ALTER TABLE {LINK} DROP CONSTRAINT chainlink_number_positive;
+            UPDATE {LINK} SET number = -1 WHERE number = {LAST}""",
+        "missing: the next link is -1",
+    ),
     "inserted record": (INSERT.format("now() - interval '1 hour'"), "has no link"),
     "swapped records": (
         f"""UPDATE {LINK} SET record_id = -record_id WHERE number IN (2, 3);
