@@ -145,13 +145,15 @@ def stored_credentials(connection: BankConnection) -> dict[str, str]:
 
 def described_credentials(connection: BankConnection) -> str:
     """The credentials in one line for staff. A secret is shown as `set`."""
-    lines = {name: value.partition("\n")[0] for name, value in stored_credentials(connection).items()}
-    shown = (
+    stored = stored_credentials(connection)
+    if not stored:
+        return _("They cannot be read: renew the connection.")
+    lines = {name: value.partition("\n")[0] for name, value in stored.items()}
+    return ", ".join(
         f"{need.name}: {'set' if need.is_secret else lines[need.name]}"
         for need in banks.LIVE_BANKS[connection.bank].credential_fields
         if need.name in lines
     )
-    return ", ".join(shown) or _("They cannot be read: renew the connection.")
 
 
 def _is_changed(field_: CredentialField, stored: Mapping[str, str], config: ConnectionConfig) -> bool:
