@@ -7,15 +7,15 @@ from apidocs.components import PARTS, Json
 from core.failures import DECLINED_BY_BANK, REJECTED_BY_BANK, RETURNED_BY_BANK
 from core.http import JSON
 from core.objects import INSTANT, ObjectType, id_schema
-from core.openapi import Tag
+from core.openapi import Tag, words_of
 from payments.openapi import PAYMENT
 from payments.shapes import PaymentEventData, PaymentExceptionEventData
 from reconciliation.exceptions.openapi import EXCEPTION
-from refunds.openapi import COMPLETED
+from refunds import openapi as refunds
 from refunds.shapes import RefundObject
 from webhooks.models import PING, EventType
 from webhooks.shapes import PingData
-from withdrawals.openapi import SUCCEEDED, WITHDRAWAL
+from withdrawals import openapi as withdrawals
 from withdrawals.shapes import WithdrawalObject
 
 PAYMENT_DATA: Json = {
@@ -23,6 +23,10 @@ PAYMENT_DATA: Json = {
     for name in PaymentEventData.__annotations__
     if name in PaymentEventData.__required_keys__
 }
+COMPLETED: Json = words_of(refunds.__file__)["get_refund"]["response"]
+WITHDRAWAL, SUCCEEDED = (
+    words_of(withdrawals.__file__)[name]["response"] for name in ("create_withdrawal", "get_withdrawal")
+)
 EXCEPTION_DATA: Json = PAYMENT_DATA | {"amount_received": 100_000, "exception": EXCEPTION}
 # The declaration of the data of each message, and an example of them.
 MESSAGES: dict[str, tuple[ObjectType, Json]] = {

@@ -1,11 +1,13 @@
 """Descriptions of API operations, declared beside their views. `apidocs.generator` makes OpenAPI of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, get_type_hints
 
+import yaml
 from rest_framework import serializers
 
 from core.errors import ApiError
@@ -100,7 +102,7 @@ class Operation:
 
     name: the operationId; other path forms get a suffix.
     response: the body of the 200; None means 204.
-    errors: those of this operation; common errors and `invalid_<field>` are added.
+    errors: those of this operation, or their codes; common errors and `invalid_<field>` are added.
     request_contents, responses: bodies without a serializer, by (status and) media type.
     headers: headers that the 200 can have, beside those of every response.
     scope: what a merchant's key needs; every operation of the merchant API has one.
@@ -117,7 +119,7 @@ class Operation:
     body: Body | None = None
     query: SerializerType | None = None
     request_contents: Mapping[str, Any] = field(default_factory=dict)
-    errors: tuple[type[ApiError], ...] = ()
+    errors: Sequence[type[ApiError] | str] = ()
     links: tuple[Link, ...] = ()
     responses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
@@ -142,6 +144,35 @@ class Operation:
     def __call__(self, handler: Handler) -> Handler:
         handler.operation = self  # type: ignore[attr-defined]
         return handler
+
+
+def described(
+    module: str,
+    name: str,
+    *,
+    body: SerializerType | None = None,
+    response: ObjectType | None = None,
+    rows: str = "",
+    **more: Any,
+) -> Operation:
+    """An operation whose words, errors, links and examples are in the YAML file beside `module`.
+
+    rows: their name, if the response is a page of a list.
+    """
+    told = dict(words_of(module)[name])
+    if body is not None:
+        told["body"] = Body(body, told["body"])
+    if response is not None:
+        example = told["response"]
+        told["response"] = page_of(rows, response, example) if rows else Answer(response, example)
+    links = tuple(Link(*each) for each in told.pop("links", {}).items())
+    return Operation(name=name, links=links, **told, **more)
+
+
+@cache
+def words_of(module: str) -> Any:
+    """The YAML file beside a module: what is said about each operation, by its name."""
+    return yaml.load(Path(module).with_suffix(".yaml").read_bytes(), yaml.CSafeLoader)
 
 
 def operation_of(handler: object) -> Operation | None:

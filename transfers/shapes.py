@@ -24,6 +24,12 @@ class BankObject(TypedDict):
     account_digits: AccountDigits
 
 
+class BankList(TypedDict):
+    """All banks, by code."""
+
+    banks: list[BankObject]
+
+
 def bank_object(bank: Bank) -> BankObject:
     shortest, longest = bank.digits
     return {

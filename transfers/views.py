@@ -3,8 +3,7 @@ from rest_framework.request import Request
 from core import thaibanks
 from merchants.api import MerchantViewSet
 from transfers import openapi as docs
-from transfers.openapi import BankList
-from transfers.shapes import bank_object
+from transfers.shapes import BankList, bank_object
 
 
 class BankViewSet(MerchantViewSet):

@@ -8,6 +8,7 @@ from banks import ReportedTransaction, get
 from core import clock
 from core.slips import Slip, slip_payload
 from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment
+from sandbox.openapi import create
 from sandbox.scenarios import SCENARIOS
 from tests.sandbox.conftest import BILLER, REFERENCE, pay
 
@@ -177,3 +178,8 @@ def test_callback_is_due_at_report_at() -> None:
     payment = pay(report_at=report_at)
     assert payment.paid_at < report_at
     assert SandboxCallback.objects.get(payment=payment).due_at == report_at
+
+
+def test_reference_names_every_scenario() -> None:
+    described = create.description
+    assert all(f"`{name}` ({each.label_en.lower()})" in described for name, each in SCENARIOS.items())
