@@ -153,19 +153,25 @@ def described(
     body: SerializerType | None = None,
     response: ObjectType | None = None,
     rows: str = "",
+    page: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Operation:
     """An operation whose words, errors, links and examples are in the YAML file beside `module`.
 
-    rows: their name, if the response is a page of a list.
+    rows: their name, if the response is a page of a list. page: more for `page_of`.
     """
     told = dict(words_of(module)[name])
     if body is not None:
         told["body"] = Body(body, told["body"])
     if response is not None:
         example = told["response"]
-        told["response"] = page_of(rows, response, example) if rows else Answer(response, example)
-    links = tuple(Link(*each) for each in told.pop("links", {}).items())
+        told["response"] = (
+            page_of(rows, response, example, **page or {}) if rows else Answer(response, example)
+        )
+    links = tuple(
+        Link(other, **{"body" if isinstance(value, dict) else "parameter": value})
+        for other, value in told.pop("links", {}).items()
+    )
     return Operation(name=name, links=links, **told, **more)
 
 
