@@ -10,7 +10,7 @@ from core.objects import INSTANT, ObjectType, id_schema
 from core.openapi import Tag, words_of
 from payments.openapi import PAYMENT
 from payments.shapes import PaymentEventData, PaymentExceptionEventData
-from reconciliation.exceptions.openapi import EXCEPTION
+from reconciliation.exceptions import openapi as exceptions
 from refunds import openapi as refunds
 from refunds.shapes import RefundObject
 from webhooks.models import PING, EventType
@@ -23,6 +23,7 @@ PAYMENT_DATA: Json = {
     for name in PaymentEventData.__annotations__
     if name in PaymentEventData.__required_keys__
 }
+EXCEPTION: Json = words_of(exceptions.__file__)["list_payment_exceptions"]["response"]
 COMPLETED: Json = words_of(refunds.__file__)["get_refund"]["response"]
 WITHDRAWAL, SUCCEEDED = (
     words_of(withdrawals.__file__)[name]["response"] for name in ("create_withdrawal", "get_withdrawal")
