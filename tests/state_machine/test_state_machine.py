@@ -48,7 +48,7 @@ def test_ledger_balances_match_the_model_after_any_steps(base_url: str) -> None:
         run_state_machine_as_test(
             lambda: StateMachine(client),  # type: ignore[arg-type]  # a factory is enough
             settings=hypothesis.settings(
-                max_examples=EXAMPLES or examples(40),
+                max_examples=EXAMPLES or examples(20),
                 stateful_step_count=STEPS,
                 derandomize=not EXAMPLES,
                 database=None,
