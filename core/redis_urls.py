@@ -54,6 +54,8 @@ class SentinelUrl:
         """Raises ValueError."""
         parts = urlsplit(url)
         user, mark, hosts = parts.netloc.rpartition("@")
+        # Quoted again, because kombu splits the URLs of Sentinels at each semicolon.
+        user = ":".join(quote(unquote(each), safe="") for each in user.split(":", 1))
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
         name, _, database = unquote(parts.path.removeprefix("/")).partition("/")
         if not is_sentinel(url) or options.keys() - TLS_OPTIONS - SENTINEL_LOGIN or parts.fragment:

@@ -63,6 +63,12 @@ def test_broker_with_sentinel_has_a_url_for_each_and_the_name() -> None:
     assert made.options["socket_timeout"] == 5
 
 
+def test_broker_is_one_sentinel_also_if_the_password_has_a_semicolon() -> None:
+    url = "sentinel://:pa;s%2Fs@h1:26379,h2:26379/primary/0"
+    assert Broker.of(url).url == ";".join(f"sentinel://:pa%3Bs%2Fs@{host}:26379/0" for host in ("h1", "h2"))
+    assert SentinelUrl.parse(url).login["password"] == "pa;s/s"
+
+
 def test_malformed_urls_are_left_for_the_checks_to_report() -> None:
     assert Broker.of("sentinel://").url == "sentinel://"
 
