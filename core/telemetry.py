@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import requests
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
@@ -43,18 +44,24 @@ def start(process: str) -> None:
 
     # The exporters read this variable. An operator may set it for the collector alone.
     os.environ.setdefault("OTEL_EXPORTER_OTLP_CERTIFICATE", tls.ca_file())
-    for other in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # it would take the place of that one
-        os.environ.pop(other, None)
     resource = Resource.create(
         {"service.name": SERVICE, "service.version": settings.VERSION, "process.name": process}
     )
     traces = TracerProvider(resource=resource)
-    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    metrics = PeriodicExportingMetricReader(OTLPMetricExporter())
+    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(session=_session())))
+    metrics = PeriodicExportingMetricReader(OTLPMetricExporter(session=_session()))
     meters = MeterProvider([metrics], resource=resource)
     measurements.OF_PROCESS.listener = _metric_writer(meters.get_meter(SERVICE))
     _providers[:] = [traces, meters]
     _parents, _tracer = TraceContextTextMapPropagator(), traces.get_tracer(SERVICE)
+
+
+def _session() -> requests.Session:
+    """A session that keeps the authorities of its exporter: REQUESTS_CA_BUNDLE would take their place."""
+    session = requests.Session()
+    session.trust_env = False  # of this alone: proxies stay
+    session.proxies.update(requests.utils.get_environ_proxies(settings.OTEL_EXPORTER_OTLP_ENDPOINT))
+    return session
 
 
 def stop() -> None:

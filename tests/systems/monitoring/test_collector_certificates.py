@@ -14,18 +14,25 @@ from tests.webhooks.certificates import Authority
 pytestmark = pytest.mark.slow
 # A process of its own: exporters last as long as their process.
 EXPORT = """
+import os
 import django
+given = dict(os.environ)
 django.setup()
 from core import telemetry
 telemetry.start("web-0")
 telemetry.record_event("payment.pending", "evt_1", "pay_1")
 telemetry.stop()
+assert given.items() <= os.environ.items()
 """
 
 
 @pytest.mark.parametrize(
     ("trusted", "more", "is_sent"),
-    [("own", {}, True), ("strange", {}, False), ("strange", {"OTEL_EXPORTER_OTLP_CERTIFICATE": "own"}, True)],
+    [
+        ("own", {"REQUESTS_CA_BUNDLE": "strange"}, True),
+        ("strange", {"REQUESTS_CA_BUNDLE": "own"}, False),
+        ("strange", {"OTEL_EXPORTER_OTLP_CERTIFICATE": "own"}, True),
+    ],
     ids=["authority in CA_BUNDLE", "strange authority", "authority for the collector alone"],
 )
 def test_traces_go_only_to_a_collector_with_a_trusted_certificate(
