@@ -172,6 +172,7 @@ def test_other_checksums_are_those_of_their_definitions() -> None:
         ((field("38", "0010A000000727"), "5303704", "5802VN"), "VietQR (Vietnam)"),
         ((field("26", "0014br.gov.bcb.pix0105a@b.c"), "5303986", "5802BR"), "Pix (Brazil)"),
         ((field("02", "4000123456789012"), "5303840", "5802US"), "Visa"),
+        ((field("11", "340012345678901"), "5303840", "5802US"), "American Express"),
     ],
 )
 def test_foreign_codes_are_named_and_not_called_wrong(fields: tuple[str, ...], said: str) -> None:
@@ -180,8 +181,26 @@ def test_foreign_codes_are_named_and_not_called_wrong(fields: tuple[str, ...], s
     assert any(said in message for message in messages(report.text, Level.WARNING))
 
 
+def test_application_id_that_begins_like_the_tag_of_a_card_scheme_is_unknown() -> None:
+    report = linting.lint(code(field("26", "000415AB"), "5303840", "5802US", "540510.00"))
+    assert any("an unknown scheme" in message for message in messages(report.text, Level.WARNING))
+
+
 def test_code_of_a_customer_is_recognised() -> None:
     assert linting.lint("hQVDUFYwMWETTwegAAAAVVVVUAhQcm9kdWN0MQ==").kind is Kind.CUSTOMER
+    assert linting.lint("hQVDUFYwMQ== is no code").kind is Kind.OTHER
+
+
+def test_repeated_field_counts_at_its_first_place() -> None:
+    repeated = messages(code(field("30", BILL), "5303764", "5802TH", "540510.00", "5802TH", "010212"))
+    assert not [each for each in repeated if "second field" in each]
+    assert [each for each in repeated if "ascending order" in each]
+
+
+def test_lines_of_a_barcode_have_names() -> None:
+    report = linting.lint("|099400016550100\r1\r\r150")
+    names = ["Biller id", "Reference 1", "Reference 2", "Amount in satang"]
+    assert [each.name for each in report.elements] == names
 
 
 def test_fields_have_names_values_and_places() -> None:

@@ -16,15 +16,16 @@ NAMES = {
     "62.08": "Purpose", "62.09": "Asked of the customer", "62.10": "Tax id of the merchant",
     "62.11": "Channel", "63": "Checksum", "64": "Merchant in the local language", "64.00": "Language",
     "64.01": "Merchant name", "64.02": "City", "80": "VAT", "81": "Message", "91": "Checksum of a slip",
+    "biller": "Biller id", "amount": "Amount in satang",
 } | {f"{tag}.00": "Application id" for tag in range(26, 52)}  # fmt: skip
 # Application ids begin so; card schemes have tags of their own.
 SCHEMES = {
     "SG.PAYNOW": "PayNow (Singapore)", "SG.COM.NETS": "NETS (Singapore)", "COM.QRIS.WWW": "QRIS (Indonesia)",
     "ID.CO.QRIS.WWW": "QRIS (Indonesia)", "A0000006150001": "DuitNow (Malaysia)",
     "A000000727": "VietQR (Vietnam)", "BR.GOV.BCB.PIX": "Pix (Brazil)", "HK.COM.HKICL": "FPS (Hong Kong)",
-    "COM.P2PQRPAY": "QR Ph (Philippines)", "PH.PPMI.P2M": "QR Ph (Philippines)",
-    "02": "Visa", "03": "Visa", "04": "Mastercard", "05": "Mastercard", "09": "Discover", "10": "Discover",
-    "11": "Amex", "12": "Amex", "13": "JCB", "14": "JCB", "15": "UnionPay", "16": "UnionPay",
+    "COM.P2PQRPAY": "QR Ph (Philippines)", "PH.PPMI.P2M": "QR Ph (Philippines)", "02": "Visa", "03": "Visa",
+    "04": "Mastercard", "05": "Mastercard", "09": "Discover", "10": "Discover", "11": "American Express",
+    "12": "American Express", "13": "JCB", "14": "JCB", "15": "UnionPay", "16": "UnionPay",
 }  # fmt: skip
 BARCODE = ("biller", "reference 1", "reference 2", "amount")
 

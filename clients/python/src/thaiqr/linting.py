@@ -15,6 +15,7 @@ from thaiqr import lint_fields as known
 MAX_LENGTH = 512
 # Accounts up to 25 are plain numbers of card schemes.
 TEMPLATES = {*(str(tag) for tag in range(26, 52)), "62", "64", "80"}
+CUSTOMER = "hQVDUFYwM[A-Za-z0-9+/]*={0,2}$"  # Base64 of a code that begins with the tag CPV01
 HEAD, HEAD_LENGTH, CHECKSUM_LENGTH = re.compile("([0-9]{2})([0-9]{2})"), 4, 8
 
 
@@ -83,8 +84,7 @@ class Report:
 
 def lint(text: str) -> Report:
     """Read a payment code of any kind. It never raises; everything that is wrong is a finding."""
-    clean = text.strip("\r\n\t \ufeff")
-    report = Report(clean)
+    report = Report(clean := text.strip("\r\n\t \ufeff"))
     if clean != text.rstrip("\r\n"):
         report.add(Level.WARNING, "There is space around the code, which scanners may refuse.")
     _, report.kind, read = next(each for each in READERS if re.match(each[0], clean, re.DOTALL))
@@ -105,21 +105,20 @@ def _read_barcode(report: Report) -> None:
         report.add(Level.ERROR, said, position=0)
         return
     for value, line in zip(parts, known.BARCODE, strict=True):
-        report.elements.append(Element(line, line.capitalize(), value, position))
+        report.elements.append(Element(line, known.NAMES.get(line, line.capitalize()), value, position))
         _check(report, line, value, known.RULES[line])
         position += len(value) + 1
 
 
 def _read_fields(report: Report) -> None:
     text = report.text
-    bad = next((at for at, each in enumerate(text) if not each.isprintable()), None)
-    if bad is not None:
-        report.add(Level.ERROR, f"There is an unprintable character ({text[bad]!r}).", position=bad)
+    if bad := next((each for each in text if not each.isprintable()), ""):
+        report.add(Level.ERROR, f"There is an unprintable character ({bad!r}).", position=text.index(bad))
     if len(text) > MAX_LENGTH:
         report.add(Level.ERROR, f"The code has {len(text)} characters. At most {MAX_LENGTH} are allowed.")
     is_whole = _split(report, 0, len(text), "", TEMPLATES)
-    last_first = {each.tag: each.value for each in reversed(report.elements)}  # of a repeated tag the first
-    values = dict(reversed(last_first.items()))
+    first = {each.tag: each.value for each in reversed(report.elements)}  # of a repeated tag
+    values = {each.tag: first[each.tag] for each in report.elements}
     report.kind = _kind(values)
     is_foreign = report.kind is Kind.FOREIGN
     if is_whole:
@@ -131,7 +130,7 @@ def _read_fields(report: Report) -> None:
             for level, pattern, message in rules if is_told else ():
                 if not re.fullmatch(pattern, f";{';'.join(shape)};", re.DOTALL):
                     report.add(Level(level), message, None if tag == "-" else tag)
-        rest = [tag for tag in values if "." not in tag and tag not in {"00", "01", "63"}]
+        rest = [each.tag for each in report.elements if re.fullmatch("(?!00|01|63)..", each.tag)]
         if rest != sorted(rest):
             report.add(Level.NOTE, "The tags are not in ascending order, in which banks issue them.")
         if is_foreign:
@@ -155,7 +154,7 @@ READERS: list[tuple[str, Kind, Callable[[Report], None]]] = [
     (r"\|", Kind.BARCODE, _read_barcode),
     ("00[0-9]{2}00", Kind.SLIP, _read_slip),
     ("[0-9]{4}.", Kind.OTHER, _read_fields),
-    ("hQVDUFYwM", Kind.CUSTOMER, _say(Level.NOTE, "A shop scans it. Its fields are not checked here.")),
+    (CUSTOMER, Kind.CUSTOMER, _say(Level.NOTE, "A shop scans it. Its fields are not checked here.")),
     ("$", Kind.OTHER, _say(Level.ERROR, "The text is empty.")),
     (".{0,13}://", Kind.OTHER, _say(Level.ERROR, "This is a web address, not a payment code.")),
     ("", Kind.OTHER, _say(Level.ERROR, "A payment code begins with 000201. This text begins with {!r}.", 0)),
@@ -182,10 +181,11 @@ def _check(report: Report, tag: str, value: str, rules: list[known.Rule]) -> Non
 
 def _scheme(values: Mapping[str, str]) -> str:
     """The foreign scheme of a code, as far as it is known."""
-    ids = {tag: tag if tag in known.SCHEMES else text.upper() for tag, text in values.items()}
-    marks = (text for tag, text in ids.items() if tag in known.SCHEMES or tag.endswith(".00"))
-    found = (name for text in marks for mark, name in known.SCHEMES.items() if text.startswith(mark))
-    return next(found, "an unknown scheme")
+    for tag, text in values.items():
+        for mark, name in known.SCHEMES.items():
+            if tag == mark or (tag.endswith(".00") and len(mark) > 2 and text.upper().startswith(mark)):
+                return name
+    return "an unknown scheme"
 
 
 def _split(report: Report, start: int, end: int, within: str, templates: set[str]) -> bool:
@@ -223,7 +223,7 @@ def _split(report: Report, start: int, end: int, within: str, templates: set[str
 
 def _check_checksum(report: Report, tag: str, is_whole: bool) -> None:
     """Compare the checksum. If it is wrong, say what it should be, and which mistake gives this value."""
-    text, head = report.text, f"{tag}04"
+    text, head, start = report.text, f"{tag}04", len(report.text) - CHECKSUM_LENGTH
     if text[-CHECKSUM_LENGTH:-HEAD_LENGTH] != head:
         missing = f"The checksum is missing. The code should end with {head}{crc16(text + head)}."
         if is_whole and all(each.tag != tag for each in report.elements):
@@ -231,7 +231,6 @@ def _check_checksum(report: Report, tag: str, is_whole: bool) -> None:
         elif is_whole:
             report.add(Level.ERROR, "The checksum must have 4 characters and be the last field.", tag)
         return
-    start = len(text) - CHECKSUM_LENGTH
     given, right = text[-HEAD_LENGTH:], crc16(text[:-HEAD_LENGTH])
     if given.upper() == right != given:
         level = Level.NOTE if tag == "91" else Level.WARNING
