@@ -21,7 +21,8 @@ from config.devstack.programs import Program
 TICK_SECONDS = 0.2
 SHORT_TICK_SECONDS = 0.02
 COMMAND_SECONDS = 600.0
-RESTART_SECONDS = 0.5
+# The pause before a restart. It doubles each time, until a child runs for STABLE_SECONDS.
+FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS, STABLE_SECONDS = 0.2, 10.0, 10.0
 READ_BYTES = 4096
 # A pipe that is ready for writing takes this much at once (PIPE_BUF, pipe(7)).
 PIPE_BYTES = 4096
@@ -50,11 +51,12 @@ class ChildProcess:
 
     def __init__(self, program: Program, selector: selectors.BaseSelector) -> None:
         self.program, self.selector = program, selector
-        self.partial_line = b""
+        self.partial_line, self.pause = b"", FIRST_RESTART_SECONDS
         self.start()
 
     def start(self) -> None:
-        self.process, self.ended_at = self.program.spawn(), 0.0
+        self.process, self.restarts_at = self.program.spawn(), 0.0
+        self.started_at = time.monotonic()
         assert self.process.stdout is not None and self.process.pid is not None  # it writes to a pipe
         self.pid, self.output = self.process.pid, self.process.stdout.fileno()
         os.set_blocking(self.output, False)
@@ -73,13 +75,17 @@ class ChildProcess:
                     print_line(self.program.name, line.decode(errors="replace"))
 
     def clean_up(self) -> None:
-        """Clean up after its end: print the last output, and kill its session."""
+        """Clean up after its end: print the last output, kill its session, and plan the next start."""
         self.selector.unregister(self.output)
         self.relay()
         self.signal_session(signal.SIGKILL)
         if self.process.stdout is not None:
             self.process.stdout.close()
-        self.ended_at = time.monotonic()
+        now = time.monotonic()
+        if now - self.started_at > STABLE_SECONDS:
+            self.pause = FIRST_RESTART_SECONDS
+        self.restarts_at = now + self.pause
+        self.pause = min(self.pause * 2, MAX_RESTART_SECONDS)
 
     def signal_session(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -131,10 +137,10 @@ class Supervisor:
         if self.stop_requested:
             raise StopRequestedError
         for child in self.children:
-            if not child.running and not child.ended_at:
+            if not child.running and not child.restarts_at:
                 print_line(child.program.name, f"ended with {child.process.returncode}, starts again")
                 child.clean_up()
-            elif child.ended_at and time.monotonic() >= child.ended_at + RESTART_SECONDS:
+            elif child.restarts_at and time.monotonic() >= child.restarts_at:
                 child.start()
                 self._write_pids()
 

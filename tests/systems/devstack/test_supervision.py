@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,19 @@ pytestmark = pytest.mark.slow
 CHILDREN = ["web", "worker", "bank", "valkey", "postgres"]
 
 
+# Keeps a program that fails at once, until it has started five times.
+FAILING = """
+import sys
+from pathlib import Path
+from config.devstack.programs import Program
+from config.devstack.supervisor import Supervisor
+starts = Path(sys.argv[1], "starts")
+supervisor = Supervisor(Path(sys.argv[1], "pids.json"))
+supervisor.keep(Program("failing", ["sh", "-c", f"echo >> {starts}; exit 1"]))
+supervisor.wait_until(lambda: starts.exists() and starts.stat().st_size == 5, 60, "failing")
+"""
+
+
 def start_another(stack: Stack, **settings: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "config.devstack"]
     environ = {**stack.environ, **settings}
@@ -26,6 +40,12 @@ def start_another(stack: Stack, **settings: str) -> "subprocess.CompletedProcess
 def test_killed_child_process_is_restarted(stack: Stack, name: str) -> None:
     stack.restart(name)
     wait_until(stack.is_ready, 60)
+
+
+def test_program_that_fails_at_once_is_restarted_after_growing_pauses(tmp_path: Path) -> None:
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", FAILING, tmp_path], cwd=ROOT, check=True)
+    assert time.monotonic() - began > 0.2 + 0.4 + 0.8 + 1.6
 
 
 def test_data_folder_in_use_is_refused(stack: Stack) -> None:
