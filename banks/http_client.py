@@ -36,7 +36,7 @@ class CallFailed(Exception):
 
 
 class NotSent(CallFailed):
-    """There was no connection, so the request surely did not arrive."""
+    """There was no connection, or none with a deadline, so the request surely did not arrive."""
 
     outcome = "not_sent"
 
@@ -153,7 +153,10 @@ class WatchedConnection(HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        self._start_watching(self.sock)
+        try:
+            self._start_watching(self.sock)
+        except RuntimeError:  # no thread is free for the deadline, and nothing was sent yet
+            raise NotSent from None
 
 
 class WatchedTlsConnection(WatchedConnection, HTTPSConnection):

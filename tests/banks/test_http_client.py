@@ -1,5 +1,6 @@
 """HTTP requests to banks end at their deadline, also if the answer is endless."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,15 @@ def test_complete_response_is_returned_byte_for_byte() -> None:
             "POST", bank.url(), bank="test", json={}, timeout=TIMEOUT, is_internal=True
         )
     assert (response.status, response.data, response.body) == (200, {"a": "b"}, b'{"a": "b" }')
+
+
+def test_request_without_a_thread_for_its_deadline_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(timer: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Timer, "start", refuse)
+    with listening(replies(HEAD + b"Content-Length: 2\r\n\r\n{}")) as bank, pytest.raises(NotSent):
+        http_client.request("POST", bank.url(), bank="test", json={}, timeout=TIMEOUT, is_internal=True)
 
 
 def test_calls_are_measured_by_bank_and_result() -> None:
