@@ -47,17 +47,16 @@ class Reporter(threading.Thread):
         self.report(is_last=True)
 
     def run(self) -> None:
-        self.report()
-        while not self._is_ending.wait(REPORT_SECONDS):
+        """ALIVE_FILE shows life without a database, too: a restart would not bring the database back."""
+        is_ending = False
+        while not is_ending:
+            if settings.ALIVE_FILE:
+                Path(settings.ALIVE_FILE).touch()
             self.report()
+            is_ending = self._is_ending.wait(REPORT_SECONDS)
 
     def report(self, *, is_last: bool = False) -> None:
-        """Store everything in one commit. Without a database the numbers wait for the next time.
-
-        ALIVE_FILE shows life without it, too: a restart of this process would not bring it back.
-        """
-        if settings.ALIVE_FILE:
-            Path(settings.ALIVE_FILE).touch()
+        """Store everything in one commit. Without a database the numbers wait for the next time."""
         with self._reporting:
             taken = measurements.OF_PROCESS.take()
             try:

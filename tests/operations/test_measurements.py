@@ -189,5 +189,18 @@ def test_process_shows_that_it_lives_also_while_the_database_is_away(
     settings: Settings, tmp_path: Path
 ) -> None:
     settings.ALIVE_FILE = str(tmp_path / "alive")
-    without_database(process_reports.Reporter("beat").report)
+    reporter = process_reports.Reporter("beat")
+    without_database(reporter.stop)
+    without_database(reporter.run)  # one round, because it ends
     assert (tmp_path / "alive").exists()
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.django_db(transaction=True)
+def test_last_report_is_stored_also_if_the_file_of_life_cannot_be_written(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings.ALIVE_FILE = str(tmp_path / "no folder" / "alive")
+    measurements.OF_PROCESS.add(measurements.TASK, ("some.task", "success"), 0.1)
+    process_reports.Reporter("web-0").stop()
+    assert value("tasks_total", task="some.task", result="success") == 1
