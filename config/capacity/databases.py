@@ -108,9 +108,13 @@ def temporary_redis(url: str) -> Iterator[str]:
 
     Raises Refused.
     """
-    made = urlsplit(url)._replace(path=f"/{REDIS_DATABASE}").geturl()
     try:
-        with Redis.from_url(made, socket_timeout=CONNECT_SECONDS) as client:
+        made = urlsplit(url)._replace(path=f"/{REDIS_DATABASE}").geturl()
+        connected = Redis.from_url(made, socket_timeout=CONNECT_SECONDS)
+    except ValueError:  # its text may have a part of the password
+        raise Refused("REDIS_URL is no URL of one server, such as redis://:password@host:6379/0.") from None
+    try:
+        with connected as client:
             if made == url or client.dbsize() or not client.set("thaiqr-server capacity", 1, nx=True):
                 raise Refused(
                     f"Redis database {REDIS_DATABASE} is in use. Name another REDIS_URL for this command."
@@ -119,5 +123,5 @@ def temporary_redis(url: str) -> Iterator[str]:
                 yield made
             finally:
                 client.flushdb()
-    except (ValueError, RedisError, OSError) as error:
+    except (RedisError, OSError, UnicodeError) as error:  # the last: for a host that no name can be
         raise Refused(f"Redis does not answer at REDIS_URL: {error or type(error).__name__}") from None
