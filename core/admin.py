@@ -223,9 +223,15 @@ class ReadOnlyAdmin(RecordedAdmin):
         return None if "\0" in object_id else super().get_object(request, object_id, from_field)
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
     ) -> HttpResponse:
         """Only here, because services may get the row of `get_object`, with whole names."""
-        personal_data.conceal(kwargs.get("obj"))
-        shown: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        personal_data.conceal(obj)
+        shown: HttpResponse = super().render_change_form(request, context, add, change, form_url, obj)
         return shown

@@ -16,6 +16,7 @@ from approvals.models import Approval
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from core import personal_data, request_context
+from core.admin import ReadOnlyAdmin
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException
 from tests.conftest import SandboxBankClient, Shop
@@ -107,6 +108,19 @@ def test_acts_get_whole_names_also_from_staff_who_may_not_see_them(shop: Shop, a
     payment = payments.get_object(request, code["payment_id"])
     assert payment.client_name == NAME
     assert personal_data.conceal(payment).client_name == "M*** S***"
+    request_context.begin()
+
+
+def test_page_hides_personal_data_of_a_row_that_is_given_by_position(shop: Shop, admin_user: User) -> None:
+    code = shop.qr_code(client_name=NAME)
+    page: Any = admin.site._registry[Payment]
+    request = RequestFactory().get("/")
+    request.user = admin_user
+    request_context.set_actor("staff:somsri", hides_personal_data=True)
+    payment = page.get_object(request, code["payment_id"])
+    context = page.change_view(request, payment.pk).context_data
+    ReadOnlyAdmin.render_change_form(page, request, context, False, True, "", payment)
+    assert payment.client_name == "M*** S***"
     request_context.begin()
 
 
