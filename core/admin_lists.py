@@ -148,17 +148,17 @@ class BoundedChangeList(DeclaredChangeList):
         # An empty field that staff type into filters nothing. Other filters can look for the empty text.
         typed = {name for each in self.list_filter for name in getattr(each, "parameters", ())}
         names = {name for name in self.get_filters_params() if self.params[name] or name not in typed}
-        has_few = bool(self.query) or not names.isdisjoint(self.model_admin.indexed_filters)
         of_these_days = of_days
         if not self.query and (owner := self._owner(names)):
             given, key = owner
             names -= set(given.parameters)
-            has_few, of_these_days, self.newest_first = False, created_in, given.newest_first
+            of_these_days, self.newest_first = created_in, given.newest_first
             self.root_queryset = self.root_queryset.filter(**{given.lookup: key})
         if DateFilter in self.list_filter and not names.isdisjoint(DateFilter.parameters):
             names -= set(DateFilter.parameters)
             self.root_queryset = of_these_days(self.root_queryset, self.params)
-        if names and not has_few:
+        has_index = not self.newest_first and not names.isdisjoint(self.model_admin.indexed_filters)
+        if names and not self.query and not has_index:
             self.root_queryset, self.is_limited = newest(self.root_queryset, self.newest_first or ("-pk",))
         found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         return found

@@ -18,6 +18,7 @@ from core import admin_lists
 from core.admin import ReadOnlyAdmin
 from core.admin_filters import AmountFilter, ModeFilter, OwnerFilter
 from core.admin_lists import NewestValuesFilter
+from payments.models import Payment
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded
 
@@ -147,6 +148,19 @@ def test_admin_list_filter_searches_the_newest_rows_and_shows_a_note(
             page = shown(admin_client, query)
             assert codes[0] in page, query
             assert "newest 2 rows" not in page
+
+
+def test_filter_beside_an_indexed_date_looks_at_the_newest_rows_of_the_day(
+    admin_client: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
+) -> None:
+    monkeypatch.setattr(admin_lists, "FILTERED_ROWS", 1)
+    monkeypatch.setattr(admin.site._registry[Payment], "indexed_filters", frozenset({"date"}))
+    with time_machine.travel(noon, tick=False) as clock:
+        older = shop.qr_code()["payment_id"]
+        clock.shift(timedelta(seconds=1))
+        newest = shop.qr_code()["payment_id"]
+        page = shown(admin_client, "date=today&status=pending")
+    assert (older in page, newest in page) == (False, True)
 
 
 def test_list_of_a_day_is_narrowed_before_other_filters(
