@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 from zoneinfo import ZoneInfo, available_timezones
 
 import orjson
@@ -34,9 +34,15 @@ _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 # Of texts without such characters and without U+0000, in the OpenAPI document.
 PLAIN_TEXT = {"type": "string", "pattern": "^[^\\u0000\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$"}
-serializers.Field.default_error_messages["required"] = _("is required")  # of all fields
-OBJECT: dict[str, Any] = {"invalid": "must be a JSON object", "null": "must be a JSON object"}
+REQUIRED: dict[str, Any] = {"required": _("is required")}
+OBJECT: dict[str, Any] = {**REQUIRED, **dict.fromkeys(("invalid", "null"), "must be a JSON object")}
 """Messages of a serializer that is a field."""
+
+
+class _Strict:
+    """The message that all fields of this module have, and no others."""
+
+    default_error_messages: ClassVar[dict[str, Any]] = REQUIRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ def without_nulls(serializer: serializers.Serializer[Any], data: Any) -> Any:
     return {name: value for name, value in data.items() if value is not None or name in required}
 
 
-class Integer(serializers.IntegerField):
+class Integer(_Strict, serializers.IntegerField):
     """A JSON integer, also if it is written with a fraction of zero or an exponent. `unit` is for errors."""
 
     def __init__(self, *, unit: str = "", **kwargs: Any) -> None:
@@ -122,7 +128,7 @@ class Amount(Integer):
 
 
 @extend_schema_field({"type": "string", "minLength": 1, **PLAIN_TEXT})
-class Text(serializers.CharField):
+class Text(_Strict, serializers.CharField):
     """A JSON string, unchanged or as `plain` returns it. Characters that reorder the text are refused."""
 
     default_error_messages = {
@@ -162,7 +168,7 @@ class Text(serializers.CharField):
         return data
 
 
-class Choice(serializers.ChoiceField):
+class Choice(_Strict, serializers.ChoiceField):
     """One of the given strings. The error names them."""
 
     def __init__(self, choices: Any, **kwargs: Any) -> None:
@@ -177,7 +183,7 @@ class Choice(serializers.ChoiceField):
         return data
 
 
-class Choices(serializers.ListField):
+class Choices(_Strict, serializers.ListField):
     """A list of the given strings."""
 
     default_error_messages = {
@@ -192,7 +198,7 @@ class Choices(serializers.ListField):
 
 
 @extend_schema_field({"type": "object", "maxProperties": METADATA_KEYS, "additionalProperties": True})
-class Metadata(serializers.DictField):
+class Metadata(_Strict, serializers.DictField):
     """A free-form JSON object: at most 50 keys and 8 kB."""
 
     default_error_messages = {
@@ -233,7 +239,7 @@ class Metadata(serializers.DictField):
         return float(number)
 
 
-class QueryInteger(serializers.IntegerField):
+class QueryInteger(_Strict, serializers.IntegerField):
     """A decimal integer in a query string; out of range is refused, never clamped."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -257,7 +263,7 @@ class QueryInteger(serializers.IntegerField):
         "additionalProperties": PLAIN_TEXT,
     }
 )
-class QueryMetadata(serializers.Field[Any, Any, Any, Any]):
+class QueryMetadata(_Strict, serializers.Field[Any, Any, Any, Any]):
     """Values by key, from parameters such as `metadata[table]=4`."""
 
     is_shown = False
@@ -290,7 +296,7 @@ _timezones = cache(available_timezones)
 @extend_schema_field(
     {"type": "string", "pattern": "^[A-Za-z][0-9A-Za-z_+/-]{1,40}$", "examples": ["Asia/Bangkok"]}
 )
-class QueryTimezone(serializers.Field[Any, Any, Any, Any]):
+class QueryTimezone(_Strict, serializers.Field[Any, Any, Any, Any]):
     """The IANA name of a time zone, such as `Asia/Bangkok`."""
 
     default_error_messages = {"zone": "must be the name of a time zone, such as Asia/Bangkok"}
@@ -305,7 +311,7 @@ class QueryTimezone(serializers.Field[Any, Any, Any, Any]):
 @extend_schema_field(
     {"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]}
 )
-class QueryInstant(serializers.Field[Any, Any, Any, Any]):
+class QueryInstant(_Strict, serializers.Field[Any, Any, Any, Any]):
     """An ISO 8601 date (a UTC day, in a `ZonedQuery` a day of its `timezone`) or an instant.
 
     `end=True` makes it the exclusive upper bound: the day after a date, the millisecond after an instant,

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from core import clock, dates, fields
@@ -24,6 +25,12 @@ METADATA = fields.Metadata()
 def each(field: Any, *values: Any) -> list[tuple[Any, Any]]:
     """The field with each of the values."""
     return [(field, value) for value in values]
+
+
+def test_message_of_a_missing_field_is_that_of_strict_fields_only() -> None:
+    for field in (INTEGER, TEXT, CHOICE, NUMBER, FROM, METADATA, fields.QueryMetadata()):
+        assert field.error_messages["required"] == "is required"
+    assert serializers.CharField().error_messages["required"] == "This field is required."
 
 
 def test_valid_field_value_is_returned_unchanged() -> None:
