@@ -30,11 +30,13 @@ def header_of(operation: Operation, body: Mapping[str, Any], query: Iterable[str
     known = [*body_fields, *query_fields]
     # Each with the known names beside it, and with the path of the object that it is in.
     found: list[tuple[str, Collection[str], str]] = []
+    nested: list[tuple[str, Collection[str], str]] = []  # after all others of the body
     for name, value in body.items():
         if name not in body_fields:
             found.append((name, known, ""))
         elif isinstance(value, dict) and (names := getattr(body_fields[name], "fields", None)):
-            found += [(inner, names, f"{name}.") for inner in value if inner not in names]
+            nested += [(inner, names, f"{name}.") for inner in value if inner not in names]
+    found += nested
     for name in query:
         field, bracket, _key = name.partition("[")
         if field not in query_fields or (bracket and not isinstance(query_fields[field], QueryMetadata)):

@@ -74,6 +74,14 @@ def test_unknown_field_of_an_object_within_the_body_is_named(
     assert ignored(shop.post("/v1/refunds", body)) == expected
 
 
+def test_fields_of_an_object_are_named_after_those_beside_it(shop: Shop) -> None:
+    nested = dict.fromkeys(map(str, range(10)), 1)
+    answer = shop.post("/v1/refunds", {"payment_id": "pay_x", "destination": nested, "ammount": 1})
+    named = ignored(answer) or ""
+    assert named.startswith('"ammount";did-you-mean="amount", "destination.0", ')
+    assert named.endswith('"destination.8", more;count=1')
+
+
 def test_field_of_metadata_is_never_named(shop: Shop) -> None:
     assert ignored(shop.post(CODES, qr_request(metadata={"colour": 1}))) is None
     assert ignored(shop.get("/v1/payments?metadata[colour]=1")) is None
