@@ -33,7 +33,7 @@ THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 
 EXCEPTION = "payments/<str:payment_id>/exceptions/<str:exception_id>"
 REFUND, WEBHOOK = "refunds/<str:refund_id>", "webhooks/<str:webhook_id>"
-NOTICES = "banks/<str:bank>/notices"
+NOTIFICATIONS = "banks/<str:bank>/notices"
 CHANGE_WEBHOOK = {"get": "retrieve", "patch": "partial_update", "delete": "destroy"}
 # path, viewset, method to action
 API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
@@ -89,8 +89,8 @@ urlpatterns = [
         for form in ("Thai/", THAI_PREFIX, PLAIN_PREFIX)
     ),
     # For banks, the sandbox bank, staff and monitoring.
-    path(NOTICES, NotificationViewSet.as_view({"post": "create"})),
-    path(f"{NOTICES}/<str:secret>", NotificationViewSet.as_view({"post": "create_for_merchant"})),
+    path(NOTIFICATIONS, NotificationViewSet.as_view({"post": "create"})),
+    path(f"{NOTIFICATIONS}/<str:secret>", NotificationViewSet.as_view({"post": "create_for_merchant"})),
     path("sandbox/v1/payments", SandboxPaymentViewSet.as_view({"post": "create"})),
     path("sandbox/v1/statements/<str:date>", OwnStatementViewSet.as_view({"get": "retrieve"})),
     path("sandbox/v1/clock", ClockViewSet.as_view(CLOCK)),

@@ -30,7 +30,6 @@ class Finding:
 
 
 ok = partial(Finding, Level.OK)
-# Both need an advice.
 warning, problem = partial(Finding, Level.WARNING), partial(Finding, Level.PROBLEM)
 
 
