@@ -14,7 +14,7 @@ from django.db.models import Model
 from core import partitions
 from reconciliation.models import InquiryAnswer
 from request_log.models import RequestRecord
-from webhooks.delivery import queue
+from webhooks.delivery import old_deliveries
 from webhooks.models import DeliveryAttempt
 
 
@@ -45,6 +45,6 @@ def apply(now: datetime) -> Iterator[str]:
     if days := settings.WEBHOOK_DELIVERY_RETENTION_DAYS:
         # Younger ones still have attempts.
         days = max(days, settings.WEBHOOK_ATTEMPT_RETENTION_DAYS)
-        yield f"deleted {queue.delete_old(now - timedelta(days=days))} deliveries"
+        yield f"deleted {old_deliveries.delete(now - timedelta(days=days))} deliveries"
     if errors:
         raise errors[0]

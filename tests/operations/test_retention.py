@@ -16,7 +16,7 @@ from tests.conftest import Shop
 from tests.months import end_oldest, month_in, sql
 from tests.request_log.builders import make_records
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint, publish
-from webhooks.delivery import queue
+from webhooks.delivery import old_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Event
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -127,7 +127,7 @@ def test_old_deliveries_go_in_batches_and_leave_the_totals_right(shop: Shop) -> 
     publish(shop, 2, at=clock.now())
     waiting = Delivery.objects.order_by("id")[3]
     Delivery.objects.exclude(pk=waiting.pk).update(state=DeliveryState.FAILED, finished_at=clock.now())
-    assert queue.delete_old(ago(LIMIT), batch=2) == 6
+    assert old_deliveries.delete(ago(LIMIT), batch=2) == 6
     shown = shop.get(f"/v1/webhooks/{endpoint.id}/deliveries").json()
     assert (shown["total"], len(shown["deliveries"])) == (3, 3)
 

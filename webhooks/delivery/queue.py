@@ -10,10 +10,9 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.db.models.functions import Now
 
-from core import ids, rows
+from core import rows
 from webhooks.delivery import metrics
 from webhooks.delivery.claim_query import CLAIM
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
@@ -159,19 +158,6 @@ def reclaim_expired(*, now: datetime) -> int:
         Delivery.objects.bulk_update(lost, ["state", "due_at", "lease_id", "lease_until", "finished_at"])
     metrics.count_attempts(attempts)
     return len(lost)
-
-
-def delete_old(before: datetime, *, batch: int = 1_000) -> int:
-    """Delete the deliveries that were made before then and have ended. Returns how many. Their events stay.
-
-    Deliveries that wait or are held stay, and those whose attempts are still there.
-    """
-    old, total = Delivery.objects.filter(pk__lt=ids.first("dlv_", before)).order_by("pk"), 0
-    ended = Q(state__in=[DeliveryState.SUCCEEDED, DeliveryState.FAILED], attempt_set=None)
-    seen = [""]
-    while seen := list(old.filter(pk__gt=seen[-1]).values_list("pk", flat=True)[:batch]):
-        total += Delivery.objects.filter(ended, pk__in=seen).delete()[0]
-    return total
 
 
 def _lost_attempt(delivery: Delivery) -> DeliveryAttempt:
