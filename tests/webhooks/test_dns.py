@@ -1,12 +1,16 @@
+import asyncio
+import gc
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from tests.webhooks.hostile_urls import PUBLIC, resolve, resolving
-from webhooks.http import url_check
+from webhooks.http import event_loop, url_check
 from webhooks.http.url_check import RejectionReason, UrlPolicy, UrlRejected
 
 STRICT = UrlPolicy()
@@ -75,3 +79,38 @@ def test_dns_lookup_is_repeated_after_thread_shortage(monkeypatch: pytest.Monkey
         with pytest.raises(UrlRejected):
             resolve(target, STRICT, resolver)
     assert [str(each) for each in resolve(target, STRICT, resolver)] == [PUBLIC]
+
+
+def test_dns_lookup_that_fails_after_its_post_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    target, released = url_check.parse_target("https://late.test/", STRICT), threading.Event()
+    asked: SimpleQueue[threading.Thread] = SimpleQueue()
+
+    def resolver(*_: Any, **__: Any) -> Any:
+        asked.put(threading.current_thread())
+        released.wait()
+        raise socket.gaierror(socket.EAI_AGAIN, "late")
+
+    with pytest.raises(UrlRejected):
+        resolve(target, STRICT, resolver, timeout=0.02)
+    released.set()
+    asked.get(timeout=60).join()
+    for _ in range(2):
+        event_loop.run(asyncio.sleep(0))  # the loop gets the result
+    gc.collect()
+    assert [each for each in caplog.records if each.name == "asyncio"] == []
+
+
+def test_event_loop_does_not_wait_for_the_start_of_dns_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, starters = threading.Thread.start, []
+
+    def watched(thread: threading.Thread) -> None:
+        if thread.name == "lookup":
+            starters.append(threading.current_thread())
+        start(thread)
+
+    async def own_thread() -> threading.Thread:
+        return threading.current_thread()
+
+    monkeypatch.setattr(threading.Thread, "start", watched)
+    assert resolve(url_check.parse_target("https://shop.test/", STRICT), STRICT, resolving(PUBLIC))
+    assert len(starters) == 1 and event_loop.run(own_thread()) not in starters

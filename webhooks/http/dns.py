@@ -41,6 +41,13 @@ async def look_up(host: str, port: int, *, merchant_id: str, resolver: Resolver)
 def _start(lookup: Lookup, merchant_id: str) -> None:
     outcome: Future[list[str]] = Future()
 
+    def start() -> None:
+        try:
+            # A daemon, because a process that ends does not wait for a name server.
+            Thread(target=run, name="lookup", daemon=True).start()
+        except RuntimeError as error:  # no thread is free
+            outcome.set_exception(error)
+
     def run() -> None:
         resolver, host, port = lookup
         try:
@@ -48,8 +55,12 @@ def _start(lookup: Lookup, merchant_id: str) -> None:
         except Exception as error:
             outcome.set_exception(error)
 
+    def finish(ended: asyncio.Future[list[str]]) -> None:
+        _running.pop(lookup, None)
+        ended.exception()  # read, or asyncio logs an error that nobody waits for any more
+
     end = asyncio.wrap_future(outcome)
-    end.add_done_callback(lambda _: _running.pop(lookup))  # before those who wait go on
-    # A daemon, because a process that ends does not wait for a name server.
-    Thread(target=run, name="lookup", daemon=True).start()
+    end.add_done_callback(finish)  # before those who wait go on
+    # `Thread.start` waits for the new thread, and all posts would wait with it.
+    asyncio.get_running_loop().run_in_executor(None, start)
     _running[lookup] = end, merchant_id

@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import uvloop
@@ -47,6 +48,8 @@ def _loop() -> asyncio.AbstractEventLoop:
         # A forked process has this dict, but not the thread in it.
         if not any(thread.is_alive() for thread in _loops):
             loop = uvloop.new_event_loop()
+            # It starts the threads of look-ups (`dns`). The loop waits only for the start of its one thread.
+            loop.set_default_executor(ThreadPoolExecutor(1, "start look-ups"))
             thread = threading.Thread(target=loop.run_forever, name="posts", daemon=True)
             thread.start()
             _loops.clear()
