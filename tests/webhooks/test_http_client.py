@@ -3,11 +3,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from core.tls import ca_file
 from tests.webhooks.certificates import Authority
 from tests.webhooks.hostile_urls import case_name, cases
-from tests.webhooks.misbehaving_receivers import listening, replies, then_floods
+from tests.webhooks.misbehaving_receivers import listening, replies, then_floods, unused_port
 from tests.webhooks.post_calls import OK, post, post_to
 from webhooks.http import client
 
@@ -70,6 +71,12 @@ def test_public_certificate_authorities_are_trusted_by_default() -> None:
     assert public is client.tls_context(ca_file())
     assert len(public.get_ca_certs()) > 50
     assert public.check_hostname
+
+
+def test_unreadable_own_authorities_are_no_failure_of_the_endpoint(settings: Settings) -> None:
+    settings.CA_BUNDLE = "/nowhere/authorities.pem"
+    with unused_port() as port, pytest.raises(FileNotFoundError):
+        post(f"http://127.0.0.1:{port}/")
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,10 @@ async def post(
 ) -> PostResult:
     """Check the URL and post the bytes once, without following redirects. Never raises for URL or network.
 
-    Runs in the loop of `event_loop`. Look-ups and idle connections count against the limits of `merchant_id`.
+    Raises OSError if the file of our certificate authorities cannot be read. Runs in the loop of
+    `event_loop`. Look-ups and idle connections count against the limits of `merchant_id`.
     """
+    tls = tls or tls_context(ca_file())  # outside of `try`: its error is no failure of the merchant
     started, answer_by = time.monotonic(), Deadline.after(timeouts.total)
     connection, response = None, Response()
     try:
@@ -85,7 +87,7 @@ async def post(
         lookup_seconds = min(url_check.LOOKUP_SECONDS, timeouts.total)
         addresses = await url_check.resolve(target, policy, resolver, lookup_seconds, merchant_id=merchant_id)
         connect_by = min(Deadline.after(timeouts.connect), answer_by)
-        route = Route(merchant_id, target.origin, tls or tls_context(ca_file()))
+        route = Route(merchant_id, target.origin, tls)
         connection = connections.IDLE_CONNECTIONS.take(route, addresses)
         if connection is not None:
             response = await connection.exchange(message, answer_by)
