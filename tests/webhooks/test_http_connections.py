@@ -1,9 +1,12 @@
+import errno
 import socket
 import ssl
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from ipaddress import ip_network
+from typing import Any
 
 import pytest
 
@@ -31,6 +34,7 @@ from tests.webhooks.post_calls import (
 )
 from tests.webhooks.test_dns import dead_resolver
 from webhooks.http.client import PostResult, Timeouts
+from webhooks.http.url_check import UrlPolicy
 
 
 def test_closed_port_is_connect_refused() -> None:
@@ -49,6 +53,24 @@ def test_connection_without_response_ends_with_connect_timeout() -> None:
 def test_next_address_is_tried_if_an_address_fails() -> None:
     with listening(replies(OK)) as receiver:
         answer = post(receiver.url(host="hooks.shop.test"), resolver=resolving("127.0.0.2 127.0.0.1"))
+    assert (answer.error, answer.peer) == ("", "127.0.0.1")
+
+
+def test_host_without_ipv6_posts_to_the_ipv4_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ipv4Socket(socket.socket):
+        def __init__(self, family: int = -1, *args: Any, **options: Any) -> None:
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, "no IPv6")
+            super().__init__(family, *args, **options)
+
+    monkeypatch.setattr(socket, "socket", Ipv4Socket)
+    networks = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+    with listening(replies(OK)) as receiver:
+        answer = post(
+            receiver.url(host="hooks.shop.test"),
+            resolver=resolving("::1 127.0.0.1"),
+            policy=UrlPolicy(allowed_networks=networks, allow_http=True),
+        )
     assert (answer.error, answer.peer) == ("", "127.0.0.1")
 
 

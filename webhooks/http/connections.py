@@ -127,10 +127,11 @@ class Connection(asyncio.Protocol):
         for tried, address in enumerate(addresses):
             family = socket.AF_INET if address.version == 4 else socket.AF_INET6
             with ExitStack() as closing_on_failure:
-                sock = closing_on_failure.enter_context(socket.socket(family, socket.SOCK_STREAM))
-                sock.setblocking(False)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 try:
+                    # A host without IPv6 refuses such a socket.
+                    sock = closing_on_failure.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                    sock.setblocking(False)
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     async with asyncio.timeout(deadline.left() / (len(addresses) - tried)):
                         await asyncio.get_running_loop().sock_connect(sock, (str(address), target.port))
                     self.peer = unwrap(ip_address(sock.getpeername()[0]))
