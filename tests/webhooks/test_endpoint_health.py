@@ -7,10 +7,11 @@ import pytest
 
 from tests.conftest import Shop
 from tests.webhook_receiver import Receiver, Reply
-from tests.webhooks.builders import NOW, make_endpoint, publish
+from tests.webhooks.builders import NOW, SUCCEEDED, claim, make_endpoint, publish
 from webhooks import endpoints
-from webhooks.delivery import circuit_breaker, dispatcher
-from webhooks.models import DisabledReason, Endpoint
+from webhooks.delivery import attempt_log, circuit_breaker, dispatcher
+from webhooks.delivery.attempt_log import DeliveryResult
+from webhooks.models import Delivery, DisabledReason, Endpoint, EndpointHealth
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
@@ -97,3 +98,13 @@ def test_webhook_list_queries_do_not_depend_on_page_size(
         make_endpoint(shop, created_at=NOW - timedelta(days=1))
     with django_assert_max_num_queries(4):
         assert len(shop.get("/Thai/v1/webhooks").json()["webhooks"]) == 10
+
+
+def test_results_are_recorded_although_one_endpoint_has_no_health(shop: Shop) -> None:
+    broken, _ = make_endpoint(shop), make_endpoint(shop)
+    publish(shop)
+    leases = claim(2)
+    EndpointHealth.objects.filter(endpoint=broken).delete()
+    results = [DeliveryResult(lease, SUCCEEDED, started_at=NOW, ended_at=NOW) for lease in leases]
+    assert attempt_log.record(results) == {lease.delivery_id for lease in leases}
+    assert list(Delivery.objects.values_list("state", flat=True)) == ["succeeded"] * 2

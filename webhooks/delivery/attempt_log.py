@@ -129,7 +129,9 @@ def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResu
     reasons: dict[str, tuple[DeliveryResult, DisabledReason]] = {}
     for each in results:
         endpoint_id, error = each.lease.endpoint.id, each.post_result.error
-        health = healths[endpoint_id]
+        health = healths.get(endpoint_id)
+        if health is None:
+            continue  # without it the results of other endpoints are still recorded
         health.attempted_at = each.ended_at
         if health.reset_at is not None and each.started_at < health.reset_at:
             continue  # it does not count
