@@ -232,7 +232,7 @@ def _save_status(endpoint: Endpoint, status: EndpointStatus, now: datetime, reas
 
 def _reset_health(endpoint: Endpoint, now: datetime, **fields: Any) -> None:
     health = EndpointHealth.objects.select_for_update(no_key=True).get(endpoint=endpoint)
-    # Kept, so that a change gives an unverified endpoint no early attempt.
+    # `attempted_at` is kept so that a change gives an unverified endpoint no early attempt.
     kept = {"verified_at": health.verified_at, "attempted_at": health.attempted_at}
     EndpointHealth(endpoint=endpoint, reset_at=now, **kept | fields).save(force_update=True)
     if health.paused_at is not None:
