@@ -1,9 +1,11 @@
 """What the nightly job `retention` deletes, and what stays."""
 
 from datetime import datetime, timedelta
+from threading import Event as Signal
 
 import pytest
 import time_machine
+from django.db import transaction
 from pytest_django import Settings
 
 from core import clock, middleware, partitions
@@ -12,15 +14,19 @@ from operations.models import NightlyJob
 from operations.nightly import jobs
 from reconciliation.models import InquiryAnswer, InquiryOutcome
 from request_log.models import RequestRecord
+from tests.concurrency import SECONDS, run_concurrently
 from tests.conftest import Shop
 from tests.months import end_oldest, month_in, sql
 from tests.request_log.builders import make_records
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint, publish
+from webhooks import redelivery
 from webhooks.delivery import old_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Event
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 OLD, LIMIT = 400, 365
+# Whether another connection waits for this one.
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +136,31 @@ def test_old_deliveries_go_in_batches_and_leave_the_totals_right(shop: Shop) -> 
     assert old_deliveries.delete(ago(LIMIT), batch=2) == 6
     shown = shop.get(f"/v1/webhooks/{endpoint.id}/deliveries").json()
     assert (shown["total"], len(shown["deliveries"])) == (3, 3)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_delivery_that_is_replayed_meanwhile_stays(shop: Shop) -> None:
+    endpoint, at = make_endpoint(shop), ago(LIMIT) + timedelta(minutes=1)
+    publish(shop, at=at)
+    Delivery.objects.update(state=DeliveryState.FAILED, finished_at=at)
+    replayed, ended = Signal(), Signal()
+
+    def replay() -> None:
+        with transaction.atomic():
+            redelivery.replay(merchant=shop.merchant, webhook_id=endpoint.id, since=ago(OLD), now=clock.now())
+            replayed.set()
+            while sql(WAITING) == [(0,)] and not ended.wait(0.01):
+                pass
+
+    def delete() -> int:
+        assert replayed.wait(SECONDS)
+        try:
+            return old_deliveries.delete(at + timedelta(minutes=1))
+        finally:
+            ended.set()
+
+    assert run_concurrently(replay, delete) == [None, 0]
+    assert Delivery.objects.get().state == DeliveryState.PENDING
 
 
 def test_first_run_makes_the_months_that_are_missing() -> None:
