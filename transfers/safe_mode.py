@@ -18,6 +18,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
@@ -165,7 +166,8 @@ def pause(*, reason: str, now: datetime) -> SafeMode:
 def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> SafeMode:
     """End safe mode: staff have compared the orders with the banks. Queued orders are due at once.
 
-    Raises ActRefused, also if banks were not asked yet about orders that this database believes unsent.
+    Raises ActRefused, and ValidationError if banks were not asked yet about orders that this database
+    believes unsent. A form that shows it keeps what staff typed.
     """
     check(now=now, is_patient=False)
     with transaction.atomic():
@@ -174,7 +176,7 @@ def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> Saf
             raise ActRefused(_("Money is sent already."))
         if is_inquiry_needed and (count := not_inquired(period)):
             text = _("Banks were not asked yet about %(count)s orders. Wait a minute, and try again.")
-            raise ActRefused(text % {"count": count})
+            raise ValidationError(text % {"count": count})
         with recorded(Act.TRANSFERS_RESUMED, period, reason=reason):
             ended_by = request_context.current().actor
             SafeMode.objects.filter(pk=period.pk).update(ended_at=now, ended_by=ended_by)

@@ -1,5 +1,6 @@
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from audit_trail.acts import ActRefused
@@ -36,6 +37,10 @@ class Command(BaseCommand):
             )
         except ActRefused as refusal:
             raise CommandError(str(refusal)) from None
+        except ValidationError as refusal:
+            raise CommandError(
+                f"{refusal.messages[0]} The workers of the queue transfers ask the banks within a minute."
+            ) from None
         return f"Money is sent again. Orders that are sent now: {count}."
 
     def _report(self) -> str:
