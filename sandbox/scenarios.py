@@ -17,8 +17,8 @@ AFTER_EXPIRY = timedelta(days=1, minutes=1)
 class Scenario:
     """What happens to the money that somebody orders to pay.
 
-    transfers: how many there are. share: of the amount, in each. callbacks: for each entry. needs_key: it is
-    paid with an unknown reference. So it becomes an exception for staff, and is not on the public page.
+    transfers: how many there are. share: of the amount, in each. callbacks: for each entry.
+    has_unknown_reference: the payment becomes an exception for staff, and the public page does not offer it.
     pays_after, reports_after: used if the order has no `paid_at` or `report_at`.
     """
 
@@ -29,7 +29,7 @@ class Scenario:
     entries: tuple[SandboxEntryType, ...] = (SandboxEntryType.CREDIT,)
     callbacks: int = 1
     names_payer: bool = True
-    needs_key: bool = False
+    has_unknown_reference: bool = False
     pays_after: timedelta = AT_ONCE
     reports_after: timedelta = AT_ONCE
 
@@ -47,7 +47,9 @@ SCENARIOS = {
     "callback_lost": Scenario("Paid, never reported", "จ่ายสำเร็จ แต่ไม่แจ้ง", callbacks=0),
     "callback_repeated": Scenario("Paid, reported three times", "จ่ายสำเร็จ แจ้งซ้ำสามครั้ง", callbacks=3),
     "payer_unknown": Scenario("Paid, payer not reported", "จ่ายสำเร็จ แต่ไม่แจ้งผู้จ่าย", names_payer=False),
-    "unknown_reference": Scenario("Paid with an unknown reference", "จ่ายด้วยเลขอ้างอิงที่ไม่มีอยู่", needs_key=True),
+    "unknown_reference": Scenario(
+        "Paid with an unknown reference", "จ่ายด้วยเลขอ้างอิงที่ไม่มีอยู่", has_unknown_reference=True
+    ),
     "reversed": Scenario(
         "Paid, and reversed 3 s later",
         "จ่ายสำเร็จ แล้วถูกดึงเงินคืน",

@@ -132,7 +132,7 @@ def execute_without_key(order: PaymentPlan, *, now: datetime) -> SandboxPayment:
 
     Concurrent orders of one code wait for each other, so that each counts the payments of the others.
     """
-    code = order.payload.biller_id or "", order.payload.reference1 or ""
+    code = order.payload.biller_id, order.payload.reference1
     with connection.cursor() as cursor:
         cursor.execute(LOCK_CODE, code)
     _check_limit(*code, order.scenario.transfers)
@@ -180,10 +180,10 @@ def _payment(order: PaymentPlan, now: datetime) -> SandboxPayment:
         id=ids.new("sbp_", now),
         qr_data=order.qr_data,
         scenario=order.scenario_name,
-        biller_id=payload.biller_id or "",
-        reference1=references.new() if scenario.needs_key else payload.reference1 or "",
-        reference2=payload.reference2 or "",
-        reference3=payload.reference3 or "",
+        biller_id=payload.biller_id,
+        reference1=references.new() if scenario.has_unknown_reference else payload.reference1,
+        reference2=payload.reference2,
+        reference3=payload.reference3,
         amount=max(int((payload.amount or 0) * scenario.share), 1),
         payer_name=name,
         payer_bank_code=bank_code,

@@ -35,7 +35,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class StatementFormat:
-    """`write` makes the file of a biller id, a day and entries, piece by piece."""
+    """`write` makes the parts of the file of a biller id, a day and entries."""
 
     content_type: str
     extension: str

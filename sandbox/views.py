@@ -87,7 +87,7 @@ class BankHomePage(BankPage):
             network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
             rate_limits.check(f"sandbox-page:{network}", PAGE_RATE, TooManyPayments)
             services.parse_known_qr(qr_data)
-            if scenarios.find(scenario).needs_key:
+            if scenarios.find(scenario).has_unknown_reference:
                 raise ScenarioNeedsKey(param="scenario")
             times = {
                 "paid_at": _offset_time(request, "paid_in", now),
@@ -150,7 +150,7 @@ def _bank(
 ) -> HttpResponse:
     context: dict[str, Any] = {
         "qr_data": qr_data,
-        "scenarios": {name: each for name, each in SCENARIOS.items() if not each.needs_key},
+        "scenarios": {name: each for name, each in SCENARIOS.items() if not each.has_unknown_reference},
         "error": error,
         "chosen": request.POST,
     }
