@@ -31,7 +31,7 @@ class Fingerprint:
 
     @property
     def digests(self) -> list[bytes]:
-        """The hashes by all keys, the newest first. It is the one to store."""
+        """The hashes by all keys, the newest first. The first is the one to store."""
         return [hmac.digest(key.encode(), self.request, "sha256") for key in settings.IDEMPOTENCY_KEYS]
 
     def check(self, stored: bytes) -> None:
