@@ -184,10 +184,10 @@ class BblVoidSender:
 class _Session(AuthorizedSession):
     """Signed requests to the bank."""
 
-    def __init__(self, credentials: Mapping[str, str]) -> None:
-        self._credentials = credentials
-        login = credentials["consumer_id"], credentials["consumer_secret"]
-        super().__init__("bbl", credentials["api_url"], *login)
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._credentials = given
+        login = given["consumer_id"], given["consumer_secret"]
+        super().__init__("bbl", given["api_url"], *login)
 
     def inquire(self, biller_id: str, day: date, amount: int, reference1: str) -> Response:
         """Raises CallFailed."""

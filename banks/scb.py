@@ -109,9 +109,9 @@ class Scb(LiveBank):
 
 
 class _Session(AuthorizedSession):
-    def __init__(self, credentials: Mapping[str, str]) -> None:
-        login = credentials["application_key"], credentials["application_secret"]
-        super().__init__("scb", credentials["api_url"], *login)
+    def __init__(self, given: Mapping[str, str]) -> None:
+        login = given["application_key"], given["application_secret"]
+        super().__init__("scb", given["api_url"], *login)
 
     def get(self, path: str, params: Mapping[str, str]) -> Response:
         """An answer with or without a record. Raises CallFailed, and InquiryFailed for any other answer."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import banks
-from banks import InquiryFailed, InquiryRequest, ReportedTransaction, UnreadableMessage, oauth
+from banks import InquiryFailed, InquiryRequest, ReportedTransaction, UnreadableMessage, oauth, scb
 from banks.scb import Scb
 from tests.banks.fake_scb import (
     BILLER,
@@ -360,6 +360,6 @@ def test_repr_of_config_hides_credentials(bank: FakeScb) -> None:
     bank.on_inquiry("2026-11-21", error_response(500))
     with pytest.raises(InquiryFailed) as silent:
         ask(bank)
-    adapter = banks.get("scb", bank.config)
-    shown = f"{bank.config!r} {adapter!r} {silent.value!r} {silent.value}"
+    adapter, session = banks.get("scb", bank.config), scb._Session(bank.config.credentials)
+    shown = f"{bank.config!r} {adapter!r} {session!r} {silent.value!r} {silent.value}"
     assert bank.secret not in shown
