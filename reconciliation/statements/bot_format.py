@@ -58,9 +58,6 @@ def parse_detail(raw: bytes) -> ReportedTransaction:
     if not raw.startswith(b"D"):
         raise UnreadableMessage("no line begins like this one")
     at = parse_pattern(cells[20:34], "date and time", "[0-9]{14}")
-    satang = int(parse_pattern(cells[163:176], "the amount", "[0-9]{13}"))
-    if satang == 0:
-        raise UnreadableMessage("the amount is zero")
     return ReportedTransaction(
         bank_transaction_id="",
         kind=KINDS[parse_pattern(cells[152], "credit or debit", "[CD]")],
@@ -68,12 +65,20 @@ def parse_detail(raw: bytes) -> ReportedTransaction:
         reference1=parse_text(cells[84:104], "reference 1", 20),
         reference2=parse_text(cells[104:124], "reference 2", 20),
         reference3=parse_text(cells[124:144], "reference 3", 20),
-        amount=satang,
+        amount=_amount(cells[163:176]),
         paid_at=parse_bangkok_time(at, year=at[4:8], month=at[2:4], day=at[:2], time=at[8:]),
         payer_name=parse_text(plain_text.name(cells[34:84]), "the payer's name", 50),
         payer_bank_code=parse_pattern(cells[243:246], "the payer's bank", "[0-9]{3}|"),
         payer_account="",
     )
+
+
+def _amount(digits: str) -> int:
+    """Satang. Raises UnreadableMessage."""
+    satang = int(parse_pattern(digits, "the amount", "[0-9]{13}"))
+    if satang == 0:
+        raise UnreadableMessage("the amount is zero")
+    return satang
 
 
 def bank_code_of(first: bytes) -> str:

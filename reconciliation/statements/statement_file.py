@@ -22,6 +22,7 @@ from reconciliation.statements.text_files import SEPARATORS
 
 StatementFormat = Literal["bot", "csv", "xlsx"]
 FORMATS: tuple[StatementFormat, ...] = get_args(StatementFormat)
+MAX_LINES = 1_000_000  # 100 MB to count equal lines; two days of a shop with 500,000 payments a day
 MAX_SHOWN = 10
 MAX_BILLERS = 10_000  # biller ids of a file that are compared with ours; the first ones decide
 UNKNOWN = "It is neither a cross-bank bill payment file nor a CSV file with a line of column names."
@@ -67,18 +68,27 @@ class StatementFile:
     def read_lines(self, problems: FileProblems) -> Iterator[FileLine]:
         """The lines; `problems` is complete after the last one. Raises InvalidStatementFile."""
         seen: Counter[bytes] = Counter()  # 100 bytes for each line
-        self.stream.seek(0)
-        bot = bot_format.read_lines(numbered_lines(self.stream), problems)
-        for line in table_format.read_lines(self.table) if self.table else bot:
+        for line in self._read_uncounted(problems):
             digest = bytes.fromhex(line.sha256[:32])
             seen[digest] += 1
             line.occurrence = seen[digest]
             yield line
 
+    def _read_uncounted(self, problems: FileProblems) -> Iterator[FileLine]:
+        """The lines without their occurrences, in little memory. Raises InvalidStatementFile."""
+        self.stream.seek(0)
+        bot = bot_format.read_lines(numbered_lines(self.stream), problems)
+        for count, line in enumerate(table_format.read_lines(self.table) if self.table else bot, 1):
+            if count > MAX_LINES:
+                raise InvalidStatementFile(
+                    f"The file has more than {MAX_LINES:,} lines. Ask the bank for files of shorter periods."
+                )
+            yield line
+
     def read_contents(self) -> FileContents:
         """Raises InvalidStatementFile."""
         found = FileContents()
-        for line in self.read_lines(found.problems):
+        for line in self._read_uncounted(found.problems):
             found.line_count += 1
             if len(found.first) < MAX_SHOWN:
                 found.first.append(line)

@@ -78,6 +78,7 @@ def test_invalid_bot_detail_has_an_error() -> None:
         ({"time": "250000"}, "there is no time '21112026250000'"),
         ({"time": "12:00"}, "date and time cannot be '2111202612:00'"),
         ({"sign": "X"}, "credit or debit cannot be 'X'"),
+        ({"sign": "X", "amount": "0"}, "credit or debit cannot be 'X'"),
         ({"biller": "12345"}, "the biller id cannot be '12345'"),
         ({"payer_bank": "XX1"}, "the payer's bank cannot be 'XX1'"),
         ({"ref1": "A\x00B"}, "reference 1 contains control characters"),
@@ -311,6 +312,18 @@ def test_very_long_statement_line_is_cut(tmp_path: Any) -> None:
         (2, MAX_LINE_BYTES + 1, True),
         (3, 256, False),
     ]
+
+
+@pytest.mark.parametrize("head", [header(), HEADER.encode()])
+def test_file_with_too_many_lines_is_refused(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert statement_file.MAX_LINES == 1_000_000
+    monkeypatch.setattr(statement_file, "MAX_LINES", 3)
+    file = statement_file.open_file(io.BytesIO(b"\n".join([head, b"x", b"y", b"z"])), "day.txt")
+    assert file.read_contents().line_count == len(list(file.read_lines(FileProblems()))) == 3
+    file = statement_file.open_file(io.BytesIO(b"\n".join([head, b"x", b"y", b"z", b"z"])), "day.txt")
+    for reading in (file.read_contents, lambda: list(file.read_lines(FileProblems()))):
+        with pytest.raises(InvalidStatementFile, match="has more than 3 lines"):
+            reading()
 
 
 @given(st.binary(max_size=600) | st.binary(min_size=256, max_size=256).map(lambda tail: b"D" + tail[1:]))
