@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.utils import translation
 from django.utils.translation import gettext as _
 
 MIN_DIGITS, MAX_DIGITS = 10, 15
@@ -25,6 +26,11 @@ class Bank:
     name: str
     name_th: str
     digits: tuple[int, int]
+
+    @property
+    def local_name(self) -> str:
+        """The name in the language of the reader."""
+        return self.name_th if translation.get_language() == "th" else self.name
 
 
 BANKS: list[Bank] = []
@@ -52,4 +58,4 @@ def check_account(code: str, account: str) -> None:
     if not _DIGITS.fullmatch(account) or not shortest <= len(account) <= longest:
         length = str(shortest) if shortest == longest else f"{shortest}-{longest}"
         text = _("an account at %(bank)s has %(length)s digits")
-        raise ValueError(text % {"bank": bank.name, "length": length})
+        raise ValueError(text % {"bank": bank.local_name, "length": length})

@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.core.validators import RegexValidator
-from django.utils import translation
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -63,8 +62,7 @@ class ClaimForm(forms.Form):
         super().__init__(data, files, label_suffix="")
         for field in self.fields.values():
             field.error_messages["required"] = _("Fill in this field.")
-        is_thai = translation.get_language() == "th"
-        banks = [(bank.code, bank.name_th if is_thai else bank.name) for bank in thaibanks.BANKS]
+        banks = [(bank.code, bank.local_name) for bank in thaibanks.BANKS]
         self.fields["bank_code"].choices = [("", _("Choose a bank")), *banks]  # type: ignore[attr-defined]
 
     def clean_picture(self) -> "UploadedFile[bytes] | None":

@@ -15,10 +15,9 @@ from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods
 
-from core import client_addresses, clock, money, rate_limits, uploads
-from core.errors import ApiError
+from core import api, client_addresses, clock, money, rate_limits, uploads
+from core.errors import ApiError, MethodNotAllowed
 from core.rate_limits import RateLimit
 from merchants.models import Mode
 from qrcodes.errors import TooManyPageRequests
@@ -34,6 +33,7 @@ from refunds.models import ClaimLink, Refund, RefundPendingReason, RefundStatus
 
 # Of one network. Wrong proofs are limited in the database, see `refunds.claims`.
 RATE = RateLimit(per_second=0.5, burst=30)
+METHODS = ("GET", "HEAD", "POST")
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
@@ -46,8 +46,12 @@ REFUSALS: dict[type[Exception], tuple[str, int]] = {
 
 
 @csrf_exempt  # the link is the secret; there is no cookie
-@require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, token: str) -> HttpResponse:
+    if request.method not in METHODS:
+        # Django's decorator would log the path, which is the secret.
+        response = api.error_response(MethodNotAllowed(method=request.method), request)
+        response.headers["Allow"] = ", ".join(METHODS)
+        return response
     language = language_of(request)
     with translation.override(language):
         try:

@@ -142,6 +142,12 @@ def test_mistake_in_the_form_is_named_and_costs_no_try(
     assert (orders(), ClaimTry.objects.count()) == ([], 0)
 
 
+def test_mistake_in_the_form_names_the_bank_in_the_language_of_the_page(claim: Claim) -> None:
+    fields = FORM | {"last_digits": "7890", "bank_account": "40512345"}
+    answer = Client().post(f"{claim.path}?lang=th", fields)
+    assert "บัญชีที่ ธนาคารกสิกรไทย มี 10 หลัก" in answer.content.decode()
+
+
 def test_unknown_ended_and_revoked_links_get_the_same_page(
     claim: Claim, shop: Shop, bank: SandboxBankClient
 ) -> None:
@@ -254,9 +260,14 @@ def test_visitors_of_one_network_are_limited(claim: Claim, monkeypatch: pytest.M
     assert int(asked[2].headers["Retry-After"]) >= 1
 
 
-def test_only_get_head_and_post_are_allowed(claim: Claim) -> None:
+def test_only_get_head_and_post_are_allowed(claim: Claim, caplog: pytest.LogCaptureFixture) -> None:
+    """The path is the secret of the link, so no log has it."""
     assert Client().head(claim.path).status_code == 200
-    assert Client().put(claim.path).status_code == 405
+    with caplog.at_level("WARNING"):
+        refused = Client().put(claim.path)
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD, POST")
+    assert refused.json()["error"]["code"] == "method_not_allowed"
+    assert claim.token not in caplog.text
 
 
 @pytest.mark.parametrize(
