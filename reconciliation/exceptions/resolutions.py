@@ -125,11 +125,12 @@ def return_excess(movement_id: str, *, note: str, now: datetime, must_send: bool
     send a part, the excess waits for another decision, and is the result; with `must_send` it is NoWayBack.
     """
     movement, payment = _lock_with_payment(movement_id, now)
-    _check_can_leave(movement)
+    _check_confirmed(movement)
     if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(movement):
         has_none = payment is not None and movement.amount <= payment.amount
         refused = resolution_records.NoExcess if has_none else ActRefused
         raise refused(_("This money has no excess, or its payment is not waiting for money."))
+    _check_not_reversed(movement)
     destination = returns.find_destination_of_excess(movement)
     if must_send and destination is None:
         raise resolution_records.NoWayBack("The excess cannot be sent to the payer's account from here.")
@@ -146,7 +147,7 @@ def send_back(
     movement_id: str, *, note: str, now: datetime, destination: ReturnDestination | None = None
 ) -> Return:
     """Order a return to the payer's account as the bank reported it, or to the account that staff entered."""
-    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK, now)
+    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK)
     target = destination or returns.destination_of_payer(movement)
     returns.check_bank_can_send(movement, target)
     payer_return = returns.order_return(movement, target, note=note, now=now)
@@ -157,7 +158,7 @@ def send_back(
 @resolution_records.decision(ResolutionType.SENT_BACK_BY_HAND)
 def record_manual_return(movement_id: str, *, bank_reference: str, note: str, now: datetime) -> Return:
     """Record a return that staff made at the bank, with the bank's reference."""
-    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK_BY_HAND, now)
+    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK_BY_HAND)
     payer_return = returns.record_manual_return(movement, bank_reference=bank_reference, note=note, now=now)
     resolution_records.record(movement_id, ResolutionType.SENT_BACK_BY_HAND, note, now, movement.payment_id)
     return payer_return
@@ -293,12 +294,17 @@ def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
     return resolution
 
 
+def _payment_id_of(movement_id: str) -> str | None:
+    found: str | None = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+    return found
+
+
 def _lock_with_payment(movement_id: str, now: datetime) -> tuple[BankTransaction, Payment | None]:
     """An open bank transaction, and its payment if that still waits for money, both locked.
 
     The payment's lock stops another report of the same money from paying it meanwhile.
     """
-    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+    payment_id = _payment_id_of(movement_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
     return _lock_usable(movement_id), payment
 
@@ -329,23 +335,33 @@ def _lock_usable(movement_id: str) -> BankTransaction:
     return movement
 
 
-def _lock_returnable(movement_id: str, type: ResolutionType, now: datetime) -> BankTransaction:
-    """A bank transaction whose money can be returned in this way. Raises ActRefused."""
-    movement, _payment = _lock_with_payment(movement_id, now)
-    if movement.is_confirmed and type not in allowed_types(movement):
+def _lock_returnable(movement_id: str, type: ResolutionType) -> BankTransaction:
+    """A bank transaction whose money can be returned in this way. Raises ActRefused.
+
+    Its payment is locked for the same reason as in `_lock_with_payment`, and does not change.
+    """
+    if (payment_id := _payment_id_of(movement_id)) is not None:
+        Payment.objects.locked(payment_id)
+    movement = _lock_usable(movement_id)
+    _check_confirmed(movement)
+    if type not in allowed_types(movement):
         raise ActRefused(_("This bank transaction has no money that can be returned."))
-    _check_can_leave(movement)
+    _check_not_reversed(movement)
     return movement
 
 
-def _check_can_leave(movement: BankTransaction) -> None:
-    """Raises NotConfirmed, and BeingReversed for money that the bank is taking back itself."""
+def _check_confirmed(movement: BankTransaction) -> None:
+    """Raises NotConfirmed."""
     if not movement.is_confirmed:
         text = _(
             "Only an uploaded statement reports this money. The bank or a second person must confirm it "
             "before it can be sent."
         )
         raise resolution_records.NotConfirmed(text)
+
+
+def _check_not_reversed(movement: BankTransaction) -> None:
+    """Raises BeingReversed for money that the bank is taking back itself."""
     if reversals.find_unapplied(movement) is not None:
         text = _("The bank is reversing money of this transaction: ask the bank how much is left.")
         raise resolution_records.BeingReversed(text)

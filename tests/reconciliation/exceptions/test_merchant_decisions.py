@@ -199,6 +199,8 @@ def test_money_that_is_not_too_much_has_no_excess(
     movement = make(seller)
     text = "it is not more than the amount of its payment, so it has no excess."
     assert message(seller.ask_to("return", movement, part="excess")).endswith(text)
+    seller.reverse(movement, 100)
+    assert message(seller.ask_to("return", movement, part="excess")).endswith(text)
     assert (state_of(movement)[1], Return.objects.count()) == ("", 0)
 
 

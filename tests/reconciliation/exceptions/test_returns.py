@@ -11,6 +11,7 @@ from pytest_django import Settings
 from audit_trail.acts import ActRefused
 from banks import TransferResult
 from core import clock
+from payments.models import Payment
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.models import Resolution, Return
@@ -53,6 +54,14 @@ def test_return_is_sent_to_the_payer_account_reported_by_the_bank(seller: Seller
     assert (made.status, made.bank_reference, made.is_manual) == ("completed", "b-1", False)
     assert (postings_of(made.id), suspense()) == ([("sent_back", 150_000)], 0)
     assert Resolution.objects.get().type == "sent_back"
+
+
+def test_return_does_not_expire_the_payment(seller: Seller, served_by: Serving) -> None:
+    served_by()
+    movement = seller.late()
+    with time_machine.travel(clock.now() + timedelta(minutes=2)):
+        decide("send_back", movement)
+    assert Payment.objects.get().status == "pending"
 
 
 def test_return_is_sent_to_the_account_entered_by_staff(seller: Seller, served_by: Serving) -> None:
