@@ -171,7 +171,8 @@ def spellings(reference: str, limit: int = MAX_SPELLINGS) -> list[str]:
     normalized = normalize(reference)
     changes = [(at, other) for at, each in enumerate(normalized) for other in _OTHERS.get(each, "")]
     selected = chain.from_iterable(combinations(changes, count) for count in range(1, MAX_EDITS + 1))
-    swapped = (_with_changes(normalized, dict(each)) for each in selected)
+    # `dict` keeps one change of each place: two of one place are no spelling of their own.
+    swapped = (_with_changes(normalized, dict(each)) for each in selected if len(dict(each)) == len(each))
     # `islice` ends the work, too: a long reference has thousands of spellings.
     variants = dict.fromkeys(islice(chain([reference, normalized], swapped), limit))
     return [spelling for spelling in variants if spelling]
