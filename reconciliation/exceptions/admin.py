@@ -119,7 +119,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
         listing.name_merchants(shown)
         found = summaries.by_id([row.pk for row in shown])
         for row in shown:
-            row.summary = found[row.pk]
+            row.summary = found.get(row.pk)  # none if a row outlived its subject
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Exceptions with this id or amount, and newer ones with all words in their ids and references."""
@@ -181,13 +181,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
         subjects = summaries.by_id(known)
         waiting = ReconciliationException.objects.select_related("merchant").in_bulk(known)
         listing.name_merchants(waiting.values())
-        return [
-            # A row that was resolved meanwhile has left the list.
-            ChosenRow(each, summary, row.get_reason_display(), row.merchant, row.amount)
-            if (summary := subjects.get(each)) and (row := waiting.get(each))
-            else ChosenRow(each, summary, summary.title if summary else "", None, None)
-            for each in ids_
-        ]
+        return [_chosen(each, subjects.get(each), waiting.get(each)) for each in ids_]
 
     def prepare_export(self, page: Sequence[Any]) -> None:
         listing.name_merchants(page)
@@ -200,7 +194,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
 
     @admin.display(description=_("reason"), ordering="reason")
     def explanation(self, row: Any) -> str:
-        return str(row.summary.explanation)
+        return str(row.summary.explanation if row.summary else row.get_reason_display())
 
     @admin.display(description=_("amount"), ordering="amount")
     def baht(self, row: ReconciliationException) -> str | None:
@@ -210,11 +204,19 @@ class ReconciliationExceptionAdmin(BulkActPages):
 
     @admin.display(description=_("possible payment"))
     def candidate(self, row: Any) -> str | None:
-        best = next((each for each in row.summary.candidates if each.is_unpaid), None)
+        possible = row.summary.candidates if row.summary else []
+        best = next((each for each in possible if each.is_unpaid), None)
         if best is None:
             return None
         link = admin_columns.link_to(Payment, best.payment.id, admin_columns.copyable(best.payment.id))
         return format_html("<span>{}<br>{}</span>", best.explanation, link)
+
+
+def _chosen(subject_id: str, summary: Any, row: ReconciliationException | None) -> ChosenRow:
+    """As the list shows it. A row that was resolved meanwhile has left the list."""
+    if row is None:
+        return ChosenRow(subject_id, summary, summary.title if summary else "", None, None)
+    return ChosenRow(subject_id, summary, row.get_reason_display(), row.merchant, row.amount)
 
 
 def _newest_not_searched() -> datetime | None:

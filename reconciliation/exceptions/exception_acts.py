@@ -120,12 +120,10 @@ def _explain(text: str | Promise, summary: ExceptionSummary, **words: str) -> st
     subject = summary.subject
     known: dict[str, str] = {}
     if isinstance(subject, BankTransaction):
-        uploader = "" if subject.is_confirmed else confirmation.uploader_of(subject)
         known = {
             "amount": money.display(returns.held_part(subject).amount),
             "bank": subject.bank,
             "other": summary.probable_duplicate.id if summary.probable_duplicate else "",
-            "uploader": request_context.display_name(uploader),
         }
     elif isinstance(subject, Refund):
         known = {"amount": money.display(subject.amount), "merchant": subject.merchant.name}
@@ -192,6 +190,16 @@ def _words_to(destination: ReturnDestination) -> dict[str, str]:
 
 def _account(number: str | None, bank_code: str) -> str:
     return _("%(account)s at %(bank)s") % {"account": number, "bank": bank_label(bank_code)}
+
+
+def _explain_confirm(summary: ExceptionSummary) -> str:
+    text = _(
+        "You have seen %(amount)s on the account at %(bank)s yourself, in its online banking or by "
+        "asking the bank. %(uploader)s uploaded the statement that reports it. After this, the "
+        "money can be withdrawn, refunded and sent back."
+    )
+    uploader = confirmation.uploader_of(_transaction_of(summary))
+    return _explain(text, summary, uploader=request_context.display_name(uploader))
 
 
 def _explain_reopen(summary: ExceptionSummary) -> str:
@@ -341,12 +349,7 @@ EXCEPTION_ACTS = (
     ),
     _act(
         "confirm", _("Confirm this transaction"), _T.CONFIRMED,
-        _(
-            "You have seen %(amount)s on the account at %(bank)s yourself, in its online banking or by "
-            "asking the bank. %(uploader)s uploaded the statement that reports it. After this, the "
-            "money can be withdrawn, refunded and sent back."
-        ),
-        confirmation.confirm_manually, permission="reconciliation.confirm_banktransaction",
+        _explain_confirm, confirmation.confirm_manually, permission="reconciliation.confirm_banktransaction",
     ),
     _act(
         "returned", _("Mark as returned"), _T.BOOKED_RETURNED,

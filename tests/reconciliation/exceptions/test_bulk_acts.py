@@ -2,21 +2,24 @@
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from approvals.models import Approval
 from audit_trail import bulk_acts
 from audit_trail.models import AuditRecord
 from banks import TransferResult
-from core import rows
+from core import clock, rows
 from merchants.models import Merchant
-from reconciliation.models import BankNotification, ReconciliationException, Resolution
+from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
 from tests.console.test_confirmations import make_stale
 from tests.reconciliation.builders import (
@@ -29,6 +32,7 @@ from tests.reconciliation.builders import (
     state_of,
 )
 from tests.reconciliation.matching.test_applying_after_crash import held
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.staff_acts import act_form, acts_of_staff
 from tests.transfers.builders import Bank
 
@@ -96,6 +100,16 @@ def test_row_that_a_colleague_resolved_meanwhile_is_refused_and_others_are_done(
     assert done == "Accept: done."
     assert state_of(late)[1] == "accepted"
     assert Resolution.objects.get(subject_id=taken.id).actor == "staff:somsak"
+
+
+def test_act_on_unconfirmed_money_does_not_read_who_uploaded_it(seller: Seller, malee: Client) -> None:
+    now, code = clock.now(), replace(seller.shop, codes_made_at=clock.now() - timedelta(days=2)).qr_code()
+    seller.report(code, paid_at=now - timedelta(days=1))
+    import_file(bot_file(credit_line(code, now)))
+    movement = BankTransaction.objects.get(is_confirmed=False)
+    with CaptureQueriesContext(connection) as asked:
+        assert "Merge as duplicate: 1 exception, 1,500.00 THB." in choose(malee, "merge", [movement])
+    assert not [each for each in asked if "reconciliation_statementline" in each["sql"]]
 
 
 def test_row_that_changed_since_the_page_was_shown_is_refused(seller: Seller, malee: Client) -> None:

@@ -11,8 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from banks import ReportedTransfer, TransferResult
-from core import admin_lists, clock
-from reconciliation.exceptions import admin
+from core import admin_lists, clock, ids
+from reconciliation.exceptions import admin, listing
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.models import (
@@ -216,6 +216,21 @@ def test_longer_exception_list_takes_no_more_queries(seller: Seller, viewer: Cli
         one_of_each()
     assert statements() == few
     assert few <= 20
+
+
+def test_row_without_its_subject_shows_its_reason_and_amount(seller: Seller, malee: Client) -> None:
+    """A fault of our own: the other rows and their actions must stay usable."""
+    movement = seller.late()
+    now = clock.now()
+    lost = ReconciliationException(
+        id=ids.new("rcp_", now), reason="late", amount=12_345, bank="sandbox", opened_at=now
+    )
+    listing.show([lost])
+    assert "123.45 THB" in get_page(malee, EXCEPTIONS_URL)
+    chosen = {"action": "accept", "_selected_action": [movement.id, lost.id], "index": "0"}
+    page = malee.post(EXCEPTIONS_URL, chosen, follow=True).content.decode()
+    assert all(part in page for part in ("1,500.00 THB", "123.45 THB", "It does not exist."))
+    listing.close(lost.id)
 
 
 def test_exception_list_is_paginated(seller: Seller, viewer: Client) -> None:
