@@ -45,10 +45,7 @@ class Resolution(CausedRow):
         default=0, db_default=0, help_text="How often its subject had been reopened before."
     )
     ledger_subject_id = PublicId(
-        null=True,
-        help_text=(
-            "The subject of the ledger journal of a write-off or merge, if it is not the subject above."
-        ),
+        null=True, help_text="The subject of the ledger journal of a write-off or merge."
     )
     merged_into_id = PublicId(null=True, help_text="The bank transaction that counts instead.")
     created_at = models.DateTimeField()

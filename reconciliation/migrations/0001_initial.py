@@ -327,7 +327,7 @@ class Migration(migrations.Migration):
                 ('note', models.CharField(max_length=500)),
                 ('payment_id', core.columns.PublicId(db_collation='C', help_text='The payment of the exception.', max_length=31, null=True)),
                 ('reopen_count', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How often its subject had been reopened before.')),
-                ('ledger_subject_id', core.columns.PublicId(db_collation='C', help_text='The subject of the ledger journal of a write-off or merge, if it is not the subject above.', max_length=31, null=True)),
+                ('ledger_subject_id', core.columns.PublicId(db_collation='C', help_text='The subject of the ledger journal of a write-off or merge.', max_length=31, null=True)),
                 ('merged_into_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction that counts instead.', max_length=31, null=True)),
                 ('created_at', models.DateTimeField()),
             ],
