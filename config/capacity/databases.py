@@ -116,9 +116,7 @@ def temporary_redis(url: str) -> Iterator[str]:
     try:
         with connected as client:
             if made == url or client.dbsize() or not client.set("thaiqr-server capacity", 1, nx=True):
-                raise Refused(
-                    f"Redis database {REDIS_DATABASE} is in use. Name another REDIS_URL for this command."
-                )
+                raise Refused(f"Redis database {REDIS_DATABASE} is in use. Give another REDIS_URL.")
             try:
                 yield made
             finally:
