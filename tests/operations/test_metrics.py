@@ -402,6 +402,9 @@ def test_metrics_of_charges_and_transfers_use_partial_indexes(db: None) -> None:
     charges = CardCharge.objects.filter(state__in=["submitted", "pending"]).order_by("created_at")
     overdue = Transfer.objects.open_since(NOW)
     with connection.cursor() as cursor:
+        for table in ("payments_cardcharge", "transfers_transfer"):  # without dead entries of other tests
+            cursor.execute(f"REINDEX TABLE {table}")
+            cursor.execute(f"ANALYZE {table}")
         cursor.execute("SET LOCAL enable_seqscan = off")
         assert "cardcharge_oldest_open" in charges[:1].explain()
         assert "transfer_open_oldest" in overdue.explain()
