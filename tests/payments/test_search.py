@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 
+from core import clock
 from payments import search
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import PaymentFactory
@@ -169,9 +171,14 @@ def test_qr_codes_are_listed_and_filtered(shop: Shop, other_shop: Shop, bank: Sa
 
 def test_list_of_qr_codes_continues_after_card_payments(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "SEARCHED", 2)
-    first, second = shop.qr_code(), shop.qr_code()
-    card_payment = PaymentFactory(merchant=shop.merchant, qr_code_id=None).id
-    third = shop.qr_code()["qr_code_id"]
+    with time_machine.travel(clock.now(), tick=False) as moved:  # rows of one millisecond have no order
+        first = shop.qr_code()
+        moved.shift(1)
+        second = shop.qr_code()
+        moved.shift(1)
+        card_payment = PaymentFactory(merchant=shop.merchant, qr_code_id=None).id
+        moved.shift(1)
+        third = shop.qr_code()["qr_code_id"]
     page = shop.get("/v1/qr-codes").json()
     assert ([row["qr_code_id"] for row in page["qr_codes"]], page["searched_to"]) == ([third], card_payment)
     rest = found(shop, f"after={card_payment}", "/v1/qr-codes", "qr_code")
