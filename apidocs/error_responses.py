@@ -34,7 +34,7 @@ RETRY_AFTER_STATUSES = {409, 429, 503}
 
 def errors_of(operation: Operation, *, is_merchant_api: bool, method: str) -> list[ErrorType]:
     """The errors of an operation: its own, those of its fields, and those of its kind."""
-    own = [CATALOGUE[each] if isinstance(each, str) else each for each in operation.errors]
+    own = [CATALOGUE[code] for code in operation.errors]
     found = [*ALWAYS_POSSIBLE, *own]
     if operation.body is not None:
         found += [CATALOGUE[f"invalid_{name}"] for name in operation.body.serializer().fields]

@@ -43,7 +43,7 @@ def _security(operation: Operation) -> list[Json]:
         return [{"secretKey": []}]
     if operation.signature:
         return [{operation.signature.value: []}]
-    return [{}, {"monitoringToken": []}] if AuthenticationFailed in operation.errors else []
+    return [{}, {"monitoringToken": []}] if AuthenticationFailed.code in operation.errors else []
 
 
 class OperationSchema(AutoSchema):

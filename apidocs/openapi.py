@@ -1,20 +1,15 @@
 """OpenAPI descriptions of health, metrics and documents."""
 
-from apidocs.components import PARTS
-from core.errors import ApiError
-from core.openapi import Operation, Tag
-from merchants.errors import AuthenticationFailed
+from functools import partial
+
+from core.openapi import Tag, described
 
 YAML = "application/yaml"
-
-
-def _service(name: str, *errors: type[ApiError]) -> Operation:
-    return Operation(name=name, tag=Tag.SERVICE, errors=errors, **PARTS["service"][name])
-
+_service = partial(described, __file__, tag=Tag.SERVICE)
 
 healthz = _service("healthz")
-readyz = _service("readyz", AuthenticationFailed)
-metrics = _service("metrics", AuthenticationFailed)
+readyz = _service("readyz")
+metrics = _service("metrics")
 openapi = _service("openapi")
 openapi_yaml = _service("openapi_yaml")
 postman = _service("postman")

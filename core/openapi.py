@@ -10,7 +10,6 @@ from typing import Any, Self, TypedDict, TypeVar, get_type_hints
 import yaml
 from rest_framework import serializers
 
-from core.errors import ApiError
 from core.objects import ObjectType
 from core.paging import CursorPage, Page
 from core.scopes import Scope
@@ -102,7 +101,7 @@ class Operation:
 
     name: the operationId; other path forms get a suffix.
     response: the body of the 200; None means 204.
-    errors: those of this operation, or their codes; common errors and `invalid_<field>` are added.
+    errors: the codes of its own; common errors and `invalid_<field>` are added.
     request_contents, responses: bodies without a serializer, by (status and) media type.
     headers: headers that the 200 can have, beside those of every response.
     scope: what a merchant's key needs; every operation of the merchant API has one.
@@ -119,7 +118,7 @@ class Operation:
     body: Body | None = None
     query: SerializerType | None = None
     request_contents: Mapping[str, Any] = field(default_factory=dict)
-    errors: Sequence[type[ApiError] | str] = ()
+    errors: Sequence[str] = ()
     links: tuple[Link, ...] = ()
     responses: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
