@@ -159,19 +159,19 @@ def described(
 
     rows: their name, if the response is a page of a list. page: more for `page_of`.
     """
-    told = dict(words_of(module)[name])
+    words = dict(words_of(module)[name])
     if body is not None:
-        told["body"] = Body(body, told["body"])
+        words["body"] = Body(body, words["body"])
     if response is not None:
-        example = told["response"]
-        told["response"] = (
+        example = words["response"]
+        words["response"] = (
             page_of(rows, response, example, **page or {}) if rows else Answer(response, example)
         )
     links = tuple(
         Link(other, **{"body" if isinstance(value, dict) else "parameter": value})
-        for other, value in told.pop("links", {}).items()
+        for other, value in words.pop("links", {}).items()
     )
-    return Operation(name=name, links=links, **told, **more)
+    return Operation(name=name, links=links, **words, **more)
 
 
 @cache
