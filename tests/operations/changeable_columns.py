@@ -54,7 +54,7 @@ SELECT table_name, column_name, CASE
 END FROM information_schema.columns WHERE table_schema = 'public' AND table_name = ANY(%s)
 """
 # How many rows of one kind are tried: all with EXAMPLES_FACTOR=1.
-EACH = 4 if FACTOR < 1 else 1_000_000
+EACH = 2 if FACTOR < 1 else 1_000_000
 # Whether a row takes the value: EACH of a state, source and set of filled columns. It is taken back.
 CAN_CHANGE = f"""
 CREATE FUNCTION pg_temp.can_change(counted text, name text, value text) RETURNS boolean LANGUAGE plpgsql AS $$
