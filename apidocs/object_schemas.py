@@ -1,4 +1,4 @@
-"""Schemas of the objects that the API returns, from their declarations (`core.objects`)."""
+"""Schemas of the objects that the API returns, from their declarations (`core.http.objects`)."""
 
 import inspect
 from typing import Any, get_args, get_origin, is_typeddict
@@ -6,8 +6,8 @@ from typing import Any, get_args, get_origin, is_typeddict
 from drf_spectacular.plumbing import ComponentRegistry
 from drf_spectacular.plumbing import ResolvedComponent as Component
 
-from core import objects
-from core.objects import Declared, ObjectType
+from core.http import objects
+from core.http.objects import Declared, ObjectType
 
 Json = dict[str, Any]
 TYPES = {str: "string", int: "integer", bool: "boolean"}

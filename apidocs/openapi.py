@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from core.openapi import Tag, described
+from core.http.openapi import Tag, described
 
 YAML = "application/yaml"
 _service = partial(described, __file__, tag=Tag.SERVICE)

@@ -17,7 +17,7 @@ from apidocs.generator import ApiSchemaGenerator
 from apidocs.guide.pages import for_merchants
 from core import failures
 from core.errors import CATALOGUE, MESSAGES
-from core.openapi import Tag
+from core.http.openapi import Tag
 from payments.match_results import HELD
 
 FOLDER = Path(settings.BASE_DIR) / "docs"

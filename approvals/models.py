@@ -5,10 +5,11 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import F, Q, Sum
 
-from core import digests, triggers, vault
-from core.columns import PublicId, PublicIdKey, known
+from core import digests, vault
+from core.database import triggers
+from core.database.columns import PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
-from core.state_machines import StateMachine
+from core.database.state_machines import StateMachine
 from merchants.models import Merchant
 
 DAILY_LIMIT_WINDOW = timedelta(hours=24)

@@ -16,10 +16,12 @@ from django.utils.translation import gettext as _
 from approvals.models import Approval, ApprovalKind, ApprovalReason, ApprovalStatus
 from audit_trail.acts import ActRefused
 from banks import TransferOrder
-from core import ids, request_context, rows, security_log
+from core import ids, request_context
+from core.database import rows
+from core.observing import security_log
 from core.errors import ApiError
-from core.security_log import SecurityEvent
-from core.state_machines import transition_all
+from core.observing.security_log import SecurityEvent
+from core.database.state_machines import transition_all
 from merchants.models import ApiKey
 
 LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"

@@ -31,7 +31,7 @@ from audit_trail.acts import Act, ActRefused
 from audit_trail.models import FORM_CONSTRAINT, AuditRecord
 from audit_trail.recording import recorded, recorded_by_service
 from core import clock
-from core.admin import ReadOnlyAdmin, RecordedAdmin
+from core.console.admin import ReadOnlyAdmin, RecordedAdmin
 from core.errors import ApiError
 
 

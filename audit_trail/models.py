@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import acts
 from audit_trail.acts import Act
-from core.columns import CausedRow
-from core.triggers import append_only, no_truncate
+from core.database.columns import CausedRow
+from core.database.triggers import append_only, no_truncate
 
 FORM_CONSTRAINT = "auditrecord_once_per_form"
 

@@ -1,6 +1,6 @@
 """Record what staff do, in the transaction in which they do it.
 
-`core.admin` calls the functions at the end for Django's own pages.
+`core.console.admin` calls the functions at the end for Django's own pages.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import BinaryField, Model, QuerySet
 
-from core import personal_data
+from core.console import personal_data
 
 # Fields with these parts in their names are secrets or encrypted, or contain other fields again.
 HIDDEN_PARTS = ("_sealed", "_fingerprint", "password", "secret", "digest", "search_text")

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from banks.http_client import FailureCause
 from core.errors import AuthenticationError, NotFound
-from core.slips import Slip
+from core.thai.slips import Slip
 
 TransactionKind = Literal["credit", "decline", "reversal"]
 TransferPurpose = Literal["refund", "withdrawal", "return"]
@@ -61,7 +61,7 @@ class ReportedTransaction:
 
     amount: at least 1. paid_at: the bank's time, to the millisecond. References and payer are empty if the
     bank does not report them. slip_reference: the id of the transfer in the mini-QR on the payer's slip
-    (core.slips).
+    (core.thai.slips).
     """
 
     bank_transaction_id: str

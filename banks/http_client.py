@@ -16,9 +16,11 @@ from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
-from core import measurements, strict_json, telemetry, tls
+from core import tls
+from core.http import strict_json
+from core.observing import measurements, telemetry
 from core.deadlines import Deadline
-from core.strict_json import JsonRefused
+from core.http.strict_json import JsonRefused
 
 MAX_RESPONSE_BYTES = 1_048_576
 FailureCause = Literal["timeout", "unreachable", "credentials", "other"]

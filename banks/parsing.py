@@ -10,9 +10,10 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from core import clock, money, strict_json
+from core import clock, money
+from core.http import strict_json
 from core.clock import BANGKOK
-from core.strict_json import JsonRefused
+from core.http.strict_json import JsonRefused
 
 # The bank's clock may differ from ours by this much: money paid after midnight may be booked a day before.
 CLOCK_TOLERANCE = timedelta(minutes=5)
@@ -28,7 +29,7 @@ _ONE_DECIMAL = re.compile(r"[0-9]+\.[0-9]")
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """The object in `body`, checked by core.strict_json, with fractions as Decimal."""
+    """The object in `body`, checked by core.http.strict_json, with fractions as Decimal."""
     try:
         strict_json.loads(body)
         data: dict[str, Any] = json.loads(body, parse_float=Decimal)

@@ -30,7 +30,7 @@ from banks.base import (
 from banks.http_client import CallFailed, Response
 from core import clock, money
 from core.failures import INVALID_ACCOUNT, REJECTED_BY_BANK, RETURNED_BY_BANK
-from core.slips import Slip
+from core.thai.slips import Slip
 
 log = logging.getLogger("banks")
 CONNECT_SECONDS, READ_SECONDS = 2, 5

@@ -25,7 +25,7 @@ from banks.credentials import CredentialField
 from banks.http_client import CallFailed, Response
 from banks.live_bank import LiveBank
 from banks.oauth import AccessToken, AuthorizedSession
-from core.slips import Slip
+from core.thai.slips import Slip
 
 PAYMENTS_PATH = "/v1/payment/billpayment"
 EVENT_CODE_TAG_30 = "00300100"  # the bank's code for QR codes of tag 30

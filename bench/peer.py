@@ -18,8 +18,9 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
-from core import clock, ids, money, thaiqr, vault
-from core.rate_limits import SCRIPT
+from core import clock, ids, money, vault
+from core.thai import thaiqr
+from core.http.rate_limits import SCRIPT
 from merchants import secret_keys
 
 POOL = 8

@@ -21,9 +21,11 @@ from django.http.response import HttpResponseBase
 from config import concurrency
 from config.concurrency import Limits, OverloadedError
 from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_uploader
-from core import errors, http, measurements, request_context, uploads
-from core.http import MAX_BODY
-from core.uploads import UploadKind
+from core import errors, request_context
+from core.http import responses, uploads
+from core.observing import measurements
+from core.http.responses import MAX_BODY
+from core.http.uploads import UploadKind
 from idempotency.errors import InvalidIdempotencyKey
 
 logger = logging.getLogger(__name__)
@@ -205,7 +207,7 @@ def _error_response(error: errors.ApiError, request: ServiceRequest) -> Response
 
     The server closes the connection if the body has not ended: its rest would look like the next request.
     """
-    response = http.to_django(http.error_response(error, request.META[REQUEST_ID]))
+    response = responses.to_django(responses.error_response(error, request.META[REQUEST_ID]))
     measurements.add_refused_request(response.status_code)
     return _complete(response, request)
 

@@ -10,7 +10,8 @@ from celery import Celery, signals
 from django.conf import settings
 from django.db import close_old_connections
 
-from core import measurements, request_context
+from core import request_context
+from core.observing import measurements
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 

@@ -19,8 +19,8 @@ from redis.connection import parse_url
 
 from config.env import NO_DATABASE, invalid_variables
 from core import clock, tls, vault
-from core.postgres import replica, sessions
-from core.redis_urls import SentinelUrl, is_sentinel
+from core.database import replica, sessions
+from core.work.redis_urls import SentinelUrl, is_sentinel
 from operations import database_roles, resealing
 from operations.daily_close import signing
 from transfers import safe_mode

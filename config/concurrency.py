@@ -12,8 +12,8 @@ from weakref import WeakValueDictionary
 from django.conf import settings
 from django.http import parse_cookie
 
-from core import uploads
-from core.uploads import UploadKind
+from core.http import uploads
+from core.http.uploads import UploadKind
 
 # A POST to these waits for an acquirer, in threads of its own.
 CARD_PAYMENT_PATHS = {"/v1/payments", "/Thai/v1/payments"}

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import get_resolver
 
-from core.middleware import AccessMiddleware
+from core.http.middleware import AccessMiddleware
 
 API_PREFIXES = ("/v1/", "/Thai/", "/banks/")
 # Clients poll the same paths. A path that leads nowhere is not kept.

@@ -10,7 +10,7 @@ from django.db import OperationalError
 from config.env import OWNER_URL, database_url, env, read_variable
 from core import request_context
 from core.commands import show_any_character
-from core.postgres.availability import is_unavailable
+from core.database.availability import is_unavailable
 
 # They need the rights of the owner of the tables.
 OWNER_COMMANDS = {"migrate", "database_roles"}

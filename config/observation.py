@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from core import error_reports, telemetry
+from core.observing import error_reports, telemetry
 from operations.process_reports import Reporter
 
 log = logging.getLogger("threads")

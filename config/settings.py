@@ -21,7 +21,7 @@ from config.env import (
 )
 from config.version import BASE_DIR, VERSION
 from core import money
-from core.redis_urls import Broker, with_authorities
+from core.work.redis_urls import Broker, with_authorities
 
 django_stubs_ext.monkeypatch()  # Django classes take type arguments at run time too
 
@@ -35,7 +35,7 @@ BASE_URL = env.str("BASE_URL", "").rstrip("/")
 DATABASES: dict[str, dict[str, Any]] = {
     "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
 }
-# A standby for lists and exports, see `core.postgres.replica`. Empty: the primary answers everything.
+# A standby for lists and exports, see `core.database.replica`. Empty: the primary answers everything.
 REPLICA: dict[str, Any] = read_variable("DATABASE_REPLICA_URL", replica_url, {})
 
 MIGRATION_DATABASE_URL = env.str("MIGRATION_DATABASE_URL", "")  # of the owner; see `config.management`
@@ -134,7 +134,7 @@ LOG_STREAM = text("LOG_STREAM", "stdout", "stderr", "must be stdout or stderr") 
 # PostgreSQL ends statements and transactions of processes that hang. A duplicate request that waits for a
 # lock gets an error after lock_timeout and can retry.
 # A direct connection sets them at its start. A pooler accepts none, so there they belong to the role
-# (`manage.py set_role_limits`). `core.postgres.sessions` checks them.
+# (`manage.py set_role_limits`). `core.database.sessions` checks them.
 SESSION_PARAMETERS = {
     "lock_timeout": "5s",
     "statement_timeout": "30s",
@@ -156,7 +156,7 @@ def connected(address: dict[str, Any], connect_seconds: int) -> dict[str, Any]:
     limits = {"options": f"{SESSION_OPTIONS} {given.get('options', '')}".strip()}
     return {
         **address,
-        "ENGINE": "core.postgres",
+        "ENGINE": "core.database",
         "CONN_MAX_AGE": number("DATABASE_MAX_AGE", 600),
         "CONN_HEALTH_CHECKS": read_variable("DATABASE_HEALTH_CHECKS", env.bool, True),
         "DISABLE_SERVER_SIDE_CURSORS": DATABASE_PREPARE != "1",
@@ -221,14 +221,14 @@ INSTALLED_APPS = [
     "audit_trail.apps.AuditTrailApp",
 ]
 MIDDLEWARE = [
-    "core.middleware.AccessMiddleware",
+    "core.http.middleware.AccessMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "core.middleware.BrowserSessions",
-    "core.middleware.BrowserLanguage",
-    "core.middleware.BrowserCsrf",
-    "core.middleware.BrowserUsers",
-    "core.middleware.BrowserMessages",
-    "core.middleware.BrowserFraming",
+    "core.http.middleware.BrowserSessions",
+    "core.http.middleware.BrowserLanguage",
+    "core.http.middleware.BrowserCsrf",
+    "core.http.middleware.BrowserUsers",
+    "core.http.middleware.BrowserMessages",
+    "core.http.middleware.BrowserFraming",
     "allauth.account.middleware.AccountMiddleware",
     "console.people.sign_in.SignInRules",
     "console.page_limits.ConsolePageLimits",
@@ -266,7 +266,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "console.login_log.PasswordChangeLogger"},
 ]
 AUTHENTICATION_BACKENDS = ["console.login.OneAtATimeBackend"]
-PASSWORD_HASHERS = ["core.passwords.OneAtATimeHasher"]
+PASSWORD_HASHERS = ["core.console.passwords.OneAtATimeHasher"]
 SESSION_ENGINE = "console.sessions"
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
@@ -327,7 +327,7 @@ CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 
 # --- API ----------------------------------------------------------------------------------------------
 REST_FRAMEWORK: dict[str, object] = {
-    "EXCEPTION_HANDLER": "core.api.exception_handler",
+    "EXCEPTION_HANDLER": "core.http.api.exception_handler",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_SCHEMA_CLASS": "apidocs.generator.OperationSchema",
@@ -379,8 +379,8 @@ CELERY_TASK_QUEUES = [Queue(name, Exchange(name), routing_key=name) for name in 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"database_away": {"()": "core.logs.DatabaseDownFilter"}},
-    "formatters": {"json": {"()": "core.logs.JsonFormatter"}},
+    "filters": {"database_away": {"()": "core.observing.logs.DatabaseDownFilter"}},
+    "formatters": {"json": {"()": "core.observing.logs.JsonFormatter"}},
     "handlers": {
         "lines": {
             "class": "logging.StreamHandler",
@@ -392,7 +392,7 @@ LOGGING = {
     "root": {"handlers": ["lines"], "level": LOG_LEVEL},
     "loggers": {
         "django.request": {"level": "CRITICAL"},
-        "django.security": {"level": "CRITICAL"},  # core.api logs it, without a traceback
+        "django.security": {"level": "CRITICAL"},  # core.http.api logs it, without a traceback
         "celery": {"level": "WARNING"},
         "security": {"level": "INFO"},  # independent of LOG_LEVEL
     },

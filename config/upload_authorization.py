@@ -1,6 +1,6 @@
 """Decides who may upload before the body is read. A session cookie, or the form of a link, proves nothing.
 
-Cheap checks come first: the path and the shape of cookie or link (`core.uploads`), then a rate limit for each
+Cheap checks come first: the path and the shape of cookie or link (`core.http.uploads`), then a rate limit for each
 address in Redis, and then the database. One thread of each kind asks the database, so invented cookies and
 links delay only uploads of their kind.
 """
@@ -20,9 +20,10 @@ from django.http import HttpRequest
 
 from config import concurrency
 from config.concurrency import Limit, LimitByName, OverloadedError
-from core import client_addresses, clock, rate_limits, uploads
-from core.postgres.availability import CONNECTION_ERRORS
-from core.rate_limits import RateLimit
+from core import clock
+from core.http import client_addresses, rate_limits, uploads
+from core.database.availability import CONNECTION_ERRORS
+from core.http.rate_limits import RateLimit
 
 # How often one address may ask. Staff and payers do not upload faster.
 LOOKUP_RATE = RateLimit(per_second=1.0, burst=20)

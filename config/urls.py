@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 
 from apidocs import views
 from apidocs.guide import views as guide
-from core import api
+from core.http import api
 from operations import health
 from operations.metrics import view as metrics
 from payments import card_responses
@@ -128,6 +128,6 @@ urlpatterns = [
     path("", views.start),
 ]
 handler429 = "console.page_limits.too_many_requests"
-handler400 = "core.api.bad_request"
-handler404 = "core.api.not_found"
+handler400 = "core.http.api.bad_request"
+handler404 = "core.http.api.not_found"
 handler500 = "console.page_limits.server_error"

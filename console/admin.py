@@ -22,7 +22,8 @@ from console.merchant_page import MerchantPageAdmin
 from console.payment_acts import PAYMENT_ACTS
 from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
 from console.summaries import Summary
-from core import admin_columns, clock
+from core import clock
+from core.console import admin_columns
 from merchants.models import Merchant
 from payments.admin import PaymentAdmin
 from payments.models import Payment

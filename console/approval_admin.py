@@ -22,8 +22,9 @@ from approvals import services
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
 from audit_trail.act_pages import ActingAdmin, ObjectAct
 from audit_trail.acts import Act
-from core import admin_lists, clock, money, personal_data, request_context
-from core.admin_filters import ModeFilter
+from core import clock, money, request_context
+from core.console import admin_lists, personal_data
+from core.console.admin_filters import ModeFilter
 from ledger import services as ledger
 from ledger.services import Balance
 from merchants.models import ApiKey, Mode

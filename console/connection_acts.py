@@ -10,8 +10,9 @@ from django.utils.translation import gettext_lazy, gettext_noop
 import banks
 from audit_trail.act_pages import ObjectAct, Told
 from audit_trail.acts import Act
-from core import rate_limits, request_context
-from core.rate_limits import RateLimit
+from core import request_context
+from core.http import rate_limits
+from core.http.rate_limits import RateLimit
 from merchants.models import Merchant
 from reconciliation.inquiries import connection_tests
 from reconciliation.inquiries.connection_tests import ConnectionOutcome

@@ -16,7 +16,7 @@ from django.db.models.functions import Concat
 from django.http import HttpRequest
 
 from console.roles import PERMISSIONS, Role
-from core import rows
+from core.database import rows
 
 # Any constant. Changes of staff and roles take turns under this advisory lock.
 LOCK_ID = 5_207_310_114

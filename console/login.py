@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import salted_hmac
 
-from core import passwords
+from core.console import passwords
 
 DEVICE_SALT = "console.device"
 DEVICE_SECONDS = 180 * 24 * 3600

@@ -14,8 +14,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from console.people import lockouts, sign_in
-from core import request_context, security_log
-from core.security_log import SecurityEvent
+from core import request_context
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 
 UNKNOWN_SUBJECT = "staff:?"
 

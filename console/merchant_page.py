@@ -20,8 +20,9 @@ from approvals.models import PayoutAccount
 from audit_trail.act_pages import ActLink
 from console.connection_acts import CONNECTION_ACTS
 from console.payout_admin import PAYOUT_ACTS
-from core import admin_columns, clock
-from core.scopes import Scope
+from core import clock
+from core.console import admin_columns
+from core.http.scopes import Scope
 from ledger import services as ledger
 from merchants import bank_connections
 from merchants.admin import MerchantAdmin

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
+from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
 
 
 class SignInLimit(models.Model):

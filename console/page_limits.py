@@ -15,10 +15,11 @@ from django.views.csrf import csrf_failure as django_csrf_failure
 from psycopg.errors import QueryCanceled
 
 from console import login
-from core import admin_refusals, api, uploads
-from core.middleware import request_id_of
-from core.passwords import HashingBusyError
-from core.postgres.sessions import limit_statements
+from core.console import admin_refusals
+from core.http import api, uploads
+from core.http.middleware import request_id_of
+from core.console.passwords import HashingBusyError
+from core.database.sessions import limit_statements
 
 CONSOLE_PREFIX = "/admin/"
 # Statements of the API may take 30 s. A console page gets 5 s, so that it does not hold a web thread.

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from console import summaries
-from core import personal_data
+from core.console import personal_data
 from ledger.models import Entry
 from payments.models import Payment, PaymentStatus
 from timeline import pages

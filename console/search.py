@@ -23,7 +23,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from console.roles import SECTIONS
-from core import admin_lists, money, plain_text
+from core import money, plain_text
+from core.console import admin_lists
 
 # Rows of one list that the page shows.
 MAX_ROWS = 10

@@ -23,9 +23,9 @@ from console import grants, roles
 from console.login_log import subject_of
 from console.people import invitations, sign_in
 from console.people.staff_acts import STAFF_ACTS
-from core import security_log
-from core.admin import RecordedAdmin
-from core.security_log import SecurityEvent
+from core.observing import security_log
+from core.console.admin import RecordedAdmin
+from core.observing.security_log import SecurityEvent
 
 # The fields that grant rights.
 FLAG_FIELDS = ("is_active", "is_staff", "is_superuser")

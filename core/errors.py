@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.utils.translation import gettext
 
-from core import received
+from core.http import received
 
 CATALOGUE: dict[str, type["ApiError"]] = {}
 """The class of each code."""
@@ -13,7 +13,7 @@ MESSAGES: dict[str, list[type["ApiError"]]] = {}
 
 
 class ApiError(Exception):
-    """A refusal that the caller can act on; `core.api` alone turns it into HTTP.
+    """A refusal that the caller can act on; `core.http.api` alone turns it into HTTP.
 
     `message` may hold `{placeholders}` filled from keyword arguments; `param` names the field at fault, and
     `detail` the rule that it breaks.

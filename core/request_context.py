@@ -45,7 +45,7 @@ def request_id_for(given: str) -> str:
 
 
 def columns() -> dict[str, str]:
-    """Return the values of `core.columns.CausedRow`."""
+    """Return the values of `core.database.columns.CausedRow`."""
     return {"actor": current().actor, "request_id": current().request_id}
 
 

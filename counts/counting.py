@@ -7,7 +7,7 @@ the deltas from `change`, which `common_sql` defines for the whole statement.
 
 from typing import Any
 
-from core import rows
+from core.database import rows
 from core.deadlines import Deadline
 from counts.lists import ListFilter
 from counts.models import CountBucket

@@ -7,9 +7,10 @@ from typing import Any, Generic, TypeVar
 
 from django.db.models import Model
 
-from core import paging, rows
-from core.http import ApiResponse
-from core.paging import Cursor
+from core.database import rows
+from core.http import paging
+from core.http.responses import ApiResponse
+from core.http.paging import Cursor
 from counts import counting
 from counts.lists import BEGINNING, CountedList, ListFilter, period_of
 

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from core.columns import PublicId
+from core.database.columns import PublicId
 
 
 class CountBucket(models.TextChoices):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from core import rows
+from core.database import rows
 from counts.lists import CountedList
 
 # The sums before the minute of each row come from the counts, as in `counting`. The rows of these minutes are

@@ -22,7 +22,7 @@ class Fingerprint:
     def of(cls, *, method: str, operation: str, body: Any) -> "Fingerprint":
         """The fingerprint of method, operation (the same for all path forms) and body by value.
 
-        A number that orjson does not know is an `OtherNumber` of `core.strict_json`.
+        A number that orjson does not know is an `OtherNumber` of `core.http.strict_json`.
         """
         parts = [method, operation, _with_integers(body)]
         return cls(
@@ -43,7 +43,7 @@ class Fingerprint:
 def _with_integers(body: Any) -> Any:
     """The body with fields such as `15.0` as the integers that they are. Metadata stays as it is.
 
-    An amount that is written so is invalid (`core.fields.Amount`), and no repeat of a valid request.
+    An amount that is written so is invalid (`core.http.fields.Amount`), and no repeat of a valid request.
     """
     if not isinstance(body, dict) or float not in map(type, body.values()):
         return body

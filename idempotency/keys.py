@@ -7,8 +7,9 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 
-from core import rows, vault
-from core.http import ApiResponse
+from core import vault
+from core.database import rows
+from core.http.responses import ApiResponse
 from idempotency.fingerprint import Fingerprint
 from idempotency.models import REFUSED, IdempotencyKey
 from merchants.models import Merchant

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from core.columns import PublicId
+from core.database.columns import PublicId
 from merchants.models import Merchant
 
 IN_PROGRESS = 0

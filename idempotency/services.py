@@ -18,10 +18,11 @@ from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import Model
 from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure, UniqueViolation
 
-from core import clock, rows
-from core.bulkhead import Bulkhead, BulkheadFull
+from core import clock
+from core.database import rows
+from core.work.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ApiError, ServiceUnavailable
-from core.http import ApiResponse
+from core.http.responses import ApiResponse
 from idempotency import keys
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.keys import KeyedRequest

@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from core import money
-from core.admin import ReadOnlyAdmin
-from core.admin_filters import ModeFilter
+from core.console.admin import ReadOnlyAdmin
+from core.console.admin_filters import ModeFilter
 from ledger.models import Account, Entry, Journal, PendingEntry
 
 

@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Concat
 
-from core import triggers
-from core.columns import PublicId, PublicIdKey, known
+from core.database import triggers
+from core.database.columns import PublicId, PublicIdKey, known
 from ledger.journal_types import BalanceTransactionType, JournalType
 from merchants.models import Merchant
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from core import rows
+from core.database import rows
 from ledger import accounts, balance_transactions
 from ledger.journal_types import JournalType
 from ledger.models import AccountType

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from core import ids, rows
+from core import ids
+from core.database import rows
 from core.deadlines import Deadline
 from core.errors import ServiceUnavailable
 from ledger import accounts, queries

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import plain_text
-from core.admin_filters import OwnerFilter, TypedField
+from core.console.admin_filters import OwnerFilter, TypedField
 from merchants.models import Merchant
 
 # Merchants that one text may name, and suggestions for it.

@@ -8,8 +8,11 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import client_addresses, clock, request_context, rows, security_log
-from core.security_log import SecurityEvent
+from core import clock, request_context
+from core.database import rows
+from core.http import client_addresses
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 from merchants import secret_keys
 from merchants.errors import AddressNotAllowed, AuthenticationFailed
 from merchants.models import MAX_SEEN_NETWORKS, ApiKey, Merchant

@@ -19,7 +19,8 @@ import banks
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from banks import CredentialField
-from core import client_addresses, ids, vault
+from core import ids, vault
+from core.http import client_addresses
 from core.vault import CannotOpen
 from merchants import secret_keys
 from merchants.errors import CallerNotAllowed, MerchantNotFound

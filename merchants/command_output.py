@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core import clock
 from core.errors import ApiError
-from core.scopes import Scope
+from core.http.scopes import Scope
 from merchants.models import ApiKey
 
 Values = dict[str, str | list[str] | None]

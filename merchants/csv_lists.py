@@ -15,15 +15,17 @@ from django.conf import settings
 from django.http import HttpResponse, QueryDict
 from rest_framework.request import Request
 
-from core import http, money, objects, paging, spreadsheets
-from core.bulkhead import Bulkhead, BulkheadFull
-from core.http import ApiResponse
-from core.objects import Declared, ObjectType, SatangSchema
-from core.openapi import Operation
-from core.spreadsheets import Cell
+from core import money
+from core.console import spreadsheets
+from core.http import responses, objects, paging
+from core.work.bulkhead import Bulkhead, BulkheadFull
+from core.http.responses import ApiResponse
+from core.http.objects import Declared, ObjectType, SatangSchema
+from core.http.openapi import Operation
+from core.console.spreadsheets import Cell
 from merchants.errors import TooManyExports
 
-CSV = http.CSV
+CSV = responses.CSV
 MAX_ROWS = 5_000
 MAX_BYTES = 1_000_000  # as long as the longest page in JSON
 MAX_SECONDS = 2.0

@@ -8,7 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ReasonForm
-from core.scopes import Scope
+from core.http.scopes import Scope
 from merchants import page_origins
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 from merchants.services import DEFAULT_OVERLAP_HOURS, MAX_OVERLAP_HOURS

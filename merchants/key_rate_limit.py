@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from django.conf import settings
 from rest_framework.request import Request
 
-from core import rate_limits
-from core.rate_limits import RateLimit, RateLimitResult
+from core.http import rate_limits
+from core.http.rate_limits import RateLimit, RateLimitResult
 from merchants.errors import RateLimitExceeded
 
 # Requests that were taken and not used are lost after this time.

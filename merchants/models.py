@@ -5,9 +5,9 @@ from datetime import datetime
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from core import triggers
-from core.columns import PublicIdKey, known
-from core.scopes import Scope
+from core.database import triggers
+from core.database.columns import PublicIdKey, known
+from core.http.scopes import Scope
 
 MAX_SEEN_NETWORKS = 20
 MAX_ORIGINS, MAX_ORIGIN_LENGTH = 10, 255

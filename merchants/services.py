@@ -10,9 +10,11 @@ from django.utils.translation import gettext as _
 from audit_trail import recording, values
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import client_addresses, ids, plain_text, request_context, security_log
-from core.scopes import Scope
-from core.security_log import SecurityEvent
+from core import ids, plain_text, request_context
+from core.http import client_addresses
+from core.observing import security_log
+from core.http.scopes import Scope
+from core.observing.security_log import SecurityEvent
 from merchants import page_origins, secret_keys
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode

@@ -12,8 +12,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording
-from core import admin_columns, admin_refusals, rows
-from core.admin import ReadOnlyAdmin
+from core.console import admin_columns, admin_refusals
+from core.database import rows
+from core.console.admin import ReadOnlyAdmin
 from operations.models import DailyClose, Heartbeat, JobResult, JobRun
 
 
@@ -109,7 +110,7 @@ class DailyCloseAdmin(ReadOnlyAdmin):
     def print_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The close as PDF. It shows how the signed file is verified."""
         # Only here, because the library of documents is large.
-        from core import pdf
+        from core.drawing import pdf
         from operations.daily_close import document
 
         close = self._close(request, object_id)

@@ -17,7 +17,8 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import QuerySet
 
 from audit_trail.models import UnchainedRecord
-from core import clock, rows
+from core import clock
+from core.database import rows
 from counts.models import CountDelta
 from ledger.models import PendingEntry
 from operations import heartbeats

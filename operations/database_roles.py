@@ -13,9 +13,9 @@ from django.apps import apps
 from django.db import connection, transaction
 from django.db.models import Model
 
-from core import rows, triggers
-from core.postgres.roles import APPLICATION, REPORTS
-from core.triggers import Refuse
+from core.database import rows, triggers
+from core.database.roles import APPLICATION, REPORTS
+from core.database.triggers import Refuse
 
 PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE")
 MIGRATIONS = "django_migrations"  # Django's table, which has no model
@@ -100,7 +100,7 @@ def statements() -> Iterator[str]:
     yield f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {APPLICATION}, {REPORTS}"
     yield f"GRANT USAGE ON SCHEMA public TO {APPLICATION}, {REPORTS}"
     yield f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {APPLICATION}"
-    # Our functions that run with the rights of the owner, whoever calls them. See `core.partitions`.
+    # Our functions that run with the rights of the owner, whoever calls them. See `core.database.partitions`.
     owner_functions = rows.run(
         """SELECT oid::regprocedure::text FROM pg_proc
            WHERE pronamespace = 'public'::regnamespace AND prosecdef

@@ -1,6 +1,6 @@
 """Erase the personal data of payers. What the books need stays: amounts, ids, times and references.
 
-Triggers let these columns change while `qr.erasing` is set (`core.triggers`). Why each column is or is not
+Triggers let these columns change while `qr.erasing` is set (`core.database.triggers`). Why each column is or is not
 erased: docs/decisions/86-erasure.md.
 """
 
@@ -14,7 +14,8 @@ from django.db.models import Q, QuerySet
 
 from approvals.models import Approval
 from audit_trail import recording
-from core import plain_text, rows
+from core import plain_text
+from core.database import rows
 from payments.models import Payment, PaymentStatus
 from reconciliation.matching.models import CREDITED
 from reconciliation.models import (

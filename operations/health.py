@@ -13,10 +13,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
 
 from apidocs import openapi as docs
-from core import api, clock, http, rows
-from core.api import get_or_head_only
-from core.http import ApiResponse
-from core.postgres import sessions
+from core import clock
+from core.database import rows
+from core.http import api, responses
+from core.http.api import get_or_head_only
+from core.http.responses import ApiResponse
+from core.database import sessions
 from merchants.errors import AuthenticationFailed
 from operations import heartbeats, resealing
 from transfers import safe_mode
@@ -52,7 +54,7 @@ CLOCK_CHECK = "clock"
 @docs.healthz
 @get_or_head_only
 def healthz(request: HttpRequest) -> HttpResponse:
-    return http.to_django(ApiResponse.of({"status": "ok"}))
+    return responses.to_django(ApiResponse.of({"status": "ok"}))
 
 
 @docs.readyz
@@ -61,7 +63,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 with all checks, or 503 if one failed. A warning does not change the status."""
     kept: Any = caches["process"].get_or_set("readiness", _readiness, KEPT_SECONDS)
-    return http.to_django(kept)
+    return responses.to_django(kept)
 
 
 def _readiness() -> ApiResponse:

@@ -5,8 +5,8 @@ from typing import Self
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from core.columns import PublicId, PublicIdKey
-from core.triggers import append_only
+from core.database.columns import PublicId, PublicIdKey
+from core.database.triggers import append_only
 
 
 class Heartbeat(models.Model):
@@ -22,7 +22,7 @@ class Heartbeat(models.Model):
 class Measurement(models.Model):
     """How often something happened in total, and how long it took. All processes add to these rows.
 
-    `bucket` is a place in `core.measurements.BOUNDS`, or one more.
+    `bucket` is a place in `core.observing.measurements.BOUNDS`, or one more.
     """
 
     name = models.CharField(max_length=20)

@@ -16,8 +16,10 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from prometheus_client import ProcessCollector
 
-from core import clock, measurements, rows
-from core.measurements import Key
+from core import clock
+from core.database import rows
+from core.observing import measurements
+from core.observing.measurements import Key
 from operations.models import ProcessReport
 
 log = logging.getLogger("process_reports")

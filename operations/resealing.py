@@ -86,7 +86,7 @@ def _reseal_rows(
 ) -> None:
     """Read the rows again under their locks, and seal them with the newest key."""
     with connection.cursor() as cursor:
-        # `core.triggers.ReadOnly` lets sealed columns change, and no others.
+        # `core.database.triggers.ReadOnly` lets sealed columns change, and no others.
         cursor.execute("SET LOCAL qr.resealing = 'on'")
     locked = model._base_manager.select_for_update(no_key=True).filter(pk__in=pks).order_by("pk")
     for pk, *values in locked.values_list("pk", *columns):

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Model
 
-from core import partitions
+from core.database import partitions
 from reconciliation.models import InquiryAnswer
 from request_log.models import RequestRecord
 from webhooks.delivery import old_deliveries

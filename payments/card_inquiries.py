@@ -12,8 +12,9 @@ from django.db.models.functions import Now
 import banks
 from banks import ChargeResult, parallel
 from banks.parallel import TimedResult
-from core import due_work, request_context
-from core.due_work import DueWork
+from core import request_context
+from core.work import due_work
+from core.work.due_work import DueWork
 from payments import cards
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, ChargeAnswer

@@ -3,9 +3,9 @@
 from django.db import models
 from django.db.models import Q
 
-from core import triggers
-from core.columns import CausedRow, known
-from core.state_machines import StateMachine
+from core.database import triggers
+from core.database.columns import CausedRow, known
+from core.database.state_machines import StateMachine
 
 
 class ChargeState(models.TextChoices):

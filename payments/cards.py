@@ -17,8 +17,10 @@ from django.db.models import Q
 
 import banks
 from banks import Acquirer, ChargeRequest, ChargeResult, parallel
-from core import clock, due_work, request_context, rows
-from core.bulkhead import Bulkhead, BulkheadFull
+from core import clock, request_context
+from core.database import rows
+from core.work import due_work
+from core.work.bulkhead import Bulkhead, BulkheadFull
 from core.failures import PROCESSING_ERROR
 from ledger import accounts
 from merchants.models import Merchant, Mode

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from core import rows
+from core.database import rows
 from payments.models import HELD_STATUSES, OPEN_STATUSES, Payment, PaymentException
 from payments.shapes import exception_event_data, newest_exceptions
 from webhooks import events

@@ -7,10 +7,12 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils.functional import cached_property
 
-from core import digests, ids, thaibanks, triggers, vault
-from core.columns import PublicId, PublicIdKey, RawJson, known
+from core import digests, ids, vault
+from core.database import triggers
+from core.thai import thaibanks
+from core.database.columns import PublicId, PublicIdKey, RawJson, known
 from core.digests import DigestedColumn, DigestedRow
-from core.state_machines import StateMachine
+from core.database.state_machines import StateMachine
 from counts.lists import ClockRule, CountedList
 from merchants.models import Merchant
 from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, ChargeState

@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Annotated, Any, NotRequired
 
-from core.objects import PaymentId
-from core.openapi import Tag, described, words_of
-from core.scopes import Scope
+from core.http.objects import PaymentId
+from core.http.openapi import Tag, described, words_of
+from core.http.scopes import Scope
 from payments.serializers import PaymentQuery, PaymentRequest
 from payments.shapes import PaymentObject
 

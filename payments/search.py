@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db.models import F, Func, TextField, Value
 
-from core import paging
-from core.paging import Cursor
+from core.http import paging
+from core.http.paging import Cursor
 from merchants.models import Merchant
 from payments.models import Payment, PaymentQuerySet
 

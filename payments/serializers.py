@@ -4,9 +4,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from core import fields, money, plain_text
-from core.objects import MAX_SATANG
-from core.paging import PeriodPageQuery
+from core import money, plain_text
+from core.http import fields
+from core.http.objects import MAX_SATANG
+from core.http.paging import PeriodPageQuery
 from payments.models import PaymentStatus
 
 _TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")

@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.db.models import F
 
-from core import money, rows, vault
-from core.state_machines import transition_all
+from core import money, vault
+from core.database import rows
+from core.database.state_machines import transition_all
 from ledger import services as ledger
 from payments import payers
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded

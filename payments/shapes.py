@@ -8,7 +8,7 @@ from django.db.models import Prefetch, Sum, prefetch_related_objects
 
 from core import failures, money, vault
 from core.clock import iso, iso_or_none
-from core.objects import (
+from core.http.objects import (
     URI,
     Amount,
     AmountDisplay,

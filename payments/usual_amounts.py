@@ -5,7 +5,8 @@ A merchant who sends baht where the API expects satang, or the other way round, 
 
 from datetime import datetime, timedelta
 
-from core import money, rows
+from core import money
+from core.database import rows
 from merchants.models import Merchant
 
 HEADER = "Warning-Amount"

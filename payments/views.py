@@ -1,7 +1,8 @@
 from rest_framework.request import Request
 
-from core import api, clock, paging
-from core.http import ApiResponse
+from core import clock
+from core.http import api, paging
+from core.http.responses import ApiResponse
 from counts import listing
 from idempotency.services import Job
 from idempotency.views import idempotent

@@ -1,8 +1,8 @@
 from django.contrib import admin
 
-from core.admin import ReadOnlyAdmin
-from core.admin_filters import ModeFilter
-from core.admin_lists import DateFilter
+from core.console.admin import ReadOnlyAdmin
+from core.console.admin_filters import ModeFilter
+from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from qrcodes.models import QrCode
 

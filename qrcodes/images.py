@@ -9,7 +9,7 @@ import zlib
 from functools import lru_cache
 from pathlib import Path
 
-from core.qr_symbols import modules
+from core.drawing.qr_symbols import modules
 
 MIN_WIDTH = 512
 # Files paid.png, paid.svg, expired.png and expired.svg. The letters are lines, so no font is needed to show

@@ -2,8 +2,8 @@
 
 from django.db import models
 
-from core import triggers
-from core.columns import PublicIdKey
+from core.database import triggers
+from core.database.columns import PublicIdKey
 from merchants.models import Merchant
 from payments.models import Payment, PaymentStatus
 

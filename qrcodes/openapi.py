@@ -3,8 +3,8 @@
 from functools import partial
 from typing import NotRequired
 
-from core.openapi import Tag, described
-from core.scopes import Scope
+from core.http.openapi import Tag, described
+from core.http.scopes import Scope
 from payments.openapi import SearchedTo
 from payments.serializers import StatusQuery
 from qrcodes.serializers import CardQuery, ImageQuery, QrCodeRequest

@@ -16,10 +16,11 @@ from django.shortcuts import render
 from django.utils import translation
 from django.utils.translation.trans_real import parse_accept_lang_header
 
-from core import client_addresses, clock, http, ids, money, rate_limits
-from core.api import error_response, get_or_head_only
+from core import clock, ids, money
+from core.http import client_addresses, responses, rate_limits
+from core.http.api import error_response, get_or_head_only
 from core.errors import ApiError
-from core.rate_limits import RateLimit
+from core.http.rate_limits import RateLimit
 from merchants import page_origins
 from merchants.models import Mode
 from payments.models import HELD_EXCESS_STATUSES, HELD_STATUSES, Payment, PaymentStatus
@@ -105,7 +106,7 @@ def state(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     }
     if shown.etag in request.headers.get("If-None-Match", ""):
         return HttpResponseNotModified(headers=headers)
-    return HttpResponse(orjson.dumps({"state": shown.state}), content_type=http.JSON, headers=headers)
+    return HttpResponse(orjson.dumps({"state": shown.state}), content_type=responses.JSON, headers=headers)
 
 
 @get_or_head_only

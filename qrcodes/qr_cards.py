@@ -8,9 +8,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from core import clock, money, rate_limits
-from core.bulkhead import Bulkhead, BulkheadFull
-from core.rate_limits import RateLimit
+from core import clock, money
+from core.http import rate_limits
+from core.work.bulkhead import Bulkhead, BulkheadFull
+from core.http.rate_limits import RateLimit
 from merchants.models import Mode
 from payments.models import Payment
 from qrcodes.errors import TooManyQrCards

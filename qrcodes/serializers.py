@@ -2,7 +2,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, plain_text
+from core import money, plain_text
+from core.http import fields
 from qrcodes import qr_cards
 from qrcodes.shapes import MAX_CLIENT_LENGTH
 

@@ -9,7 +9,9 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Model
 
-from core import ids, references, request_context, rows, thaiqr
+from core import ids, request_context
+from core.database import rows
+from core.thai import references, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments

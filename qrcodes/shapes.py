@@ -5,7 +5,7 @@ from django.conf import settings
 
 from core import money, vault
 from core.clock import iso
-from core.objects import (
+from core.http.objects import (
     URI,
     Amount,
     AmountDisplay,

@@ -7,9 +7,10 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
-from core import api, clock, http, ignored_parameters, paging, received
-from core.api import get_or_head_only
-from core.http import ApiResponse
+from core import clock
+from core.http import api, responses, ignored_parameters, paging, received
+from core.http.api import get_or_head_only
+from core.http.responses import ApiResponse
 from idempotency.services import InsertJob, Job
 from idempotency.views import idempotent, idempotent_insert
 from merchants.api import MerchantViewSet, merchant_of
@@ -112,7 +113,7 @@ def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     status = qr_code.payment.status_at(clock.now())
     is_pending = status == PaymentStatus.PENDING
     first_wanted = request.headers.get("Accept", "").partition(";")[0].strip().lower()
-    if not is_pending and first_wanted == http.JSON:
+    if not is_pending and first_wanted == responses.JSON:
         raise QrCodeGone(status=status)
     text, media_type = qr_code.qr_data if is_pending else word_of(status), MEDIA_TYPES[image_format]
     etag = '"' + hashlib.sha256(f"{media_type} {text}".encode()).hexdigest()[:32] + '"'

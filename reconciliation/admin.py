@@ -9,11 +9,12 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording
 from audit_trail.act_pages import ActPages
-from core import admin_columns, personal_data, security_log
-from core.admin import ReadOnlyAdmin
-from core.admin_filters import AmountFilter, ModeFilter
-from core.admin_lists import DateFilter
-from core.security_log import SecurityEvent
+from core.console import admin_columns, personal_data
+from core.observing import security_log
+from core.console.admin import ReadOnlyAdmin
+from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_lists import DateFilter
+from core.observing.security_log import SecurityEvent
 from merchants.admin_filters import NewestOfMerchantFilter
 from reconciliation import payer_names
 from reconciliation.exceptions import detail_page

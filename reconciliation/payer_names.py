@@ -3,8 +3,9 @@
 Names are stored as `core.plain_text.name` returns them.
 """
 
-from core import plain_text, rows
-from core.admin_lists import MAX_FOUND
+from core import plain_text
+from core.database import rows
+from core.console.admin_lists import MAX_FOUND
 
 MIN_LENGTH = 3
 # Each beginning is a range of the index. U+10FFFF is behind every other character.

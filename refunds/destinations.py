@@ -9,7 +9,8 @@ from approvals import payout_accounts
 from approvals import services as approvals
 from approvals.models import ApprovalKind
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
-from core import money, plain_text, thaibanks
+from core import money, plain_text
+from core.thai import thaibanks
 from ledger import accounts
 from payments import payers
 from payments.models import Payment

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import F, Q
 
-from core import digests, triggers, vault
-from core.columns import CausedRow, PublicIdKey, RawJson, known
-from core.state_machines import StateMachine
+from core import digests, vault
+from core.database import triggers
+from core.database.columns import CausedRow, PublicIdKey, RawJson, known
+from core.database.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
 from payments.models import Payment

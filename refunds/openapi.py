@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from core.openapi import Tag, described
-from core.scopes import Scope
+from core.http.openapi import Tag, described
+from core.http.scopes import Scope
 from refunds.serializers import ClaimLinkRequest, DestinationRequest, RefundQuery, RefundRequest
 from refunds.shapes import ClaimLinkObject, ClaimLinkSecret, RefundObject
 

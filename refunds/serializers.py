@@ -2,8 +2,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields
-from core.paging import PeriodPageQuery
+from core.http import fields
+from core.http.paging import PeriodPageQuery
 from refunds.models import RefundReason, RefundStatus
 from refunds.shapes import MAX_NOTE_LENGTH
 from transfers.serializers import Payee

@@ -10,7 +10,8 @@ from django.db import transaction
 from approvals import services as approvals
 from approvals.models import ApprovalKind
 from banks import TransferOrder
-from core import ids, rows
+from core import ids
+from core.database import rows
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from merchants.errors import BankNotConfigured

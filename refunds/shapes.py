@@ -5,7 +5,7 @@ from django.conf import settings
 
 from core import failures, money
 from core.clock import iso, iso_or_none
-from core.objects import (
+from core.http.objects import (
     URI,
     AmountDisplay,
     Currency,

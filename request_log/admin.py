@@ -6,9 +6,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from core import personal_data
-from core.admin import ReadOnlyAdmin
-from core.admin_lists import DateFilter
+from core.console import personal_data
+from core.console.admin import ReadOnlyAdmin
+from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from request_log import services
 from request_log.models import RequestRecord

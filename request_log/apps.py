@@ -5,7 +5,7 @@ class RequestLogApp(AppConfig):
     name = "request_log"
 
     def ready(self) -> None:
-        from core import middleware
+        from core.http import middleware
         from request_log import recorder
 
         middleware.LISTENERS[:] = [recorder.RECORDER.record]

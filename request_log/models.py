@@ -3,7 +3,7 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from core.columns import PublicId, PublicIdKey
+from core.database.columns import PublicId, PublicIdKey
 
 
 class Idempotency(models.TextChoices):

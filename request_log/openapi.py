@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Annotated, TypedDict
 
-from core.objects import id_schema
-from core.openapi import Tag, described
-from core.paging import Limit
-from core.scopes import Scope
+from core.http.objects import id_schema
+from core.http.openapi import Tag, described
+from core.http.paging import Limit
+from core.http.scopes import Scope
 from request_log.recorder import PREFIX
 from request_log.serializers import RequestQuery
 from request_log.shapes import FullRequestObject, RequestObject

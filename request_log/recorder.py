@@ -19,7 +19,9 @@ from django.conf import settings
 from django.db import close_old_connections, transaction
 from django.http import HttpRequest, HttpResponse
 
-from core import clock, ids, measurements, request_context, rows
+from core import clock, ids, request_context
+from core.database import rows
+from core.observing import measurements
 from core.request_context import RequestContext
 from request_log import redaction
 from request_log.models import Idempotency, RequestRecord

@@ -1,6 +1,7 @@
 """Query parameters and objects of the request log."""
 
-from core import fields, ids, paging
+from core import ids
+from core.http import fields, paging
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")

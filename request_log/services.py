@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from core.paging import NEWEST_FIRST, Cursor
+from core.http.paging import NEWEST_FIRST, Cursor
 from counts.lists import BEGINNING, END
 from merchants.models import Merchant
 from request_log import redaction

@@ -4,7 +4,7 @@ import re
 from typing import Annotated, TypedDict
 
 from core.clock import iso
-from core.objects import Instant, PaymentId, between, id_schema, one_of, up_to
+from core.http.objects import Instant, PaymentId, between, id_schema, one_of, up_to
 from request_log.models import Idempotency, RequestRecord
 from request_log.recorder import PREFIX
 

@@ -2,8 +2,8 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import api, paging
-from core.http import ApiResponse
+from core.http import api, paging
+from core.http.responses import ApiResponse
 from counts.lists import period_of
 from merchants.api import MerchantViewSet, merchant_of
 from request_log import openapi as docs

@@ -17,8 +17,9 @@ import orjson
 from django.conf import settings
 from django.db import connection
 
-from core import clock, strict_json
-from core.strict_json import JsonRefused
+from core import clock
+from core.http import strict_json
+from core.http.strict_json import JsonRefused
 from sandbox import cards
 from sandbox.models import SandboxCardRefund, SandboxCharge
 

@@ -9,9 +9,10 @@ from django.http import HttpResponse
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from core import api, clock, received
-from core.api import ApiViewSet
-from core.http import ApiResponse
+from core import clock
+from core.http import api, received
+from core.http.api import ApiViewSet
+from core.http.responses import ApiResponse
 from merchants.api import merchant_of
 from sandbox import callbacks, orders, statements
 from sandbox import openapi as docs

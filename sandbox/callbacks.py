@@ -16,8 +16,9 @@ from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from core import clock, due_work, tls
-from core.postgres.availability import CONNECTION_ERRORS
+from core import clock, tls
+from core.work import due_work
+from core.database.availability import CONNECTION_ERRORS
 from sandbox.models import CallbackState, SandboxCallback
 
 log = logging.getLogger("sandbox")

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from core import money, vault
 from core.clock import BANGKOK
-from core.columns import PublicIdKey, known
+from core.database.columns import PublicIdKey, known
 
 # How long a payer can authorise a charge.
 AUTHORIZATION_LIFETIME = timedelta(minutes=10)

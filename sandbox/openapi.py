@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from core.openapi import Signature, Tag, described
-from core.scopes import Scope
+from core.http.openapi import Signature, Tag, described
+from core.http.scopes import Scope
 from sandbox.serializers import (
     EntriesQuery,
     SandboxPaymentRequest,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 
-from core import received
+from core.http import received
 from sandbox.errors import InvalidScenario
 from sandbox.models import SandboxEntryType
 

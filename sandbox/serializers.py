@@ -5,7 +5,8 @@ from drf_spectacular.drainage import set_override
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from core import clock, dates, fields
+from core import clock, dates
+from core.http import fields
 from sandbox.scenarios import SCENARIOS
 from sandbox.statements import FORMATS
 

@@ -9,8 +9,10 @@ import orjson
 from django.conf import settings
 from django.db import connection, transaction
 
-from core import clock, ids, money, received, references, thaiqr, tlv
-from core.thaiqr import Payload
+from core import clock, ids, money
+from core.http import received
+from core.thai import references, thaiqr, tlv
+from core.thai.thaiqr import Payload
 from sandbox import scenarios
 from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt, QrCodePaidTooOften, UnknownQrCode
 from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment

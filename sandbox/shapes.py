@@ -1,6 +1,6 @@
 from typing import Annotated, TypedDict
 
-from core.objects import id_schema, one_of
+from core.http.objects import id_schema, one_of
 from sandbox.scenarios import SCENARIOS
 
 

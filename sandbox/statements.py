@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import date
 from io import StringIO
 
-from core import csv_cells, money
+from core import money
+from core.console import csv_cells
 from core.clock import BANGKOK
-from core.csv_cells import escape_cell
+from core.console.csv_cells import escape_cell
 from sandbox.models import SandboxEntry, SandboxEntryType
 
 BANK_CODE = "998"  # no bank in Thailand has it

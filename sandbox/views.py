@@ -10,10 +10,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views import View
 from rest_framework.request import Request
 
-from core import api, client_addresses, clock, ids, money, qr_symbols, rate_limits
+from core import clock, ids, money
+from core.drawing import qr_symbols
+from core.http import api, client_addresses, rate_limits
 from core.errors import Invalid
-from core.rate_limits import RateLimit
-from core.slips import Slip, slip_payload
+from core.http.rate_limits import RateLimit
+from core.thai.slips import Slip, slip_payload
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of

@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields
+from core.http import fields
 from testclock.models import MAX_SECONDS
 
 

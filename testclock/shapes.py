@@ -1,7 +1,7 @@
 from typing import Annotated, TypedDict
 
 from core.clock import iso_or_none
-from core.objects import Instant, between
+from core.http.objects import Instant, between
 from testclock.models import MAX_SECONDS, MerchantClock
 
 

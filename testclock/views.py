@@ -3,8 +3,9 @@
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from core import api, clock, rate_limits
-from core.rate_limits import RateLimit
+from core import clock
+from core.http import api, rate_limits
+from core.http.rate_limits import RateLimit
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import merchant_of

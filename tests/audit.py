@@ -3,7 +3,7 @@
 Its own rules compare what services write about exceptions with the tables that it is about.
 """
 
-from core import rows
+from core.database import rows
 from operations.audit import runner
 from operations.audit.rules import AuditRule
 

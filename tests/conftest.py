@@ -15,7 +15,9 @@ import time_machine
 from django.conf import settings
 from django.test import Client
 
-from core import clock, ids, money, rows, thaiqr
+from core import clock, ids, money
+from core.database import rows
+from core.thai import thaiqr
 from core.clock import BANGKOK
 from merchants import secret_keys, services
 from merchants.models import ApiKey, Merchant

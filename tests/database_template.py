@@ -24,7 +24,7 @@ NAME = "test_template"
 DUMP_FOLDER = Path(sys.prefix) / "test-template"
 # Besides the migrations: what they import, and Django's own migrations.
 SOURCES = [
-    *("*/migrations/*.py", "*/sql/*.sql", "core/columns.py"),
+    *("*/migrations/*.py", "*/sql/*.sql", "core/database/columns.py"),
     *("console/roles.py", "console/sections.toml", "requirements/production.lock"),
 ]
 

@@ -14,8 +14,11 @@ from hypothesis import settings as hypothesis
 from psycopg._preparing import PrepareManager
 from redis.connection import AbstractConnection
 
-from core import api, decoders, redis, request_context, security_log
-from core.logs import LogRateLimit
+from core import request_context
+from core.http import api
+from core.observing import security_log
+from core.work import decoders, redis
+from core.observing.logs import LogRateLimit
 from merchants.refused_keys import refused_keys
 from tests import concurrency, tables
 from tests.examples import BY_DEFAULT, examples
@@ -39,8 +42,8 @@ TIMEOUT_SETTINGS = [
     "banks.sandbox.READ_SECONDS",
     "banks.sandbox_cards.CONNECT_SECONDS",
     "banks.sandbox_cards.READ_SECONDS",
-    "core.due_work.RUN_SECONDS",
-    "core.redis.CALL_TIMEOUT_SECONDS",
+    "core.work.due_work.RUN_SECONDS",
+    "core.work.redis.CALL_TIMEOUT_SECONDS",
     "idempotency.services.WAIT_SECONDS",
     "idempotency.services.SHORT_WAIT_SECONDS",
     "reconciliation.inquiries.scan.PATIENCE_SECONDS",

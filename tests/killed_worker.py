@@ -7,7 +7,7 @@ import sys
 from django.conf import settings
 from django.db import connection
 
-from core import rows
+from core.database import rows
 from tests.stack import ROOT
 
 NAME = "killed worker"

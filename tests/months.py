@@ -6,7 +6,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import Model
 
-from core import clock, partitions
+from core import clock
+from core.database import partitions
 
 
 def sql(statement: str, *values: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from redis.sentinel import MasterNotFoundError
 
 from config.devstack import ports
 from config.devstack.valkey import find_server
-from core.redis_urls import SentinelUrl
+from core.work.redis_urls import SentinelUrl
 from tests.stack import wait_until
 
 NAME = "qr"

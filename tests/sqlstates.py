@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
-from core.postgres.roles import APPLICATION
+from core.database.roles import APPLICATION
 
 NOT_NULL_VIOLATION, FOREIGN_KEY_VIOLATION = "23502", "23503"
 UNIQUE_VIOLATION, CHECK_VIOLATION = "23505", "23514"

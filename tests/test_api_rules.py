@@ -6,8 +6,8 @@ import pytest
 from django.test import RequestFactory
 
 from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
-from core import api
-from core.openapi import operation_of
+from core.http import api
+from core.http.openapi import operation_of
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import qr_request
 from tests.webhooks.builders import make_endpoint

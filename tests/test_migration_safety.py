@@ -17,7 +17,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
-from core.migrations import BuildIndex
+from core.database.migrations import BuildIndex
 from tests import judges
 from tests.stack import ROOT
 

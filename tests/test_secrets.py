@@ -11,9 +11,10 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from banks import TransferResult
-from core import access_log, api
-from core.access_log import AccessLog
-from core.logs import JsonFormatter
+from core.http import api
+from core.observing import access_log
+from core.observing.access_log import AccessLog
+from core.observing.logs import JsonFormatter
 from merchants import secret_keys
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import qr_request

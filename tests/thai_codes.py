@@ -1,6 +1,6 @@
 """Payment codes and slips that the service reads and never writes."""
 
-from core.tlv import add_checksum, field
+from core.thai.tlv import add_checksum, field
 
 
 def altered(payload: str, was: str, becomes: str) -> str:

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from core.objects import one_of
-from core.openapi import Tag, described
-from core.paging import Page, PageQuery
-from core.scopes import Scope
+from core.http.objects import one_of
+from core.http.openapi import Tag, described
+from core.http.paging import Page, PageQuery
+from core.http.scopes import Scope
 from reconciliation.models import ReportSource
 from timeline.shapes import TimelineEntry
 

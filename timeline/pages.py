@@ -14,7 +14,8 @@ from django.db.models import F, QuerySet, SmallIntegerField, TextField, Value
 from django.db.models.functions import Cast, Collate
 from django.utils.translation import gettext
 
-from core import clock, failures, money, personal_data
+from core import clock, failures, money
+from core.console import personal_data
 from payments.models import Payment
 from reconciliation.matching import deduplication
 from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, ReportSource

@@ -1,7 +1,7 @@
 from typing import Annotated, Any, TypedDict
 
 from core.clock import iso
-from core.objects import Instant, one_of, up_to
+from core.http.objects import Instant, one_of, up_to
 from timeline import entries
 from timeline.entries import CLOCK, TimelineEntryType
 

@@ -1,7 +1,8 @@
 from rest_framework.request import Request
 
-from core import api, clock, ids
-from core.http import ApiResponse
+from core import clock, ids
+from core.http import api
+from core.http.responses import ApiResponse
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
 from payments.errors import PaymentNotFound

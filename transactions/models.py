@@ -6,9 +6,9 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from core import triggers
-from core.columns import PublicId, PublicIdKey, known
-from core.state_machines import StateMachine
+from core.database import triggers
+from core.database.columns import PublicId, PublicIdKey, known
+from core.database.state_machines import StateMachine
 from counts.lists import CountedList, ListFilter
 from merchants.models import Merchant
 

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from core.openapi import Tag, described
-from core.scopes import Scope
+from core.http.openapi import Tag, described
+from core.http.scopes import Scope
 from transactions.serializers import BalanceQuery, BalanceTransactionQuery, TransactionQuery
 from transactions.shapes import BalanceObject, BalanceTransactionObject, TransactionObject
 

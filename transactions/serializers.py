@@ -1,5 +1,5 @@
-from core import fields
-from core.paging import PeriodPageQuery, ZonedQuery
+from core.http import fields
+from core.http.paging import PeriodPageQuery, ZonedQuery
 from ledger.journal_types import BalanceTransactionType
 from transactions.models import TransactionStatus, TransactionType
 

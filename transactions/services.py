@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from core import ids, rows
-from core.state_machines import IllegalTransition, transition_where
+from core import ids
+from core.database import rows
+from core.database.state_machines import IllegalTransition, transition_where
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from transactions.errors import TransactionNotFound

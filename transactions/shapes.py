@@ -2,7 +2,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 from core import ids, money
 from core.clock import iso
-from core.objects import (
+from core.http.objects import (
     MAX_SATANG,
     AmountDisplay,
     Currency,

@@ -1,7 +1,7 @@
 from rest_framework.request import Request
 
-from core import api, paging
-from core.http import ApiResponse
+from core.http import api, paging
+from core.http.responses import ApiResponse
 from counts import listing
 from counts.lists import period_of
 from ledger import services as ledger

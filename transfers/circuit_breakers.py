@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import QuerySet
 
-from core import due_work
+from core.work import due_work
 from transfers.models import CircuitBreaker
 
 log = logging.getLogger("transfers")

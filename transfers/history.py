@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from core import ids, request_context, rows
-from core.state_machines import transition_all
+from core import ids, request_context
+from core.database import rows
+from core.database.state_machines import transition_all
 from transfers import for_staff
 from transfers.models import Transfer, TransferContradiction, TransferEvent, TransferEventType, TransferState
 

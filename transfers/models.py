@@ -6,10 +6,11 @@ from django.db import connection, models
 from django.db.models import OuterRef, Q, Subquery
 
 from banks import TransferOrder, TransferPurpose
-from core import digests, triggers, vault
-from core.columns import CausedRow, PublicId, PublicIdKey, known
+from core import digests, vault
+from core.database import triggers
+from core.database.columns import CausedRow, PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
-from core.state_machines import StateMachine
+from core.database.state_machines import StateMachine
 from transfers.safe_mode_models import DatabaseIdentity, DatabaseMark, SafeMode, SafeModeCause
 
 

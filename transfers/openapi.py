@@ -1,7 +1,7 @@
 """The operation on banks in the OpenAPI document."""
 
-from core.openapi import Tag, described
-from core.scopes import Scope
+from core.http.openapi import Tag, described
+from core.http.scopes import Scope
 from transfers.shapes import BankList
 
 list_banks = described(

@@ -24,7 +24,8 @@ from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
-from core import request_context, rows
+from core import request_context
+from core.database import rows
 from transfers import sent_orders
 from transfers.models import (
     SafeMode,

@@ -4,8 +4,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core import triggers
-from core.columns import CausedRow, known
+from core.database import triggers
+from core.database.columns import CausedRow, known
 
 
 class SafeModeCause(models.TextChoices):

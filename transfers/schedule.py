@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from core import due_work
+from core.work import due_work
 
 # Seconds before the first inquiry, before the second and so on.
 INQUIRY_DELAYS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from redis import Redis
 
-from core import clock, redis
+from core import clock
+from core.work import redis
 from transfers.models import DatabaseMark, Transfer
 
 KEPT = 100

@@ -7,7 +7,9 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from core import fields, plain_text, thaibanks
+from core import plain_text
+from core.http import fields
+from core.thai import thaibanks
 from core.errors import invalid_field
 from transfers.shapes import MAX_NAME_LENGTH
 

@@ -1,8 +1,8 @@
 from typing import Annotated, TypedDict
 
-from core import thaibanks
-from core.objects import between, up_to
-from core.thaibanks import Bank
+from core.thai import thaibanks
+from core.http.objects import between, up_to
+from core.thai.thaibanks import Bank
 
 MAX_NAME_LENGTH = 140
 

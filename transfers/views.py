@@ -1,6 +1,6 @@
 from rest_framework.request import Request
 
-from core import thaibanks
+from core.thai import thaibanks
 from merchants.api import MerchantViewSet
 from transfers import openapi as docs
 from transfers.shapes import BankList, bank_object

@@ -10,10 +10,11 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
-from core import admin_columns, clock, personal_data, request_context
-from core.admin import ReadOnlyAdmin
-from core.admin_filters import ModeFilter
-from core.admin_lists import DateFilter
+from core import clock, request_context
+from core.console import admin_columns, personal_data
+from core.console.admin import ReadOnlyAdmin
+from core.console.admin_filters import ModeFilter
+from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from webhooks.acts import DELIVERY_ACTS, ENDPOINT_ACTS
 from webhooks.models import (

@@ -8,8 +8,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from core import ids, received, rows, security_log, vault
-from core.security_log import SecurityEvent
+from core import ids, vault
+from core.database import rows
+from core.http import received
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 from merchants.models import Merchant
 from webhooks import probes, signing
 from webhooks.errors import InvalidSecret, TooManyWebhooks, WebhookNotFound

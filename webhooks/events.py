@@ -8,7 +8,9 @@ from typing import Any
 import orjson
 from django.db.models import Model
 
-from core import ids, request_context, rows, telemetry
+from core import ids, request_context
+from core.database import rows
+from core.observing import telemetry
 from core.clock import iso
 from merchants.models import Merchant
 from webhooks.delivery import wakeup

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
-from core import rows
+from core.database import rows
 from core.deadlines import Deadline
 from webhooks.models import EventSequence
 

@@ -9,8 +9,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 
-from core import request_context, triggers, vault
-from core.columns import CausedRow, PublicId, PublicIdKey
+from core import request_context, vault
+from core.database import triggers
+from core.database.columns import CausedRow, PublicId, PublicIdKey
 from merchants.models import Merchant
 
 
@@ -245,7 +246,7 @@ class Event(CausedRow):
     body = models.BinaryField()
     created_at = models.DateTimeField()
     traceparent = models.CharField(  # noqa: DJ001 (null: traces are off)
-        max_length=55, null=True, editable=False, help_text="Its place in a trace, see core.telemetry."
+        max_length=55, null=True, editable=False, help_text="Its place in a trace, see core.observing.telemetry."
     )
 
     class Meta:

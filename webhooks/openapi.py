@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Annotated, NotRequired, TypedDict
 
-from core.openapi import Tag, described
-from core.paging import Limit, Offset, Page, PageQuery, Total
-from core.scopes import Scope
+from core.http.openapi import Tag, described
+from core.http.paging import Limit, Offset, Page, PageQuery, Total
+from core.http.scopes import Scope
 from webhooks.serializers import (
     DeliveryQuery,
     EventQuery,

@@ -25,7 +25,7 @@ async def send(
 ) -> client.PostResult:
     """Post `body` with a signature of this attempt. Never raises for URL or network.
 
-    traceparent: a header by which the merchant's own traces go on (`core.telemetry`).
+    traceparent: a header by which the merchant's own traces go on (`core.observing.telemetry`).
 
     Runs in the loop of `webhooks.http.event_loop`.
     """

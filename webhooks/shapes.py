@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypedDict
 import orjson
 
 from core.clock import iso, iso_or_none
-from core.objects import DeliveryId, EventId, Instant, WebhookId, between, one_of, up_to
+from core.http.objects import DeliveryId, EventId, Instant, WebhookId, between, one_of, up_to
 from webhooks.filters import EVENT_TYPES, SHOWN_STATES
 from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (

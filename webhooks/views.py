@@ -3,8 +3,9 @@ from collections.abc import Sequence
 from django.db.models import Prefetch, prefetch_related_objects
 from rest_framework.request import Request
 
-from core import api, clock, paging
-from core.http import ApiResponse
+from core import clock
+from core.http import api, paging
+from core.http.responses import ApiResponse
 from counts import listing
 from counts.lists import period_of
 from idempotency.services import Job

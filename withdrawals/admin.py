@@ -9,9 +9,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
-from core import admin_columns, money
-from core.admin_filters import AmountFilter, ModeFilter
-from core.admin_lists import DateFilter
+from core import money
+from core.console import admin_columns
+from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_lists import DateFilter
 from ledger import services as ledger
 from merchants.admin_filters import MerchantFilter
 from withdrawals.models import Withdrawal, WithdrawalStatus

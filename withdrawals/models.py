@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from django.db import models
 from django.db.models import Q
 
-from core import digests, triggers, vault
-from core.columns import PublicIdKey, RawJson, known
+from core import digests, vault
+from core.database import triggers
+from core.database.columns import PublicIdKey, RawJson, known
 from core.digests import DigestedColumn, DigestedRow
 from core.failures import RETURNED_BY_BANK
-from core.state_machines import StateMachine
+from core.database.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from core.openapi import Tag, described
-from core.scopes import Scope
+from core.http.openapi import Tag, described
+from core.http.scopes import Scope
 from withdrawals.serializers import WithdrawalQuery, WithdrawalRequest
 from withdrawals.shapes import WithdrawalObject
 

@@ -2,8 +2,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields, money, plain_text
-from core.paging import PeriodPageQuery
+from core import money, plain_text
+from core.http import fields
+from core.http.paging import PeriodPageQuery
 from transfers.serializers import Payee
 from withdrawals.models import WithdrawalStatus
 from withdrawals.shapes import MAX_REFERENCE_LENGTH

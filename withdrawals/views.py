@@ -3,8 +3,9 @@ from functools import cache, partial
 
 from rest_framework.request import Request
 
-from core import api, clock
-from core.http import ApiResponse
+from core import clock
+from core.http import api
+from core.http.responses import ApiResponse
 from counts import listing
 from idempotency.services import Job
 from idempotency.views import idempotent

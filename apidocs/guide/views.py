@@ -5,8 +5,8 @@ from django.shortcuts import redirect, render
 
 from apidocs.guide.pages import FOLDER, HOME, PAGES, PROGRAMS, SECTIONS
 from apidocs.guide.rendering import document, search_index
-from core.api import get_or_head_only
-from core.http import JSON
+from core.http.api import get_or_head_only
+from core.http.responses import JSON
 
 MARKDOWN, TEXT = "text/markdown; charset=utf-8", "text/plain; charset=utf-8"
 CACHED = {"Cache-Control": "public, max-age=300"}

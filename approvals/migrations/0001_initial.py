@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
@@ -36,9 +36,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Approval',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('withdrawal', 'Withdrawal'), ('refund', 'Refund'), ('return', 'Return'), ('return_by_hand', 'Return sent by hand'), ('write_off', 'Write-off'), ('never_arrived', 'Order that never arrived')], max_length=14)),
-                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The withdrawal, refund or return; for a write-off the bank transaction.', max_length=31)),
+                ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The withdrawal, refund or return; for a write-off the bank transaction.', max_length=31)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('bank_code', models.CharField(blank=True, default='', help_text='Of the destination.', max_length=3)),
                 ('account_last4', models.CharField(blank=True, default='', max_length=4)),
@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='PayoutAccount',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('bank_code', models.CharField(max_length=3)),
                 ('account_sealed', models.TextField(editable=False)),
                 ('account_fingerprint', models.CharField(editable=False, max_length=64)),
@@ -79,11 +79,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutpolicy',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a payout policy is switched off, and its row stays' USING ERRCODE = 'insufficient_privilege';", hash='0acafa5e043333618d0f59596d92b606f9658d72', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_2fba2', table='approvals_payoutpolicy', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a payout policy is switched off, and its row stays' USING ERRCODE = 'insufficient_privilege';", hash='0acafa5e043333618d0f59596d92b606f9658d72', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_2fba2', table='approvals_payoutpolicy', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutpolicy',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'a payout policy keeps its merchant' USING ERRCODE = 'check_violation';", hash='ffff005eafedbdcd4a898a6b27a2eb8c54e2045e', operation='UPDATE', pgid='pgtrigger_read_only_0d0f9', table='approvals_payoutpolicy', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'a payout policy keeps its merchant' USING ERRCODE = 'check_violation';", hash='ffff005eafedbdcd4a898a6b27a2eb8c54e2045e', operation='UPDATE', pgid='pgtrigger_read_only_0d0f9', table='approvals_payoutpolicy', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='approval',
@@ -143,23 +143,23 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an approval is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='af931e3a6b03205862009bd5ad0c10cb6e2f8f44', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_190bb', table='approvals_approval', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an approval is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='af931e3a6b03205862009bd5ad0c10cb6e2f8f44', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_190bb', table='approvals_approval', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
-            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.status NOT IN ('waiting', 'within_limits'))", func="RAISE EXCEPTION 'an approval cannot begin like that' USING ERRCODE = 'check_violation';", hash='4f7e9bc505a2db9e50de6f294ef0300e401c8059', operation='INSERT', pgid='pgtrigger_status_initial_2edea', table='approvals_approval', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.status NOT IN ('waiting', 'within_limits'))", func="RAISE EXCEPTION 'an approval cannot begin like that' USING ERRCODE = 'check_violation';", hash='4f7e9bc505a2db9e50de6f294ef0300e401c8059', operation='INSERT', pgid='pgtrigger_status_initial_2edea', table='approvals_approval', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('waiting', 'approved'), ('waiting', 'canceled'), ('waiting', 'rejected')))", func="RAISE EXCEPTION 'approval cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='6bfd0f297b2b34568cf0368349f460be85edf01a', operation='UPDATE', pgid='pgtrigger_transitions_1c824', table='approvals_approval', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('waiting', 'approved'), ('waiting', 'canceled'), ('waiting', 'rejected')))", func="RAISE EXCEPTION 'approval cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='6bfd0f297b2b34568cf0368349f460be85edf01a', operation='UPDATE', pgid='pgtrigger_transitions_1c824', table='approvals_approval', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
-            trigger=pgtrigger.compiler.Trigger(name='decided_once', sql=core.triggers.TriggerSql(condition="WHEN ((OLD.status <> 'waiting' OR NEW.status = 'waiting') AND NOT current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on')", func="RAISE EXCEPTION 'an approval changes once, when it is decided' USING ERRCODE = 'check_violation';", hash='bb58f965e8c356fe2ca18187652983258014c9da', operation='UPDATE', pgid='pgtrigger_decided_once_22270', table='approvals_approval', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='decided_once', sql=core.database.triggers.TriggerSql(condition="WHEN ((OLD.status <> 'waiting' OR NEW.status = 'waiting') AND NOT current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on')", func="RAISE EXCEPTION 'an approval changes once, when it is decided' USING ERRCODE = 'check_violation';", hash='bb58f965e8c356fe2ca18187652983258014c9da', operation='UPDATE', pgid='pgtrigger_decided_once_22270', table='approvals_approval', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='approval',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."subject_id" IS DISTINCT FROM NEW."subject_id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."requested_by" IS DISTINCT FROM NEW."requested_by" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."requested_at" IS DISTINCT FROM NEW."requested_at") OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_last4, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR OLD."account_name" IS DISTINCT FROM NEW."account_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_name, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."decided_by" IS DISTINCT FROM NEW."decided_by" OR OLD."decided_at" IS DISTINCT FROM NEW."decided_at" OR OLD."decision_note" IS DISTINCT FROM NEW."decision_note"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='405b3b5e7fab5c32120b67c4c5b0b254e6687ed7', operation='UPDATE', pgid='pgtrigger_read_only_4eb8a', table='approvals_approval', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."subject_id" IS DISTINCT FROM NEW."subject_id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."requested_by" IS DISTINCT FROM NEW."requested_by" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."requested_at" IS DISTINCT FROM NEW."requested_at") OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_last4, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR OLD."account_name" IS DISTINCT FROM NEW."account_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_name, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'waiting\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."decided_by" IS DISTINCT FROM NEW."decided_by" OR OLD."decided_at" IS DISTINCT FROM NEW."decided_at" OR OLD."decision_note" IS DISTINCT FROM NEW."decision_note"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='405b3b5e7fab5c32120b67c4c5b0b254e6687ed7', operation='UPDATE', pgid='pgtrigger_read_only_4eb8a', table='approvals_approval', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='payoutaccount',
@@ -183,19 +183,19 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutaccount',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a payout account is removed from the list, and its row stays' USING ERRCODE = 'insufficient_privilege';", hash='933bbfc20af40813fcf6b7d1887adee6738896c3', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_5fd49', table='approvals_payoutaccount', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a payout account is removed from the list, and its row stays' USING ERRCODE = 'insufficient_privilege';", hash='933bbfc20af40813fcf6b7d1887adee6738896c3', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_5fd49', table='approvals_payoutaccount', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutaccount',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."added_by" IS DISTINCT FROM NEW."added_by" OR OLD."added_at" IS DISTINCT FROM NEW."added_at" OR OLD."usable_at" IS DISTINCT FROM NEW."usable_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE OR OLD."account_fingerprint" IS DISTINCT FROM NEW."account_fingerprint" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\') IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."removed_by" IS DISTINCT FROM NEW."removed_by" OR OLD."removed_at" IS DISTINCT FROM NEW."removed_at"))', func="RAISE EXCEPTION 'an account on the list never changes' USING ERRCODE = 'check_violation';", hash='0b4dfb4c4d73d43fbada26df3bac098a7e7424dd', operation='UPDATE', pgid='pgtrigger_read_only_516b9', table='approvals_payoutaccount', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."added_by" IS DISTINCT FROM NEW."added_by" OR OLD."added_at" IS DISTINCT FROM NEW."added_at" OR OLD."usable_at" IS DISTINCT FROM NEW."usable_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE OR OLD."account_fingerprint" IS DISTINCT FROM NEW."account_fingerprint" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\') IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."removed_by" IS DISTINCT FROM NEW."removed_by" OR OLD."removed_at" IS DISTINCT FROM NEW."removed_at"))', func="RAISE EXCEPTION 'an account on the list never changes' USING ERRCODE = 'check_violation';", hash='0b4dfb4c4d73d43fbada26df3bac098a7e7424dd', operation='UPDATE', pgid='pgtrigger_read_only_516b9', table='approvals_payoutaccount', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutaccount',
-            trigger=pgtrigger.compiler.Trigger(name='removed_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.removed_at IS NOT NULL AND NEW.removed_at IS DISTINCT FROM OLD.removed_at)', func="RAISE EXCEPTION 'an account that was removed stays removed' USING ERRCODE = 'check_violation';", hash='e460f26138eaf0fa3c7d7b919aa7e8533c086b6b', operation='UPDATE', pgid='pgtrigger_removed_at_set_once_8aaf5', table='approvals_payoutaccount', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='removed_at_set_once', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.removed_at IS NOT NULL AND NEW.removed_at IS DISTINCT FROM OLD.removed_at)', func="RAISE EXCEPTION 'an account that was removed stays removed' USING ERRCODE = 'check_violation';", hash='e460f26138eaf0fa3c7d7b919aa7e8533c086b6b', operation='UPDATE', pgid='pgtrigger_removed_at_set_once_8aaf5', table='approvals_payoutaccount', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payoutaccount',
-            trigger=pgtrigger.compiler.Trigger(name='removed_by_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.removed_by <> '' AND NEW.removed_by IS DISTINCT FROM OLD.removed_by)", func="RAISE EXCEPTION 'an account that was removed stays removed' USING ERRCODE = 'check_violation';", hash='2b5e52b1d9e0a312dfedde8a34901c6d3f342933', operation='UPDATE', pgid='pgtrigger_removed_by_set_once_7d3d9', table='approvals_payoutaccount', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='removed_by_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.removed_by <> '' AND NEW.removed_by IS DISTINCT FROM OLD.removed_by)", func="RAISE EXCEPTION 'an account that was removed stays removed' USING ERRCODE = 'check_violation';", hash='2b5e52b1d9e0a312dfedde8a34901c6d3f342933', operation='UPDATE', pgid='pgtrigger_removed_by_set_once_7d3d9', table='approvals_payoutaccount', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import audit_trail.acts
-import core.triggers
+import core.database.triggers
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import pgtrigger.compiler
@@ -106,7 +106,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='auditrecord',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the audit trail is append-only' USING ERRCODE = 'insufficient_privilege';", hash='fd1ef65232d0c71f23b6644629f78faa68e20b43', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_980de', table='audit_trail_auditrecord', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the audit trail is append-only' USING ERRCODE = 'insufficient_privilege';", hash='fd1ef65232d0c71f23b6644629f78faa68e20b43', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_980de', table='audit_trail_auditrecord', when='BEFORE')),
         ),
         migrations.AddField(
             model_name='chainlink',
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='unchainedrecord',
-            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'unchained records wait for their link' USING ERRCODE = 'insufficient_privilege';", hash='2ded64edbc55b8747236130899ffcb971669d8e3', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_5c259', table='audit_trail_unchainedrecord', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'unchained records wait for their link' USING ERRCODE = 'insufficient_privilege';", hash='2ded64edbc55b8747236130899ffcb971669d8e3', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_5c259', table='audit_trail_unchainedrecord', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='chainlink',
@@ -127,7 +127,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='chainlink',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the chain of the audit trail is append-only' USING ERRCODE = 'insufficient_privilege';", hash='96270f876193957707832ad76af23300d26e98e9', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_dff2c', table='audit_trail_chainlink', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the chain of the audit trail is append-only' USING ERRCODE = 'insufficient_privilege';", hash='96270f876193957707832ad76af23300d26e98e9', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_dff2c', table='audit_trail_chainlink', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

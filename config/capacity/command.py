@@ -15,7 +15,7 @@ import psycopg
 from config.capacity import databases, processes
 from config.capacity.databases import Refused
 from config.env import OWNER_URL, env
-from core.redis_urls import with_authorities
+from core.work.redis_urls import with_authorities
 
 AT_ONCE, WARM_UP_SECONDS, COMMITS = (1, 4, 16, 48), 3.0, 300
 SIZE = "SELECT sum(pg_total_relation_size(relid))::bigint FROM pg_stat_user_tables"

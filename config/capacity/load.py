@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 from banks.sandbox import SIGNATURE_HEADER
 from config.capacity.databases import Refused
 from config.capacity.processes import HOST
-from core import clock, ids, money, thaiqr
+from core import clock, ids, money
+from core.thai import thaiqr
 from merchants import services
 from sandbox.callbacks import sign
 from webhooks import endpoints

@@ -13,9 +13,9 @@ from config.deployment.findings import Finding, Level, judge, ok, problem, warni
 from config.deployment.machine import compare_clock
 from config.env import NO_DATABASE
 from core import clock
-from core.postgres import replica, sessions
-from core.postgres.archiver import Archiver
-from core.postgres.roles import APPLICATION
+from core.database import replica, sessions
+from core.database.archiver import Archiver
+from core.database.roles import APPLICATION
 from operations import database_roles, health, heartbeats, resealing
 
 OLDEST_MAJOR = 15

@@ -11,8 +11,8 @@ from redis.exceptions import RedisError
 from config.checks import is_redis_url, is_safe_redis
 from config.deployment.findings import Finding, judge, ok, problem, warning
 from config.deployment.machine import compare_clock
-from core import redis
-from core.redis_urls import SentinelUrl, is_sentinel
+from core.work import redis
+from core.work.redis_urls import SentinelUrl, is_sentinel
 
 SECONDS = 3.0
 FEWEST_SENTINELS = 3

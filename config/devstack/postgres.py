@@ -24,7 +24,7 @@ from config.devstack.postgres_programs import (
 )
 from config.devstack.processes import command_of, wait_for_end
 from config.devstack.programs import Account, Program
-from core.postgres.roles import APPLICATION, REPORTS
+from core.database.roles import APPLICATION, REPORTS
 
 ROLE = "app"
 SERVICE_ROLE = "service"  # what `operations.database_roles` grants to the application

@@ -1,6 +1,6 @@
 """Write lists and reports to files in the background: two at a time, for one person one at a time.
 
-A worker renews its lease with each page of rows (`core.background_jobs`). If it is killed, a worker begins
+A worker renews its lease with each page of rows (`core.work.background_jobs`). If it is killed, a worker begins
 again. Parts and the state `done` are one commit, so nobody is offered half a file.
 """
 
@@ -24,10 +24,12 @@ from audit_trail import recording
 from console.exports import sources
 from console.exports.sources import NotPossible, Source
 from console.models import Export, ExportFailure, ExportPart
-from core import admin_exports, personal_data, request_context, security_log
-from core.background_jobs import Abandoned, JobQueue, JobState
-from core.security_log import SecurityEvent
-from core.wakeup import WakeupSender
+from core import request_context
+from core.console import admin_exports, personal_data
+from core.observing import security_log
+from core.work.background_jobs import Abandoned, JobQueue, JobState
+from core.observing.security_log import SecurityEvent
+from core.work.wakeup import WakeupSender
 
 log = logging.getLogger("exports")
 # Two, so that a small file does not wait for a large one.

@@ -12,9 +12,10 @@ from django.utils.translation import gettext as _
 from console.exports import jobs, sources
 from console.exports.sources import Source
 from console.models import Export, ExportFailure
-from core import clock, personal_data
-from core.admin_exports import PERMISSION
-from core.background_jobs import JobState
+from core import clock
+from core.console import personal_data
+from core.console.admin_exports import PERMISSION
+from core.work.background_jobs import JobState
 
 MAX_SHOWN = 50
 ASKED = "asked_export"

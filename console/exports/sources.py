@@ -18,11 +18,12 @@ from django.utils.translation import gettext as _
 from console.models import ExportFailure
 from console.reports import monthly
 from console.reports.monthly import MonthError
-from core import admin_exports, clock, spreadsheets
-from core.admin import ReadOnlyAdmin
-from core.postgres import replica
-from core.postgres.sessions import limit_statements
-from core.spreadsheets import CSV, XLSX, FileType
+from core import clock
+from core.console import admin_exports, spreadsheets
+from core.console.admin import ReadOnlyAdmin
+from core.database import replica
+from core.database.sessions import limit_statements
+from core.console.spreadsheets import CSV, XLSX, FileType
 from merchants.models import Merchant
 
 MONTHLY_REPORT = "monthly_report"
@@ -121,7 +122,7 @@ class ReportSource(Source):
             return spreadsheets.write(file, file_type, header, follow(monthly.table(month, found), None))
         # Only here, because the library of documents is large.
         from console.reports import monthly_document
-        from core import pdf
+        from core.drawing import pdf
 
         # Each has more than one row, so a document of so many is refused.
         reports = list(islice(follow(found, None), pdf.MAX_ROWS))

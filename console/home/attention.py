@@ -13,7 +13,9 @@ from django.utils.translation import ngettext
 
 from approvals.models import Approval, ApprovalStatus
 from console import approval_admin
-from core import admin_lists, money, rows
+from core import money
+from core.console import admin_lists
+from core.database import rows
 from ledger import services as ledger
 from merchants.models import Merchant, Mode
 from merchants.services import SANDBOX

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from console.home.period import Period
-from core import rows
+from core.database import rows
 from merchants.models import Mode
 
 MAX_MERCHANTS = 10

@@ -29,8 +29,10 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.login_log import subject_of
 from console.people import sign_in
-from core import admin_refusals, clock, security_log
-from core.security_log import SecurityEvent
+from core import clock
+from core.console import admin_refusals
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 
 Type = Authenticator.Type
 View = Callable[..., Any]

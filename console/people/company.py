@@ -27,8 +27,9 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.login_log import subject_of
 from console.people.sign_in import WAITING_FORMS
-from core import clock, request_context, security_log
-from core.security_log import SecurityEvent
+from core import clock, request_context
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 
 PROVIDER = "company"  # its name in SOCIALACCOUNT_PROVIDERS
 # In a session: its user may connect the account with which they come back.

@@ -28,8 +28,9 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console import grants
 from console.login_log import subject_of
-from core import request_context, security_log
-from core.security_log import SecurityEvent
+from core import request_context
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 
 
 class InvitationGone(Exception):

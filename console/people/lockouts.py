@@ -20,8 +20,10 @@ from django.utils.translation import gettext_lazy
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console import login
-from core import client_addresses, request_context, security_log
-from core.security_log import SecurityEvent
+from core import request_context
+from core.http import client_addresses
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 
 PASSWORDS, ADDRESSES, CODES = "password", "password_address", "login_failed"
 UNKNOWN = "address:unknown"

@@ -28,7 +28,8 @@ from django.utils.translation import gettext_lazy as _
 
 from console import page_limits
 from console.models import SignInLimit
-from core import admin_refusals, clock, request_context
+from core import clock, request_context
+from core.console import admin_refusals
 
 log = logging.getLogger("console")
 PERIOD = timedelta(minutes=10)

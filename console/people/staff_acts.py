@@ -14,8 +14,8 @@ from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
 from console.login_log import subject_of
 from console.people import sign_in
-from core import security_log
-from core.security_log import SecurityEvent
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 
 
 def _explain_reset(person: Any) -> str:

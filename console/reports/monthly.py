@@ -13,8 +13,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console.home.period import DAY, Period
-from core import dates, money, rows
-from core.spreadsheets import Cell
+from core import dates, money
+from core.database import rows
+from core.console.spreadsheets import Cell
 from ledger.journal_types import JournalType
 from ledger.models import MERCHANT_ACCOUNT_TYPES
 from ledger.queries import PENDING_SUM

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from console.reports import monthly
 from console.reports.monthly import MerchantMonth, Month
 from core import clock, money
-from core.pdf import ROW, Column, Document
+from core.drawing.pdf import ROW, Column, Document
 
 TIME_FORM = "%Y-%m-%d %H:%M:%S"
 

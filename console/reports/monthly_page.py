@@ -14,8 +14,8 @@ from psycopg.errors import QueryCanceled
 from console.reports import monthly
 from console.reports.monthly import MerchantMonth, Month
 from core import clock, ids
-from core.admin_exports import PERMISSION
-from core.postgres.sessions import limit_statements
+from core.console.admin_exports import PERMISSION
+from core.database.sessions import limit_statements
 from merchants.models import Merchant
 
 # A month of a large merchant is a million entries. Only a worker has more time.

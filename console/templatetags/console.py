@@ -2,7 +2,8 @@
 
 from django import template
 
-from core import admin_columns, failures, money
+from core import failures, money
+from core.console import admin_columns
 
 register = template.Library()
 register.filter("baht", money.display)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-import core.columns
+import core.database.columns
 from django.db import migrations, models
 
 SQL = Path(__file__).parents[1] / "sql"
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('list', models.CharField(max_length=12)),
-                ('owner_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('owner_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
                 ('kind', models.CharField(max_length=40)),
                 ('minute', models.DateTimeField()),
                 ('delta', models.BigIntegerField()),
@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('list', models.CharField(max_length=12)),
-                ('owner_id', core.columns.PublicId(db_collation='C', help_text='Whose list: a merchant, a webhook, or all merchants: `live` or `test`.', max_length=31)),
+                ('owner_id', core.database.columns.PublicId(db_collation='C', help_text='Whose list: a merchant, a webhook, or all merchants: `live` or `test`.', max_length=31)),
                 ('kind', models.CharField(max_length=40)),
                 ('bucket', models.CharField(choices=[('month', 'Month'), ('day', 'Day'), ('hour', 'Hour'), ('minute', 'Minute')], max_length=6)),
                 ('starts_at', models.DateTimeField()),

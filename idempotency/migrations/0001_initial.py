@@ -1,4 +1,4 @@
-import core.columns
+import core.database.columns
 import django.db.models.deletion
 from django.db import migrations, models
 
@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ('fingerprint', models.BinaryField(help_text='HMAC-SHA256 of method, route and body.')),
                 ('status', models.SmallIntegerField()),
                 ('body_sealed', models.BinaryField(help_text='The response, byte for byte.')),
-                ('subject_id', core.columns.PublicId(blank=True, db_collation='C', db_default='', default='', help_text='The subject of a request with two commits.', max_length=31)),
+                ('subject_id', core.database.columns.PublicId(blank=True, db_collation='C', db_default='', default='', help_text='The subject of a request with two commits.', max_length=31)),
                 ('created_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField(db_index=True)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),

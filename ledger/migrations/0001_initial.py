@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import django.db.models.functions.text
 import pgtrigger.compiler
@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Account',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=48, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=48, primary_key=True, serialize=False)),
                 ('type', models.CharField(choices=[('available', 'Available'), ('reserved', 'Reserved'), ('debt', 'Debt'), ('unconfirmed', 'Unconfirmed'), ('bank', 'Bank'), ('acquirer', 'Acquirer'), ('suspense', 'Suspense'), ('write_offs', 'Write Offs')], max_length=11)),
                 ('rolled_up_balance', models.BigIntegerField(default=0, help_text='Satang, without pending entries.')),
                 ('entries_total', models.BigIntegerField(db_default=0, default=0, editable=False, help_text='The same, as triggers of the entries sum it. Nobody else changes it.')),
@@ -45,10 +45,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='BalanceTransaction',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(choices=[('payment', 'Payment'), ('unconfirmed_payment', 'Unconfirmed Payment'), ('confirmed', 'Confirmed'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('refund_returned', 'Refund Returned'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('unconfirmed_reversal', 'Unconfirmed Reversal')], max_length=20)),
                 ('amount', models.BigIntegerField(help_text='Satang that moved, without a sign.')),
-                ('source_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
+                ('source_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
                 ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
             name='PendingEntry',
             fields=[
                 ('entry', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='+', serialize=False, to='ledger.entry')),
-                ('account_id', core.columns.PublicId(db_collation='C', max_length=48)),
+                ('account_id', core.database.columns.PublicId(db_collation='C', max_length=48)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
             ],
             options={
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('type', models.CharField(choices=[('payment', 'Payment'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('debt_repaid', 'Debt Repaid'), ('held', 'Held'), ('accepted', 'Accepted'), ('sent_back', 'Sent Back'), ('merged', 'Merged'), ('unmerged', 'Unmerged'), ('written_off', 'Written Off'), ('recovered', 'Recovered'), ('confirmed', 'Confirmed')], max_length=19)),
-                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or bank transaction.', max_length=31)),
+                ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or bank transaction.', max_length=31)),
                 ('amount', models.BigIntegerField(help_text='Satang that moved.')),
                 ('created_at', models.DateTimeField()),
             ],
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='journal',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='535dacaddf160688aa1fd739c50ed61a5bec94e2', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_4d2c8', table='ledger_journal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='535dacaddf160688aa1fd739c50ed61a5bec94e2', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_4d2c8', table='ledger_journal', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='account',
@@ -108,11 +108,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='account',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an account is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='540291a589f4ca846f3afbe416aacf80411e0c54', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_8e9e5', table='ledger_account', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an account is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='540291a589f4ca846f3afbe416aacf80411e0c54', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_8e9e5', table='ledger_account', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='account',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'an account never changes its merchant' USING ERRCODE = 'insufficient_privilege';", hash='5b263dfb0141773b971ed07f70d338a9861e147e', operation='UPDATE', pgid='pgtrigger_read_only_e75ba', table='ledger_account', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'an account never changes its merchant' USING ERRCODE = 'insufficient_privilege';", hash='5b263dfb0141773b971ed07f70d338a9861e147e', operation='UPDATE', pgid='pgtrigger_read_only_e75ba', table='ledger_account', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='balancetransaction',
@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='balancetransaction',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='27d6bec8ebd6c248c3a817dc92ff65c3bd3da2d1', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a70bd', table='ledger_balancetransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='27d6bec8ebd6c248c3a817dc92ff65c3bd3da2d1', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a70bd', table='ledger_balancetransaction', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='pendingentry',
@@ -144,7 +144,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='pendingentry',
-            trigger=pgtrigger.compiler.Trigger(name='no_update', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a pending entry is only added and deleted' USING ERRCODE = 'insufficient_privilege';", hash='9090988daa7a22480c3842b908dae7189c9799da', level='STATEMENT', operation='UPDATE OR TRUNCATE', pgid='pgtrigger_no_update_a165a', table='ledger_pendingentry', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='no_update', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a pending entry is only added and deleted' USING ERRCODE = 'insufficient_privilege';", hash='9090988daa7a22480c3842b908dae7189c9799da', level='STATEMENT', operation='UPDATE OR TRUNCATE', pgid='pgtrigger_no_update_a165a', table='ledger_pendingentry', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='entry',
@@ -160,7 +160,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='entry',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='aba5f49916ed1e074e1520eb907d4a25141008fe', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_af900', table='ledger_entry', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='aba5f49916ed1e074e1520eb907d4a25141008fe', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_af900', table='ledger_entry', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

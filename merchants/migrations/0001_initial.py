@@ -1,5 +1,5 @@
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import merchants.models
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ApiKey',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('public_id', models.CharField(max_length=8)),
                 ('digest', models.BinaryField(unique=True)),
                 ('created_at', models.DateTimeField()),
@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Merchant',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=140)),
                 ('mode', models.CharField(choices=[('test', 'Test'), ('live', 'Live')], max_length=4)),
                 ('bank', models.CharField(blank=True, default='', help_text='Name of the adapter in `banks`.', max_length=20)),
@@ -113,18 +113,18 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='apikey',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an API key is revoked, never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c9c1484f6fb3c27d00ffecd50f72b840ab770bc4', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_7efe7', table='merchants_apikey', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an API key is revoked, never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c9c1484f6fb3c27d00ffecd50f72b840ab770bc4', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_7efe7', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='apikey',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by"))', func="RAISE EXCEPTION 'an API key keeps what it was issued with' USING ERRCODE = 'insufficient_privilege';", hash='d576258d2fdaaf6b9c3baa02b06101d26af9a2a4', operation='UPDATE', pgid='pgtrigger_read_only_5b850', table='merchants_apikey', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by"))', func="RAISE EXCEPTION 'an API key keeps what it was issued with' USING ERRCODE = 'insufficient_privilege';", hash='d576258d2fdaaf6b9c3baa02b06101d26af9a2a4', operation='UPDATE', pgid='pgtrigger_read_only_5b850', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='apikey',
-            trigger=pgtrigger.compiler.Trigger(name='stays_revoked', sql=core.triggers.TriggerSql(condition='WHEN (OLD.revoked_at IS NOT NULL AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by))', func="RAISE EXCEPTION 'a revoked API key stays revoked' USING ERRCODE = 'insufficient_privilege';", hash='5f2e4c27fb6469c1230c86685f4b7539bfcf5a6f', operation='UPDATE', pgid='pgtrigger_stays_revoked_34b5d', table='merchants_apikey', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='stays_revoked', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.revoked_at IS NOT NULL AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by))', func="RAISE EXCEPTION 'a revoked API key stays revoked' USING ERRCODE = 'insufficient_privilege';", hash='5f2e4c27fb6469c1230c86685f4b7539bfcf5a6f', operation='UPDATE', pgid='pgtrigger_stays_revoked_34b5d', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='apikey',
-            trigger=pgtrigger.compiler.Trigger(name='expires_no_later', sql=core.triggers.TriggerSql(condition='WHEN (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at))', func="RAISE EXCEPTION 'an API key never expires later than it was to' USING ERRCODE = 'insufficient_privilege';", hash='6c561ec539f257133d53075c960cf0c49d87fb55', operation='UPDATE', pgid='pgtrigger_expires_no_later_ff4ea', table='merchants_apikey', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='expires_no_later', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at))', func="RAISE EXCEPTION 'an API key never expires later than it was to' USING ERRCODE = 'insufficient_privilege';", hash='6c561ec539f257133d53075c960cf0c49d87fb55', operation='UPDATE', pgid='pgtrigger_expires_no_later_ff4ea', table='merchants_apikey', when='BEFORE')),
         ),
     ]

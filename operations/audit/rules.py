@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core import failures
-from core.triggers import sql_list
+from core.database.triggers import sql_list
 from counts.lists import CountedList
 from ledger.balance_transactions import BALANCE_TRANSACTIONS, SIGNS
 from payments.match_results import HELD_RESULTS, PAYMENT_RESULTS, MatchResult

@@ -8,7 +8,7 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from core import clock, money
-from core.pdf import MAX_ROWS, Column, Document
+from core.drawing.pdf import MAX_ROWS, Column, Document
 from operations.daily_close import signing
 from operations.daily_close.totals import AMOUNTS, bounds
 from operations.models import DailyClose

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db import connection
 
-from core import clock, rows
+from core import clock
+from core.database import rows
 from ledger.models import EXTERNAL_ACCOUNT_TYPES
 
 AMOUNTS = ("opening", "incoming", "outgoing", "closing")

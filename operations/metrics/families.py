@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from core import admin_lists
+from core.console import admin_lists
 
 PREFIX = "thaiqr_"
 # Counting more costs time and changes nothing that an operator would do.

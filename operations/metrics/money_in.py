@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from prometheus_client.core import Metric
 
 import banks
-from core import rows
+from core.database import rows
 from ledger import accounts
 from operations.metrics.families import Labels, age, count, few, gauge, gauges
 from payments.card_models import OPEN_STATES

@@ -15,10 +15,11 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from apidocs import openapi as docs
-from core import clock, rows
-from core.api import get_or_head_only
+from core import clock
+from core.database import rows
+from core.http.api import get_or_head_only
 from core.deadlines import Deadline
-from core.postgres.cut import connection_cut_at
+from core.database.cut import connection_cut_at
 from operations.health import KEPT_SECONDS, require_monitoring_token
 from operations.metrics import deliveries, jobs, measured, money_in, money_out, service
 from operations.metrics.families import gauge

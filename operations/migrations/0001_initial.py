@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
             name='ErasureCursor',
             fields=[
                 ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('last_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction that was looked at last.', max_length=31)),
+                ('last_id', core.database.columns.PublicId(db_collation='C', help_text='The bank transaction that was looked at last.', max_length=31)),
             ],
             options={
                 'default_permissions': (),
@@ -100,7 +100,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='WaitingErasure',
             fields=[
-                ('movement_id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('movement_id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
             ],
             options={
                 'default_permissions': (),
@@ -126,7 +126,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='dailyclose',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a daily close is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b214f4996264f2306d5e8654aa32dda224fafd91', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a82b6', table='operations_dailyclose', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a daily close is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b214f4996264f2306d5e8654aa32dda224fafd91', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a82b6', table='operations_dailyclose', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='encryptionkeycheck',

@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
-from core import clock, rows
+from core import clock
+from core.database import rows
 from core.deadlines import Deadline
-from core.postgres.cut import connection_cut_at
+from core.database.cut import connection_cut_at
 from operations.models import JobRun, NightlyJob
 from operations.nightly import jobs
 

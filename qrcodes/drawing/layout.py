@@ -8,9 +8,9 @@ import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from core import outlines
-from core.outlines import UNITS, Run
-from core.qr_symbols import Matrix, modules
+from core.drawing import outlines
+from core.drawing.outlines import UNITS, Run
+from core.drawing.qr_symbols import Matrix, modules
 from qrcodes.qr_cards import Texts
 
 WIDTH, HEIGHT = 1000.0, 1414.0

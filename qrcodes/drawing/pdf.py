@@ -1,15 +1,15 @@
 """A card as a PDF for a printer: one page of outlines, with a bleed around it.
 
-Sources: ISO 32000-1, sections 7.5, 8.5 and 14.11.2. `core.pdf` makes documents of A4 pages; its library loads
+Sources: ISO 32000-1, sections 7.5, 8.5 and 14.11.2. `core.drawing.pdf` makes documents of A4 pages; its library loads
 for half a second, which a web worker should not pay for a page without fonts.
 """
 
 import zlib
 from collections.abc import Iterator
 
-from core import outlines
-from core.outlines import UNITS, Segment
-from core.qr_symbols import Matrix
+from core.drawing import outlines
+from core.drawing.outlines import UNITS, Segment
+from core.drawing.qr_symbols import Matrix
 from qrcodes.drawing.layout import CODE_SIDE, CODE_TOP, HEIGHT, NAVY, WIDTH, Box, Card, Color, Line
 
 PIXELS_PER_INCH, POINTS_PER_INCH = 300, 72

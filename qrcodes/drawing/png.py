@@ -4,7 +4,7 @@ import io
 
 from PIL import Image
 
-from core import outlines
+from core.drawing import outlines
 from qrcodes.drawing.layout import CODE_SIDE, CODE_TOP, HEIGHT, WIDTH, Card
 
 

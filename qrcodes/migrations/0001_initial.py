@@ -1,5 +1,5 @@
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='QrCode',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('biller_id', models.CharField(max_length=15)),
                 ('reference1', models.CharField(max_length=20)),
                 ('qr_data', models.CharField(max_length=512)),
@@ -38,18 +38,18 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a QR code is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='5eb1049402677723e295296b0b8e9cb941e25a7f', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_0903e', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a QR code is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='5eb1049402677723e295296b0b8e9cb941e25a7f', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_0903e', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a QR code never changes' USING ERRCODE = 'insufficient_privilege';", hash='d4dead32ebd98ce0c79d2b87a37c92815291adc1', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a QR code never changes' USING ERRCODE = 'insufficient_privilege';", hash='d4dead32ebd98ce0c79d2b87a37c92815291adc1', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='actor_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.actor <> '' AND NEW.actor IS DISTINCT FROM OLD.actor)", func="RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege';", hash='f6962ea36f2d4126d7c094b4c2b2913198310af6', operation='UPDATE', pgid='pgtrigger_actor_set_once_171a8', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='actor_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.actor <> '' AND NEW.actor IS DISTINCT FROM OLD.actor)", func="RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege';", hash='f6962ea36f2d4126d7c094b4c2b2913198310af6', operation='UPDATE', pgid='pgtrigger_actor_set_once_171a8', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='request_id_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.request_id <> '' AND NEW.request_id IS DISTINCT FROM OLD.request_id)", func="RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege';", hash='c9c7e486b1ddab2a07b44cfc0efbc671e89d000e', operation='UPDATE', pgid='pgtrigger_request_id_set_once_eeda9', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='request_id_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.request_id <> '' AND NEW.request_id IS DISTINCT FROM OLD.request_id)", func="RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege';", hash='c9c7e486b1ddab2a07b44cfc0efbc671e89d000e', operation='UPDATE', pgid='pgtrigger_request_id_set_once_eeda9', table='qrcodes_qrcode', when='BEFORE')),
         ),
     ]

@@ -16,9 +16,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
-from core import api, client_addresses, clock, money, rate_limits, uploads
+from core import clock, money
+from core.http import api, client_addresses, rate_limits, uploads
 from core.errors import ApiError, MethodNotAllowed
-from core.rate_limits import RateLimit
+from core.http.rate_limits import RateLimit
 from merchants.models import Mode
 from qrcodes.errors import TooManyPageRequests
 from qrcodes.payment_page import language_links, language_of

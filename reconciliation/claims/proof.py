@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext_lazy as _
 
-from core import decoders, plain_text, rate_limits
-from core.rate_limits import RateLimit
+from core import plain_text
+from core.http import rate_limits
+from core.work import decoders
+from core.http.rate_limits import RateLimit
 from payments import payers
 from payments.models import Payment
 from reconciliation.slips import checking, pictures

@@ -17,9 +17,10 @@ from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.bulk_acts import BulkActPages, ChosenRow
-from core import admin_columns, clock, ids, money, plain_text
-from core.admin_filters import AmountFilter, ModeFilter
-from core.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
+from core import clock, ids, money, plain_text
+from core.console import admin_columns
+from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
 from reconciliation.exceptions import detail_page, listing, summaries

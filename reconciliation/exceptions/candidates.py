@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from rapidfuzz.distance import Levenshtein
 
-from core import rows
+from core.database import rows
 from payments.models import Payment, PaymentStatus
 from qrcodes.models import QrCode
 from reconciliation.exceptions import explanations

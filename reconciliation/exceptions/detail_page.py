@@ -9,8 +9,9 @@ from django.db.models import Model
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from core import admin_columns, clock, money, personal_data
-from core.logs import redact
+from core import clock, money
+from core.console import admin_columns, personal_data
+from core.observing.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.exceptions import probable_duplicates, returns

@@ -18,8 +18,9 @@ from django.utils.translation import gettext_lazy as _
 from approvals import services as approvals
 from audit_trail.act_pages import ObjectAct, ReasonForm, Told
 from audit_trail.acts import Act, ActRefused
-from core import ids, money, personal_data, plain_text, request_context
-from core.form_fields import PlainCharField
+from core import ids, money, plain_text, request_context
+from core.console import personal_data
+from core.console.form_fields import PlainCharField
 from payments.models import Payment
 from reconciliation.exceptions import order_completion, resolutions, returns
 from reconciliation.exceptions.explanations import bank_label

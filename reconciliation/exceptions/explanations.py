@@ -12,7 +12,8 @@ from django.utils.translation import gettext, gettext_noop, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from banks import SlipTransfer
-from core import clock, failures, money, request_context, thaibanks
+from core import clock, failures, money, request_context
+from core.thai import thaibanks
 from payments.match_results import HELD, OF_PAYMENTS
 from payments.models import Payment, PaymentStatus
 from reconciliation.matching import deduplication

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from django.db import models
 from django.db.models import Q
 
-from core import rows
-from core.columns import PublicId, PublicIdKey
+from core.database import rows
+from core.database.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
 from payments.match_results import MatchResult
 from payments.models import Payment

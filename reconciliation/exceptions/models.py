@@ -5,9 +5,10 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Q
 
-from core import digests, triggers
-from core.columns import CausedRow, PublicId, PublicIdKey
-from core.state_machines import StateMachine
+from core import digests
+from core.database import triggers
+from core.database.columns import CausedRow, PublicId, PublicIdKey
+from core.database.state_machines import StateMachine
 from payments import exceptions
 from reconciliation.exceptions import listing
 from reconciliation.exceptions.listing import ExceptionReason

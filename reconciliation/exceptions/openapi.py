@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from core.openapi import Tag, described
-from core.paging import Page, PageQuery
-from core.scopes import Scope
+from core.http.openapi import Tag, described
+from core.http.paging import Page, PageQuery
+from core.http.scopes import Scope
 from payments.shapes import PaymentExceptionObject
 from reconciliation.exceptions.serializers import DecisionRequest, ReturnRequest
 

@@ -10,7 +10,8 @@ A merge keeps both reports as the bank made them, so that their ids and lines ar
 from collections.abc import Sequence
 from datetime import datetime
 
-from core import ids, rows
+from core import ids
+from core.database import rows
 from ledger import accounts
 from ledger import services as ledger
 from reconciliation.exceptions import resolution_records, returns

@@ -15,7 +15,8 @@ import banks
 from approvals import services as approvals
 from approvals.models import ApprovalKind
 from banks import TransferOrder
-from core import ids, thaibanks
+from core import ids
+from core.thai import thaibanks
 from ledger import accounts
 from ledger import services as ledger
 from merchants.errors import BankNotConfigured

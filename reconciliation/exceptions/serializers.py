@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import fields
+from core.http import fields
 
 
 class DecisionRequest(serializers.Serializer[Any]):

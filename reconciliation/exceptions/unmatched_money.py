@@ -4,7 +4,7 @@
 whether there can be any.
 """
 
-from core import rows
+from core.database import rows
 from payments.models import Payment
 from reconciliation.exceptions import candidates
 from reconciliation.models import BankTransaction

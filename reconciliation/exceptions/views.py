@@ -3,10 +3,12 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import api, clock, ids, rows
-from core.http import ApiResponse
-from core.openapi import Operation
-from core.paging import page_response
+from core import clock, ids
+from core.database import rows
+from core.http import api
+from core.http.responses import ApiResponse
+from core.http.openapi import Operation
+from core.http.paging import page_response
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of

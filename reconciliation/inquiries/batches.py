@@ -18,7 +18,7 @@ from django.db.models import F, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, Coalesce, Now
 
 import banks
-from core import due_work
+from core.work import due_work
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, schedule
 from reconciliation.inquiries.bank_calls import AnyInquiry, InquiryResponse

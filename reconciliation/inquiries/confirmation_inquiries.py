@@ -11,7 +11,8 @@ from django.db import transaction
 
 import banks
 from banks import ReportedTransaction
-from core import due_work, rows
+from core.database import rows
+from core.work import due_work
 from merchants.models import Merchant
 from qrcodes.models import QrCode
 from reconciliation.exceptions import listing, resolution_records

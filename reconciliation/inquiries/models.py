@@ -3,8 +3,8 @@
 from django.db import models
 from django.db.models import Q
 
-from core import triggers
-from core.columns import PublicId, known
+from core.database import triggers
+from core.database.columns import PublicId, known
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.matching.models import BankTransaction

@@ -9,7 +9,7 @@ from django.db import transaction
 
 import banks
 from banks import parallel
-from core import due_work
+from core.work import due_work
 from core.deadlines import Deadline
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, batches, confirmation_inquiries, scan, schedule

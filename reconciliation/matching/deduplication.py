@@ -13,7 +13,8 @@ from django.db.models import QuerySet
 
 from banks import ReportedTransaction
 from banks.parsing import CLOCK_TOLERANCE
-from core import digests, rows
+from core import digests
+from core.database import rows
 from core.clock import BANGKOK
 from reconciliation.exceptions import listing
 from reconciliation.models import (

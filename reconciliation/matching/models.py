@@ -8,10 +8,11 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower
 
-from core import digests, triggers, vault
-from core.columns import PublicIdKey, known
+from core import digests, vault
+from core.database import triggers
+from core.database.columns import PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
-from core.state_machines import StateMachine
+from core.database.state_machines import StateMachine
 from merchants.models import Merchant
 from payments import exceptions
 from payments.match_results import HELD_RESULTS, PAYMENT_RESULTS, MatchResult

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from approvals import services as approvals
-from core import rows
+from core.database import rows
 from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType

@@ -10,7 +10,7 @@ from typing import TypeVar
 from django.db import transaction
 from django.db.models import Model
 
-from core import rows
+from core.database import rows
 from core.failures import DECLINED_BY_BANK
 from ledger import accounts
 from ledger import services as ledger

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import django.db.models.functions.comparison
 import django.db.models.functions.text
@@ -30,13 +30,13 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='BankNotification',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('bank', models.CharField(max_length=20)),
                 ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=10)),
                 ('body_sealed', models.TextField(editable=False)),
                 ('body_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('unsigned', 'Unsigned')], max_length=10)),
-                ('order_id', core.columns.PublicId(db_collation='C', help_text='The refund, withdrawal or return that it reports on.', max_length=31, null=True)),
+                ('order_id', core.database.columns.PublicId(db_collation='C', help_text='The refund, withdrawal or return that it reports on.', max_length=31, null=True)),
                 ('received_at', models.DateTimeField()),
                 ('request_id', models.CharField(blank=True, default='', max_length=64)),
             ],
@@ -56,7 +56,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='BankTransaction',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('bank', models.CharField(max_length=20)),
                 ('bank_transaction_id', models.CharField(help_text='Given by the bank. Statement lines have none, so we generate one.', max_length=64)),
                 ('later_bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id, if it came after the statement line.", max_length=64)),
@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Return',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('amount', models.BigIntegerField(help_text='Satang; all of the held money.')),
                 ('route', models.CharField(help_text='The bank that sends it, such as bank:sandbox.', max_length=30)),
                 ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
@@ -120,7 +120,7 @@ class Migration(migrations.Migration):
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('sending_bank', models.CharField(help_text='Three digits, or truemoney.', max_length=20)),
                 ('transaction_id', models.CharField(help_text="The sending bank's id.", max_length=64)),
-                ('claimed_payment_id', core.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if staff entered one.', max_length=31, null=True)),
+                ('claimed_payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if staff entered one.', max_length=31, null=True)),
                 ('checked_at', models.DateTimeField()),
             ],
             options={
@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('bank', models.CharField(max_length=20)),
                 ('file_name', models.CharField(help_text='Name of the uploaded file.', max_length=255)),
                 ('file_sha256', models.CharField(help_text='SHA-256 of the file, in hex.', max_length=64)),
@@ -170,7 +170,7 @@ class Migration(migrations.Migration):
             name='StatementPart',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('statement_id', core.columns.PublicId(db_collation='C', help_text='The upload, and the statement once the import begins.', max_length=31)),
+                ('statement_id', core.database.columns.PublicId(db_collation='C', help_text='The upload, and the statement once the import begins.', max_length=31)),
                 ('number', models.IntegerField()),
                 ('content_sealed', models.TextField(editable=False)),
             ],
@@ -183,7 +183,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', help_text='That of the statement, if the import begins.', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', help_text='That of the statement, if the import begins.', max_length=31, primary_key=True, serialize=False)),
                 ('bank', models.CharField(max_length=20)),
                 ('file_name', models.CharField(max_length=255)),
                 ('file_sha256', models.CharField(max_length=64)),
@@ -243,7 +243,7 @@ class Migration(migrations.Migration):
                 ('is_urgent', models.BooleanField(db_default=True, default=True, help_text='A payer may be waiting for the result.')),
                 ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
                 ('created_at', models.DateTimeField()),
-                ('payment_id', core.columns.PublicId(db_collation='C', help_text='The payment that has this reference.', max_length=31, null=True)),
+                ('payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment that has this reference.', max_length=31, null=True)),
                 ('bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id in the notification.", max_length=64)),
                 ('biller_id', models.CharField(max_length=15)),
                 ('reference1', models.CharField(max_length=35)),
@@ -297,12 +297,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ReconciliationException',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
                 ('bank', models.CharField(max_length=20)),
                 ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
                 ('biller_id', models.CharField(default='', max_length=15)),
-                ('payment_id', core.columns.PublicId(db_collation='C', max_length=31, null=True)),
+                ('payment_id', core.database.columns.PublicId(db_collation='C', max_length=31, null=True)),
                 ('amount', models.BigIntegerField(help_text='Satang.', null=True)),
                 ('reference1', models.CharField(max_length=35)),
                 ('bank_transaction_id', models.CharField(max_length=64)),
@@ -322,13 +322,13 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction, notification, refund or contradiction.', max_length=31)),
+                ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The bank transaction, notification, refund or contradiction.', max_length=31)),
                 ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('excess_sent_back', 'Excess Sent Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('confirmed', 'Confirmed')], max_length=17)),
                 ('note', models.CharField(max_length=500)),
-                ('payment_id', core.columns.PublicId(db_collation='C', help_text='The payment of the exception.', max_length=31, null=True)),
+                ('payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment of the exception.', max_length=31, null=True)),
                 ('reopen_count', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How often its subject had been reopened before.')),
-                ('ledger_subject_id', core.columns.PublicId(db_collation='C', help_text='The subject of the ledger journal of a write-off or merge.', max_length=31, null=True)),
-                ('merged_into_id', core.columns.PublicId(db_collation='C', help_text='The bank transaction that counts instead.', max_length=31, null=True)),
+                ('ledger_subject_id', core.database.columns.PublicId(db_collation='C', help_text='The subject of the ledger journal of a write-off or merge.', max_length=31, null=True)),
+                ('merged_into_id', core.database.columns.PublicId(db_collation='C', help_text='The bank transaction that counts instead.', max_length=31, null=True)),
                 ('created_at', models.DateTimeField()),
             ],
             options={
@@ -338,7 +338,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='resolution',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a resolution is never changed' USING ERRCODE = 'insufficient_privilege';", hash='70806b63565c488a1bc83fc9cd0eb9a0985ce1b1', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_1b58e', table='reconciliation_resolution', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a resolution is never changed' USING ERRCODE = 'insufficient_privilege';", hash='70806b63565c488a1bc83fc9cd0eb9a0985ce1b1', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_1b58e', table='reconciliation_resolution', when='BEFORE')),
         ),
         migrations.AddField(
             model_name='return',
@@ -378,15 +378,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statement',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d05b99bab3c4f5ac621e7c12834ca117eab084d0', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_a0c8b', table='reconciliation_statement', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d05b99bab3c4f5ac621e7c12834ca117eab084d0', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_a0c8b', table='reconciliation_statement', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statement',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count"))', func="RAISE EXCEPTION 'a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='e335d87e61be7defde1d6525f9de7ac130d37832', operation='UPDATE', pgid='pgtrigger_read_only_ea9fd', table='reconciliation_statement', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."file_name" IS DISTINCT FROM NEW."file_name" OR OLD."file_sha256" IS DISTINCT FROM NEW."file_sha256" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."line_count" IS DISTINCT FROM NEW."line_count"))', func="RAISE EXCEPTION 'a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='e335d87e61be7defde1d6525f9de7ac130d37832', operation='UPDATE', pgid='pgtrigger_read_only_ea9fd', table='reconciliation_statement', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statement',
-            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL)', func="RAISE EXCEPTION 'a completed import never changes' USING ERRCODE = 'insufficient_privilege';", hash='d53b5fccb7f761d31a226f4d1877aa70583d3c56', operation='UPDATE', pgid='pgtrigger_final_ef7e8', table='reconciliation_statement', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL)', func="RAISE EXCEPTION 'a completed import never changes' USING ERRCODE = 'insufficient_privilege';", hash='d53b5fccb7f761d31a226f4d1877aa70583d3c56', operation='UPDATE', pgid='pgtrigger_final_ef7e8', table='reconciliation_statement', when='BEFORE')),
         ),
         migrations.AddField(
             model_name='statementline',
@@ -408,7 +408,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='notificationid',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the ids of notifications are kept' USING ERRCODE = 'insufficient_privilege';", hash='341fd0afff3ffde5b277d47aa9b99864e6ae94db', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_6ae9b', table='reconciliation_notificationid', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the ids of notifications are kept' USING ERRCODE = 'insufficient_privilege';", hash='341fd0afff3ffde5b277d47aa9b99864e6ae94db', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_6ae9b', table='reconciliation_notificationid', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='excess',
@@ -420,23 +420,23 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an excess is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c4c951893ee9382b37e95c65caf416f5ce35e024', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ab833', table='reconciliation_excess', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an excess is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='c4c951893ee9382b37e95c65caf416f5ce35e024', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ab833', table='reconciliation_excess', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'an excess never changes' USING ERRCODE = 'insufficient_privilege';", hash='983adda267dee2d52b087aa1fba8838021380a0f', operation='UPDATE', pgid='pgtrigger_read_only_1ee4e', table='reconciliation_excess', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'an excess never changes' USING ERRCODE = 'insufficient_privilege';", hash='983adda267dee2d52b087aa1fba8838021380a0f', operation='UPDATE', pgid='pgtrigger_read_only_1ee4e', table='reconciliation_excess', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='resolution_state_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state NOT IN ('') AND NEW.resolution_state = OLD.resolution_state AND (NEW.resolved_at) IS DISTINCT FROM (OLD.resolved_at))", func="RAISE EXCEPTION 'an excess keeps when it was resolved' USING ERRCODE = 'insufficient_privilege';", hash='0c5b4fe1a2291a03eb66830fb74bdb867ad460a2', operation='UPDATE', pgid='pgtrigger_resolution_state_final_3bdc8', table='reconciliation_excess', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='resolution_state_final', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.resolution_state NOT IN ('') AND NEW.resolution_state = OLD.resolution_state AND (NEW.resolved_at) IS DISTINCT FROM (OLD.resolved_at))", func="RAISE EXCEPTION 'an excess keeps when it was resolved' USING ERRCODE = 'insufficient_privilege';", hash='0c5b4fe1a2291a03eb66830fb74bdb867ad460a2', operation='UPDATE', pgid='pgtrigger_resolution_state_final_3bdc8', table='reconciliation_excess', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='resolution_state_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.resolution_state NOT IN (''))", func="RAISE EXCEPTION 'an excess cannot begin like that' USING ERRCODE = 'check_violation';", hash='33f18889e35609471334894f8de098125fa69b3e', operation='INSERT', pgid='pgtrigger_resolution_state_initial_90d03', table='reconciliation_excess', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='resolution_state_initial', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.resolution_state NOT IN (''))", func="RAISE EXCEPTION 'an excess cannot begin like that' USING ERRCODE = 'check_violation';", hash='33f18889e35609471334894f8de098125fa69b3e', operation='INSERT', pgid='pgtrigger_resolution_state_initial_90d03', table='reconciliation_excess', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', '')))", func="RAISE EXCEPTION 'excess cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='cf86bde7540918f0d4b246c125cf3d9b9da1afdf', operation='UPDATE', pgid='pgtrigger_transitions_0413c', table='reconciliation_excess', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', '')))", func="RAISE EXCEPTION 'excess cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='cf86bde7540918f0d4b246c125cf3d9b9da1afdf', operation='UPDATE', pgid='pgtrigger_transitions_0413c', table='reconciliation_excess', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
@@ -520,71 +520,71 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a bank transaction is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='cedf6621607bd9b90b1d15f3a443d6edc61a32c1', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_5639c', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a bank transaction is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='cedf6621607bd9b90b1d15f3a443d6edc61a32c1', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_5639c', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."payer_account_digest" IS DISTINCT FROM NEW."payer_account_digest" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))', func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='fb89874369427501d04e3899dbf2ba5a19f67a39', operation='UPDATE', pgid='pgtrigger_read_only_969c6', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."payer_account_digest" IS DISTINCT FROM NEW."payer_account_digest" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))', func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='fb89874369427501d04e3899dbf2ba5a19f67a39', operation='UPDATE', pgid='pgtrigger_read_only_969c6', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='resolution_state_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state NOT IN ('') AND NEW.resolution_state = OLD.resolution_state AND (NEW.resolved_at) IS DISTINCT FROM (OLD.resolved_at))", func="RAISE EXCEPTION 'a bank transaction keeps when it was resolved' USING ERRCODE = 'insufficient_privilege';", hash='57f19a744001f53f6cfb65d32d4d8af7da7134e9', operation='UPDATE', pgid='pgtrigger_resolution_state_final_70694', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='resolution_state_final', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.resolution_state NOT IN ('') AND NEW.resolution_state = OLD.resolution_state AND (NEW.resolved_at) IS DISTINCT FROM (OLD.resolved_at))", func="RAISE EXCEPTION 'a bank transaction keeps when it was resolved' USING ERRCODE = 'insufficient_privilege';", hash='57f19a744001f53f6cfb65d32d4d8af7da7134e9', operation='UPDATE', pgid='pgtrigger_resolution_state_final_70694', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='match_result_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.match_result NOT IN ('') AND NEW.match_result = OLD.match_result AND (NEW.matched_at) IS DISTINCT FROM (OLD.matched_at))", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='5c238d4a0e20ed5c7e5d2a5a84a16a1d424693e9', operation='UPDATE', pgid='pgtrigger_match_result_final_f7d40', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='match_result_final', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.match_result NOT IN ('') AND NEW.match_result = OLD.match_result AND (NEW.matched_at) IS DISTINCT FROM (OLD.matched_at))", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='5c238d4a0e20ed5c7e5d2a5a84a16a1d424693e9', operation='UPDATE', pgid='pgtrigger_match_result_final_f7d40', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='payer_name_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_name <> '' AND NEW.payer_name IS DISTINCT FROM OLD.payer_name AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_name, '') = '' AND (OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')\n    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')))) IS NOT TRUE)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='18ce08b31d9098a91ed295fa8a2cda43a5597f4d', operation='UPDATE', pgid='pgtrigger_payer_name_set_once_f13ce', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='payer_name_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.payer_name <> '' AND NEW.payer_name IS DISTINCT FROM OLD.payer_name AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_name, '') = '' AND (OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')\n    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')))) IS NOT TRUE)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='18ce08b31d9098a91ed295fa8a2cda43a5597f4d', operation='UPDATE', pgid='pgtrigger_payer_name_set_once_f13ce', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='payer_bank_code_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_bank_code <> '' AND NEW.payer_bank_code IS DISTINCT FROM OLD.payer_bank_code)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='665684515d797d67ac7a8ce0cb5da5022a80f8a1', operation='UPDATE', pgid='pgtrigger_payer_bank_code_set_once_b1b97', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='payer_bank_code_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.payer_bank_code <> '' AND NEW.payer_bank_code IS DISTINCT FROM OLD.payer_bank_code)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='665684515d797d67ac7a8ce0cb5da5022a80f8a1', operation='UPDATE', pgid='pgtrigger_payer_bank_code_set_once_b1b97', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='payer_account_sealed_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed <> '' AND NEW.payer_account_sealed IS DISTINCT FROM OLD.payer_account_sealed AND (current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on' AND starts_with(OLD.payer_account_sealed, 'sealed:') AND starts_with(NEW.payer_account_sealed, 'sealed:')) IS NOT TRUE AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_account_sealed, '') = '' AND (OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')\n    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')))) IS NOT TRUE)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='6b3e552d8a573d65a9463d153531be9bd8f0ea8b', operation='UPDATE', pgid='pgtrigger_payer_account_sealed_set_once_59d5a', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='payer_account_sealed_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed <> '' AND NEW.payer_account_sealed IS DISTINCT FROM OLD.payer_account_sealed AND (current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on' AND starts_with(OLD.payer_account_sealed, 'sealed:') AND starts_with(NEW.payer_account_sealed, 'sealed:')) IS NOT TRUE AND (current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on' AND coalesce(NEW.payer_account_sealed, '') = '' AND (OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')\n    AND OLD.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')))) IS NOT TRUE)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='6b3e552d8a573d65a9463d153531be9bd8f0ea8b', operation='UPDATE', pgid='pgtrigger_payer_account_sealed_set_once_59d5a', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='payer_account_digest_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_digest <> '' AND NEW.payer_account_digest IS DISTINCT FROM OLD.payer_account_digest)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='cb995d976c184174ff971175d2ef92991d05affe', operation='UPDATE', pgid='pgtrigger_payer_account_digest_set_once_ef691', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='payer_account_digest_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.payer_account_digest <> '' AND NEW.payer_account_digest IS DISTINCT FROM OLD.payer_account_digest)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='cb995d976c184174ff971175d2ef92991d05affe', operation='UPDATE', pgid='pgtrigger_payer_account_digest_set_once_ef691', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='slip_reference_set_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.slip_reference <> '' AND NEW.slip_reference IS DISTINCT FROM OLD.slip_reference)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='35cf24a363c7a6ee44af1806aeb888db53fa5822', operation='UPDATE', pgid='pgtrigger_slip_reference_set_once_f7278', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='slip_reference_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.slip_reference <> '' AND NEW.slip_reference IS DISTINCT FROM OLD.slip_reference)", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='35cf24a363c7a6ee44af1806aeb888db53fa5822', operation='UPDATE', pgid='pgtrigger_slip_reference_set_once_f7278', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='account_with_digest', sql=core.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed = '' AND NEW.payer_account_sealed <> '' AND (OLD.payer_account_digest <> '' OR NEW.payer_account_digest = ''))", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='de288b76435cd3a6b9eb29f4fdda0c015ba1b263', operation='UPDATE', pgid='pgtrigger_account_with_digest_001dd', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='account_with_digest', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.payer_account_sealed = '' AND NEW.payer_account_sealed <> '' AND (OLD.payer_account_digest <> '' OR NEW.payer_account_digest = ''))", func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='de288b76435cd3a6b9eb29f4fdda0c015ba1b263', operation='UPDATE', pgid='pgtrigger_account_with_digest_001dd', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='bank_id_set_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.later_bank_transaction_id <> OLD.later_bank_transaction_id AND (OLD.later_bank_transaction_id <> '' OR OLD.source <> 'statement'))", func="RAISE EXCEPTION 'a bank transaction keeps its ids' USING ERRCODE = 'check_violation';", hash='8306c4ecdde4d2cf26f4bb8a133e6d754b28cb3f', operation='UPDATE', pgid='pgtrigger_bank_id_set_once_bb202', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='bank_id_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.later_bank_transaction_id <> OLD.later_bank_transaction_id AND (OLD.later_bank_transaction_id <> '' OR OLD.source <> 'statement'))", func="RAISE EXCEPTION 'a bank transaction keeps its ids' USING ERRCODE = 'check_violation';", hash='8306c4ecdde4d2cf26f4bb8a133e6d754b28cb3f', operation='UPDATE', pgid='pgtrigger_bank_id_set_once_bb202', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND OLD.match_result <> '' AND NOT (OLD.kind = 'reversal' AND OLD.resolution_state = '' AND OLD.match_result = 'unmatched' AND NEW.match_result IN ('reversed', 'ordered')))", func="RAISE EXCEPTION 'a bank transaction is matched once' USING ERRCODE = 'check_violation';", hash='7ba66cfd990c494a0f3603e750f4612b6f9d73b8', operation='UPDATE', pgid='pgtrigger_matched_once_85809', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND OLD.match_result <> '' AND NOT (OLD.kind = 'reversal' AND OLD.resolution_state = '' AND OLD.match_result = 'unmatched' AND NEW.match_result IN ('reversed', 'ordered')))", func="RAISE EXCEPTION 'a bank transaction is matched once' USING ERRCODE = 'check_violation';", hash='7ba66cfd990c494a0f3603e750f4612b6f9d73b8', operation='UPDATE', pgid='pgtrigger_matched_once_85809', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='match_result_fits_kind', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)", func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';", hash='883260a2b3e001626248ef6588c41d0a4737fdd8', operation='UPDATE', pgid='pgtrigger_match_result_fits_kind_c8310', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='match_result_fits_kind', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.match_result <> OLD.match_result AND (CASE NEW.kind\n                    WHEN 'credit' THEN NEW.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')\n                        OR NEW.match_result = 'applied' AND NEW.payment_id IS NOT NULL\n                    WHEN 'decline' THEN NEW.match_result = 'declined'\n                    ELSE NEW.match_result IN ('unmatched', 'reversed', 'ordered')\n                END) IS NOT TRUE)", func="RAISE EXCEPTION 'this kind of bank transaction cannot have this result' USING ERRCODE = 'check_violation';", hash='883260a2b3e001626248ef6588c41d0a4737fdd8', operation='UPDATE', pgid='pgtrigger_match_result_fits_kind_c8310', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'accepted'), ('', 'attached'), ('', 'dismissed'), ('', 'merged'), ('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('', 'written_off'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', ''), ('merged', ''), ('dismissed', ''), ('written_off', '')))", func="RAISE EXCEPTION 'bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='3e9688b0c3f7d75418a4daa7e496f30aaa3fedaf', operation='UPDATE', pgid='pgtrigger_transitions_cd825', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'accepted'), ('', 'attached'), ('', 'dismissed'), ('', 'merged'), ('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('', 'written_off'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', ''), ('merged', ''), ('dismissed', ''), ('written_off', '')))", func="RAISE EXCEPTION 'bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation';", hash='3e9688b0c3f7d75418a4daa7e496f30aaa3fedaf', operation='UPDATE', pgid='pgtrigger_transitions_cd825', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='keeps_its_payment', sql=core.triggers.TriggerSql(condition="WHEN (NEW.match_result = OLD.match_result AND (NEW.payment_id, NEW.merchant_id) IS DISTINCT FROM (OLD.payment_id, OLD.merchant_id) AND NOT (OLD.resolution_state = '' AND NEW.resolution_state = 'attached'))", func="RAISE EXCEPTION 'a bank transaction keeps its payment' USING ERRCODE = 'check_violation';", hash='e5a43aad141e23c5b6e7d4c64369adf14158e8ad', operation='UPDATE', pgid='pgtrigger_keeps_its_payment_80a1b', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keeps_its_payment', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.match_result = OLD.match_result AND (NEW.payment_id, NEW.merchant_id) IS DISTINCT FROM (OLD.payment_id, OLD.merchant_id) AND NOT (OLD.resolution_state = '' AND NEW.resolution_state = 'attached'))", func="RAISE EXCEPTION 'a bank transaction keeps its payment' USING ERRCODE = 'check_violation';", hash='e5a43aad141e23c5b6e7d4c64369adf14158e8ad', operation='UPDATE', pgid='pgtrigger_keeps_its_payment_80a1b', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='stays_confirmed', sql=core.triggers.TriggerSql(condition='WHEN (OLD.is_confirmed AND NOT NEW.is_confirmed)', func="RAISE EXCEPTION 'confirmed money stays confirmed' USING ERRCODE = 'check_violation';", hash='b7ef63b41bfaa3ac93cfe9611ba6eb1a9f9e69a5', operation='UPDATE', pgid='pgtrigger_stays_confirmed_9bb61', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='stays_confirmed', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.is_confirmed AND NOT NEW.is_confirmed)', func="RAISE EXCEPTION 'confirmed money stays confirmed' USING ERRCODE = 'check_violation';", hash='b7ef63b41bfaa3ac93cfe9611ba6eb1a9f9e69a5', operation='UPDATE', pgid='pgtrigger_stays_confirmed_9bb61', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='statement_is_unconfirmed', sql=core.triggers.TriggerSql(condition="WHEN (NEW.source = 'statement' AND NEW.kind = 'credit' AND NEW.is_confirmed)", func="RAISE EXCEPTION 'only the bank or a second person confirms money' USING ERRCODE = 'check_violation';", hash='d29c9d631d88061c3bd980f6aab5574c01133a74', operation='INSERT', pgid='pgtrigger_statement_is_unconfirmed_97a07', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='statement_is_unconfirmed', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.source = 'statement' AND NEW.kind = 'credit' AND NEW.is_confirmed)", func="RAISE EXCEPTION 'only the bank or a second person confirms money' USING ERRCODE = 'check_violation';", hash='d29c9d631d88061c3bd980f6aab5574c01133a74', operation='INSERT', pgid='pgtrigger_statement_is_unconfirmed_97a07', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='banknotification',
@@ -600,11 +600,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banknotification',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a notification of a bank is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='ba7eb14b948dde82cfe9b7b7afe8f4cce2f16c1e', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ad06a', table='reconciliation_banknotification', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a notification of a bank is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='ba7eb14b948dde82cfe9b7b7afe8f4cce2f16c1e', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ad06a', table='reconciliation_banknotification', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banknotification',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."body_digest" IS DISTINCT FROM NEW."body_digest" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.body_sealed, \'sealed:\') AND starts_with(NEW.body_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.body_sealed, \'\') = \'\' AND (true)) IS NOT TRUE)', func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';", hash='0868b855052535bad104e67b7d6d59ba1cb4640e', operation='UPDATE', pgid='pgtrigger_read_only_36f5e', table='reconciliation_banknotification', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."body_digest" IS DISTINCT FROM NEW."body_digest" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.body_sealed, \'sealed:\') AND starts_with(NEW.body_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.body_sealed, \'\') = \'\' AND (true)) IS NOT TRUE)', func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';", hash='0868b855052535bad104e67b7d6d59ba1cb4640e', operation='UPDATE', pgid='pgtrigger_read_only_36f5e', table='reconciliation_banknotification', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='confirmationinquiry',
@@ -636,15 +636,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='inquiryanswer',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of a bank is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='7ef49e8d5212bb5db3b5a53f3bc39bdbdd171dea', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_f6d24', table='reconciliation_inquiryanswer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an answer of a bank is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='7ef49e8d5212bb5db3b5a53f3bc39bdbdd171dea', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_f6d24', table='reconciliation_inquiryanswer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='inquiryanswer',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."outcome" IS DISTINCT FROM NEW."outcome" OR OLD."transaction_count" IS DISTINCT FROM NEW."transaction_count"))', func="RAISE EXCEPTION 'an answer of a bank is never changed' USING ERRCODE = 'check_violation';", hash='e8bb5c26260c16ddc25d1373215854560c4bca27', operation='UPDATE', pgid='pgtrigger_read_only_fa417', table='reconciliation_inquiryanswer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."outcome" IS DISTINCT FROM NEW."outcome" OR OLD."transaction_count" IS DISTINCT FROM NEW."transaction_count"))', func="RAISE EXCEPTION 'an answer of a bank is never changed' USING ERRCODE = 'check_violation';", hash='e8bb5c26260c16ddc25d1373215854560c4bca27', operation='UPDATE', pgid='pgtrigger_read_only_fa417', table='reconciliation_inquiryanswer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='inquiryanswer',
-            trigger=pgtrigger.compiler.Trigger(name='answers_grow', sql=core.triggers.TriggerSql(condition='WHEN (NEW.answer_count <= OLD.answer_count)', func="RAISE EXCEPTION 'the same answer of a bank can only come again' USING ERRCODE = 'check_violation';", hash='57c056f776644f6cd4f836bde69d41970562c926', operation='UPDATE', pgid='pgtrigger_answers_grow_64619', table='reconciliation_inquiryanswer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='answers_grow', sql=core.database.triggers.TriggerSql(condition='WHEN (NEW.answer_count <= OLD.answer_count)', func="RAISE EXCEPTION 'the same answer of a bank can only come again' USING ERRCODE = 'check_violation';", hash='57c056f776644f6cd4f836bde69d41970562c926', operation='UPDATE', pgid='pgtrigger_answers_grow_64619', table='reconciliation_inquiryanswer', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='reconciliationexception',
@@ -708,23 +708,23 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a return is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='669959912296a45e6bb3daabec97a114e066f543', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_8ceba', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a return is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='669959912296a45e6bb3daabec97a114e066f543', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_8ceba', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';", hash='1f3a0ea5a0ef767aff97163365d82e20eb0ae533', operation='UPDATE', pgid='pgtrigger_read_only_e5077', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';", hash='1f3a0ea5a0ef767aff97163365d82e20eb0ae533', operation='UPDATE', pgid='pgtrigger_read_only_e5077', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))", func="RAISE EXCEPTION 'return cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='cffcfbc8a341fe0a278cb4922b17fc8974fb466d', operation='UPDATE', pgid='pgtrigger_transitions_f77bd', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))", func="RAISE EXCEPTION 'return cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='cffcfbc8a341fe0a278cb4922b17fc8974fb466d', operation='UPDATE', pgid='pgtrigger_transitions_f77bd', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'the time at which a return came back never changes' USING ERRCODE = 'check_violation';", hash='ef1753ba3a62f7e01026ba45323696ea83707887', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_9aeda', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'the time at which a return came back never changes' USING ERRCODE = 'check_violation';", hash='ef1753ba3a62f7e01026ba45323696ea83707887', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_9aeda', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending') AND NEW.status = OLD.status AND (NEW.completed_at, NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.completed_at, OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'the end of a return never changes' USING ERRCODE = 'check_violation';", hash='ef6f3c06b451cb956d8561b3b2ebad10fe4113b4', operation='UPDATE', pgid='pgtrigger_status_final_fdd69', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending') AND NEW.status = OLD.status AND (NEW.completed_at, NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.completed_at, OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'the end of a return never changes' USING ERRCODE = 'check_violation';", hash='ef6f3c06b451cb956d8561b3b2ebad10fe4113b4', operation='UPDATE', pgid='pgtrigger_status_final_fdd69', table='reconciliation_return', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='slipcheck',
@@ -740,7 +740,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='slipcheck',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';", hash='73451efd80a184bd8054a393b66505e9ef8e568e', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_9b492', table='reconciliation_slipcheck', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';", hash='73451efd80a184bd8054a393b66505e9ef8e568e', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_9b492', table='reconciliation_slipcheck', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='statementimport',
@@ -776,15 +776,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a line of a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='08225ac1cfc3cbcc8c5e133f5a8be386858cb476', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_9b415', table='reconciliation_statementline', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a line of a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='08225ac1cfc3cbcc8c5e133f5a8be386858cb476', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_9b415', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.line_sealed, \'sealed:\') AND starts_with(NEW.line_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.line_sealed, \'\') = \'\' AND (true)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))', func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='17fc916be1a515c4b0c98016952688f67259c0fd', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.line_sealed, \'sealed:\') AND starts_with(NEW.line_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.line_sealed, \'\') = \'\' AND (true)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))', func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='17fc916be1a515c4b0c98016952688f67259c0fd', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='044e21edbc54a1e64602b18c13a6b159c57da487', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='044e21edbc54a1e64602b18c13a6b159c57da487', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='statementpart',

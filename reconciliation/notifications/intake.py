@@ -9,7 +9,8 @@ from django.db import transaction
 
 from banks import base
 from banks.parsing import MAX_NAME_LENGTH
-from core import ids, plain_text, request_context, rows
+from core import ids, plain_text, request_context
+from core.database import rows
 from reconciliation.exceptions import listing
 from reconciliation.matching import deduplication
 from reconciliation.models import (

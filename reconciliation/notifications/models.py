@@ -5,8 +5,9 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from core import digests, triggers, vault
-from core.columns import PublicId, PublicIdKey, known
+from core import digests, vault
+from core.database import triggers
+from core.database.columns import PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
 from reconciliation.exceptions.listing import ReconciliationException
 from reconciliation.matching.models import BankTransaction, ReportSource

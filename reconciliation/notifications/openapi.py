@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Annotated, TypedDict
 
-from core.objects import one_of
-from core.openapi import Signature, Tag, described
+from core.http.objects import one_of
+from core.http.openapi import Signature, Tag, described
 
 
 class NotificationAnswer(TypedDict):

@@ -3,9 +3,10 @@
 from rest_framework.request import Request
 
 import banks
-from core import client_addresses, clock, request_context
-from core.api import ApiViewSet
-from core.http import ApiResponse
+from core import clock, request_context
+from core.http import client_addresses
+from core.http.api import ApiViewSet
+from core.http.responses import ApiResponse
 from merchants import bank_connections
 from reconciliation.exceptions import order_completion
 from reconciliation.inquiries import confirmation_inquiries

@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import clock, ids, plain_text
-from core.admin import ReadOnlyAdmin
-from core.form_fields import PlainCharField
+from core.console.admin import ReadOnlyAdmin
+from core.console.form_fields import PlainCharField
 from reconciliation.exceptions import explanations
 from reconciliation.exceptions.explanations import Finding
 from reconciliation.models import SlipCheck

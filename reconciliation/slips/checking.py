@@ -16,9 +16,10 @@ from django.utils.translation import gettext as _
 
 import banks
 from banks import InquiryFailed, SlipLookup, SlipTransfer, UnknownBank, UnreadableMessage
-from core import plain_text, request_context, slips
-from core.slips import Slip, WalletSlip
-from core.tlv import BadPayload
+from core import plain_text, request_context
+from core.thai import slips
+from core.thai.slips import Slip, WalletSlip
+from core.thai.tlv import BadPayload
 from core.vault import CannotOpen
 from merchants import bank_connections
 from merchants.models import Merchant

@@ -1,8 +1,8 @@
 from django.db import models
 from django.db.models import Q
 
-from core import triggers
-from core.columns import CausedRow, PublicId
+from core.database import triggers
+from core.database.columns import CausedRow, PublicId
 from reconciliation.matching.models import BankTransaction
 
 

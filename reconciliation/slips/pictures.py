@@ -6,8 +6,9 @@ from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
-from core import decoders, uploads
-from core.decoders import DecoderFailed, Place
+from core.http import uploads
+from core.work import decoders
+from core.work.decoders import DecoderFailed, Place
 
 DECODER = Path(__file__).with_name("decode_picture.py")
 MAX_BYTES = uploads.MAX_PICTURE

@@ -17,7 +17,8 @@ import banks
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from banks.base import UnknownBank
-from core import ids, request_context, rows
+from core import ids, request_context
+from core.database import rows
 from core.vault import CannotOpen
 from merchants.models import Merchant
 from reconciliation.matching import services as matching

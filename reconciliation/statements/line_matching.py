@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 
 from banks import ReportedTransaction
-from core import rows
+from core.database import rows
 from reconciliation.matching import deduplication
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, ReportSource
 from reconciliation.notifications import intake

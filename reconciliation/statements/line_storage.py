@@ -7,7 +7,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from core import rows, vault
+from core import vault
+from core.database import rows
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import deduplication
 from reconciliation.models import (

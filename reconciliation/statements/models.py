@@ -3,9 +3,10 @@
 from django.db import models
 from django.db.models import Q
 
-from core import triggers, vault
-from core.background_jobs import OPEN_STATES, BackgroundJob, JobState
-from core.columns import CausedRow, PublicId, PublicIdKey, known
+from core import vault
+from core.database import triggers
+from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
+from core.database.columns import CausedRow, PublicId, PublicIdKey, known
 from reconciliation.matching.models import BankTransaction, BankTransactionKind
 
 

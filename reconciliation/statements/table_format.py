@@ -14,7 +14,7 @@ from typing import Any
 
 from banks.base import ReportedTransaction, UnreadableMessage
 from core import plain_text
-from core.csv_cells import unescape_cell
+from core.console.csv_cells import unescape_cell
 from reconciliation.statements import cells
 from reconciliation.statements.lines import (
     CONTROL_CHARACTERS,

@@ -9,8 +9,8 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO
 
-from core import decoders
-from core.decoders import DecoderFailed
+from core.work import decoders
+from core.work.decoders import DecoderFailed
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy, Record
 from reconciliation.statements.table_format import Records
 

@@ -5,7 +5,8 @@ from typing import Any
 from django import template
 from django.utils.html import format_html
 
-from core import personal_data, request_context
+from core import request_context
+from core.console import personal_data
 from reconciliation.exceptions import detail_page, explanations
 
 register = template.Library()

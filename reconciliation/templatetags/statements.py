@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.db.models import Count
 
-from core import personal_data
+from core.console import personal_data
 from reconciliation.models import HELD_RESULTS, LineResult, MatchResult, ReconciliationException, Statement
 from reconciliation.statements import reasons
 from reconciliation.statements.line_storage import error_without_content

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('currency', models.CharField(max_length=3)),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('completed', 'Completed'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=9)),
@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 ('awaiting_approval', models.BooleanField(default=False, help_text='A second person must approve it.')),
                 ('reason', models.CharField(choices=[('requested_by_customer', 'Requested By Customer'), ('duplicate', 'Duplicate'), ('fraudulent', 'Fraudulent'), ('late_payment', 'Late Payment'), ('other', 'Other')], max_length=21, null=True)),
                 ('note', models.CharField(max_length=255, null=True)),
-                ('metadata', core.columns.RawJson(null=True)),
+                ('metadata', core.database.columns.RawJson(null=True)),
                 ('failure_code', models.CharField(max_length=40, null=True)),
                 ('cancel_actor', models.CharField(blank=True, default='', max_length=160)),
                 ('cancel_request_id', models.CharField(blank=True, default='', max_length=64)),
@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('token_digest', models.CharField(help_text='SHA-256, in hexadecimal.', max_length=64, unique=True)),
                 ('token_sealed', models.TextField(editable=False)),
                 ('created_at', models.DateTimeField()),
@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='RefundReversal',
             fields=[
-                ('reversal_id', core.columns.PublicIdKey(db_collation='C', help_text='The bank transaction that reports it.', max_length=31, primary_key=True, serialize=False)),
+                ('reversal_id', core.database.columns.PublicIdKey(db_collation='C', help_text='The bank transaction that reports it.', max_length=31, primary_key=True, serialize=False)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('refunded_amount', models.BigIntegerField(default=0, help_text='Satang that refunds show.')),
                 ('route', models.CharField(help_text='The bank, such as bank:sandbox.', max_length=30)),
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='claimtry',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a try of a claim is never changed' USING ERRCODE = 'insufficient_privilege';", hash='54c8c1aa4d5c5c9c38d7cc8687c355142ae67a6f', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_6c322', table='refunds_claimtry', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a try of a claim is never changed' USING ERRCODE = 'insufficient_privilege';", hash='54c8c1aa4d5c5c9c38d7cc8687c355142ae67a6f', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_6c322', table='refunds_claimtry', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='claimlink',
@@ -119,23 +119,23 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='claimlink',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a claim link is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d4c805931ca5d85a2c587f8d34cd62bec73b7f1e', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_76ee0', table='refunds_claimlink', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a claim link is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d4c805931ca5d85a2c587f8d34cd62bec73b7f1e', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_76ee0', table='refunds_claimlink', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='claimlink',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."token_digest" IS DISTINCT FROM NEW."token_digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at") OR OLD."token_sealed" IS DISTINCT FROM NEW."token_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.token_sealed, \'sealed:\') AND starts_with(NEW.token_sealed, \'sealed:\')) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."used_at" IS DISTINCT FROM NEW."used_at" OR OLD."revoked_at" IS DISTINCT FROM NEW."revoked_at"))', func="RAISE EXCEPTION 'a claim link is replaced, never changed' USING ERRCODE = 'check_violation';", hash='f1c35ffbfb09897920bd31ba74dce25a33e5beb4', operation='UPDATE', pgid='pgtrigger_read_only_af31b', table='refunds_claimlink', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."token_digest" IS DISTINCT FROM NEW."token_digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at") OR OLD."token_sealed" IS DISTINCT FROM NEW."token_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.token_sealed, \'sealed:\') AND starts_with(NEW.token_sealed, \'sealed:\')) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."used_at" IS DISTINCT FROM NEW."used_at" OR OLD."revoked_at" IS DISTINCT FROM NEW."revoked_at"))', func="RAISE EXCEPTION 'a claim link is replaced, never changed' USING ERRCODE = 'check_violation';", hash='f1c35ffbfb09897920bd31ba74dce25a33e5beb4', operation='UPDATE', pgid='pgtrigger_read_only_af31b', table='refunds_claimlink', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='claimlink',
-            trigger=pgtrigger.compiler.Trigger(name='used_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.used_at IS NOT NULL AND NEW.used_at IS DISTINCT FROM OLD.used_at)', func="RAISE EXCEPTION 'a claim link is used once' USING ERRCODE = 'check_violation';", hash='f1b53651a730f51ab8e46141cd5c358f4a74ca2f', operation='UPDATE', pgid='pgtrigger_used_at_set_once_2d62c', table='refunds_claimlink', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='used_at_set_once', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.used_at IS NOT NULL AND NEW.used_at IS DISTINCT FROM OLD.used_at)', func="RAISE EXCEPTION 'a claim link is used once' USING ERRCODE = 'check_violation';", hash='f1b53651a730f51ab8e46141cd5c358f4a74ca2f', operation='UPDATE', pgid='pgtrigger_used_at_set_once_2d62c', table='refunds_claimlink', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='claimlink',
-            trigger=pgtrigger.compiler.Trigger(name='revoked_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)', func="RAISE EXCEPTION 'a revoked claim link stays revoked' USING ERRCODE = 'check_violation';", hash='695599163542c3123eb28ccff72b8c7416d0b293', operation='UPDATE', pgid='pgtrigger_revoked_at_set_once_17b0f', table='refunds_claimlink', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='revoked_at_set_once', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)', func="RAISE EXCEPTION 'a revoked claim link stays revoked' USING ERRCODE = 'check_violation';", hash='695599163542c3123eb28ccff72b8c7416d0b293', operation='UPDATE', pgid='pgtrigger_revoked_at_set_once_17b0f', table='refunds_claimlink', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='claimlink',
-            trigger=pgtrigger.compiler.Trigger(name='revoked_is_not_used', sql=core.triggers.TriggerSql(condition='WHEN (NEW.used_at IS NOT NULL AND OLD.used_at IS NULL AND OLD.revoked_at IS NOT NULL)', func="RAISE EXCEPTION 'a revoked claim link is not used' USING ERRCODE = 'check_violation';", hash='c3fe52ed51cfb16463660c090ad4ee66688a23bb', operation='UPDATE', pgid='pgtrigger_revoked_is_not_used_96d42', table='refunds_claimlink', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='revoked_is_not_used', sql=core.database.triggers.TriggerSql(condition='WHEN (NEW.used_at IS NOT NULL AND OLD.used_at IS NULL AND OLD.revoked_at IS NOT NULL)', func="RAISE EXCEPTION 'a revoked claim link is not used' USING ERRCODE = 'check_violation';", hash='c3fe52ed51cfb16463660c090ad4ee66688a23bb', operation='UPDATE', pgid='pgtrigger_revoked_is_not_used_96d42', table='refunds_claimlink', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='refundreversal',
@@ -147,15 +147,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refundreversal',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a refund reversal is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='762dc715541343c463257d50a9b1054c6ad03840', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_f6efb', table='refunds_refundreversal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a refund reversal is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='762dc715541343c463257d50a9b1054c6ad03840', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_f6efb', table='refunds_refundreversal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refundreversal',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a refund reversal never changes' USING ERRCODE = 'check_violation';", hash='4586fffe5a9b0517fce33cfc3ac09008f743240c', operation='UPDATE', pgid='pgtrigger_read_only_da311', table='refunds_refundreversal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a refund reversal never changes' USING ERRCODE = 'check_violation';", hash='4586fffe5a9b0517fce33cfc3ac09008f743240c', operation='UPDATE', pgid='pgtrigger_read_only_da311', table='refunds_refundreversal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refundreversal',
-            trigger=pgtrigger.compiler.Trigger(name='refunded_amount_grows', sql=core.triggers.TriggerSql(condition='WHEN (NEW.refunded_amount < OLD.refunded_amount)', func="RAISE EXCEPTION 'the refunded amount of a reversal only grows' USING ERRCODE = 'check_violation';", hash='c77d630f7f941508e1055d2b440f5a491f501b64', operation='UPDATE', pgid='pgtrigger_refunded_amount_grows_bc551', table='refunds_refundreversal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='refunded_amount_grows', sql=core.database.triggers.TriggerSql(condition='WHEN (NEW.refunded_amount < OLD.refunded_amount)', func="RAISE EXCEPTION 'the refunded amount of a reversal only grows' USING ERRCODE = 'check_violation';", hash='c77d630f7f941508e1055d2b440f5a491f501b64', operation='UPDATE', pgid='pgtrigger_refunded_amount_grows_bc551', table='refunds_refundreversal', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='refund',
@@ -207,35 +207,35 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a refund is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='4b939e3e61528e04d613d38a4732fe0f3bdc953c', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_a7d08', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a refund is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='4b939e3e61528e04d613d38a4732fe0f3bdc953c', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_a7d08', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.status <> (CASE WHEN NEW.reversal_id IS NULL THEN 'pending' ELSE 'completed' END))", func="RAISE EXCEPTION 'a refund cannot begin like that' USING ERRCODE = 'check_violation';", hash='6707e257f3055d8db49858d59ce3d29917257c99', operation='INSERT', pgid='pgtrigger_status_initial_e480f', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.status <> (CASE WHEN NEW.reversal_id IS NULL THEN 'pending' ELSE 'completed' END))", func="RAISE EXCEPTION 'a refund cannot begin like that' USING ERRCODE = 'check_violation';", hash='6707e257f3055d8db49858d59ce3d29917257c99', operation='INSERT', pgid='pgtrigger_status_initial_e480f', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id") OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'pending\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."cancel_actor" IS DISTINCT FROM NEW."cancel_actor" OR OLD."cancel_request_id" IS DISTINCT FROM NEW."cancel_request_id" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."returned_at" IS DISTINCT FROM NEW."returned_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='71bad68ba338bc1cda5d00068162ea10b2296621', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id") OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'pending\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."cancel_actor" IS DISTINCT FROM NEW."cancel_actor" OR OLD."cancel_request_id" IS DISTINCT FROM NEW."cancel_request_id" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."returned_at" IS DISTINCT FROM NEW."returned_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='71bad68ba338bc1cda5d00068162ea10b2296621', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='route_set_once', sql=core.triggers.TriggerSql(condition="WHEN ((NEW.route, NEW.account_digest) <> (OLD.route, OLD.account_digest) AND (OLD.route <> '' OR OLD.status <> 'pending'))", func="RAISE EXCEPTION 'a refund keeps its route and its destination' USING ERRCODE = 'check_violation';", hash='8f06371a32848a03e8fbb69b14f47a13d70f5c3e', operation='UPDATE', pgid='pgtrigger_route_set_once_61803', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='route_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN ((NEW.route, NEW.account_digest) <> (OLD.route, OLD.account_digest) AND (OLD.route <> '' OR OLD.status <> 'pending'))", func="RAISE EXCEPTION 'a refund keeps its route and its destination' USING ERRCODE = 'check_violation';", hash='8f06371a32848a03e8fbb69b14f47a13d70f5c3e', operation='UPDATE', pgid='pgtrigger_route_set_once_61803', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='approved_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval AND OLD.route <> '')", func="RAISE EXCEPTION 'a refund that is approved does not wait again' USING ERRCODE = 'check_violation';", hash='d99c56f84f3493dfab511760fbd8f12f6bcdb881', operation='UPDATE', pgid='pgtrigger_approved_once_35d3c', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='approved_once', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval AND OLD.route <> '')", func="RAISE EXCEPTION 'a refund that is approved does not wait again' USING ERRCODE = 'check_violation';", hash='d99c56f84f3493dfab511760fbd8f12f6bcdb881', operation='UPDATE', pgid='pgtrigger_approved_once_35d3c', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))", func="RAISE EXCEPTION 'refund cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='80a0e99e87d18ae9a79865118f9fa10b8c4bed19', operation='UPDATE', pgid='pgtrigger_transitions_aa007', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'completed'), ('pending', 'failed')))", func="RAISE EXCEPTION 'refund cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='80a0e99e87d18ae9a79865118f9fa10b8c4bed19', operation='UPDATE', pgid='pgtrigger_transitions_aa007', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending') AND NEW.status = OLD.status AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id))", func="RAISE EXCEPTION 'a refund keeps how it ended' USING ERRCODE = 'check_violation';", hash='d1cc55a0e9e7f85f94f7c9ef6ffb6b4a0e0bf5d2', operation='UPDATE', pgid='pgtrigger_status_final_4929b', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending') AND NEW.status = OLD.status AND (NEW.completed_at, NEW.failure_code, NEW.cancel_actor, NEW.cancel_request_id) IS DISTINCT FROM (OLD.completed_at, OLD.failure_code, OLD.cancel_actor, OLD.cancel_request_id))", func="RAISE EXCEPTION 'a refund keeps how it ended' USING ERRCODE = 'check_violation';", hash='d1cc55a0e9e7f85f94f7c9ef6ffb6b4a0e0bf5d2', operation='UPDATE', pgid='pgtrigger_status_final_4929b', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'a refund keeps when its money came back' USING ERRCODE = 'check_violation';", hash='6a19887e0f871b60a86ee966797058d1caaee472', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_564bc', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='returned_at_set_once', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.returned_at IS NOT NULL AND NEW.returned_at IS DISTINCT FROM OLD.returned_at)', func="RAISE EXCEPTION 'a refund keeps when its money came back' USING ERRCODE = 'check_violation';", hash='6a19887e0f871b60a86ee966797058d1caaee472', operation='UPDATE', pgid='pgtrigger_returned_at_set_once_564bc', table='refunds_refund', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -1,4 +1,4 @@
-import core.columns
+import core.database.columns
 from django.db import migrations, models
 
 
@@ -14,8 +14,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='RequestRecord',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('merchant_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
                 ('created_at', models.DateTimeField(help_text='When the request ended.', verbose_name='time')),
                 ('key_id', models.CharField(blank=True, help_text='The public part of the key.', max_length=16, verbose_name='key')),
                 ('method', models.CharField(max_length=8, verbose_name='method')),
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ('duration_ms', models.IntegerField(verbose_name='milliseconds')),
                 ('idempotency', models.CharField(blank=True, choices=[('', 'without a key'), ('first', 'first with its key'), ('replayed', 'answered from the first')], max_length=8, verbose_name='idempotency')),
                 ('request_id', models.CharField(db_collation='C', max_length=64, verbose_name='request id')),
-                ('payment_id', core.columns.PublicId(blank=True, db_collation='C', help_text='The payment that the request is about.', max_length=31, verbose_name='payment')),
+                ('payment_id', core.database.columns.PublicId(blank=True, db_collation='C', help_text='The payment that the request is about.', max_length=31, verbose_name='payment')),
                 ('address', models.CharField(blank=True, max_length=64, verbose_name='address')),
                 ('request_body', models.TextField(blank=True, editable=False)),
                 ('response_body', models.TextField(blank=True, editable=False)),

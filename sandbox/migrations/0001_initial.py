@@ -1,4 +1,4 @@
-import core.columns
+import core.database.columns
 import django.db.models.deletion
 from django.db import migrations, models
 
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SandboxOrder',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('reference', models.CharField(help_text="The service's id of the order.", max_length=64, unique=True)),
                 ('type', models.CharField(choices=[('refund', 'Refund'), ('payout', 'Payout')], max_length=6)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SandboxCharge',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('order_id', models.CharField(help_text="The service's id. One order is charged once.", max_length=31, unique=True)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('brand', models.CharField(max_length=20)),
@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SandboxCardRefund',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('order_id', models.CharField(help_text="The service's id. One order is refunded once.", max_length=31, unique=True)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('created_at', models.DateTimeField()),
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SandboxPayment',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('qr_data', models.TextField()),
                 ('scenario', models.CharField(max_length=30)),
                 ('biller_id', models.CharField(max_length=15)),

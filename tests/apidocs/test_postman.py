@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from apidocs import postman, reference
-from core.openapi import Tag
+from core.http.openapi import Tag
 from tests.apidocs.test_openapi import METHODS, document
 
 Json = dict[str, Any]

@@ -15,8 +15,9 @@ from pytest_django import Settings
 from approvals.models import Approval
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
-from core import personal_data, request_context
-from core.admin import ReadOnlyAdmin
+from core import request_context
+from core.console import personal_data
+from core.console.admin import ReadOnlyAdmin
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException
 from tests.conftest import SandboxBankClient, Shop

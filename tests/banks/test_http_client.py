@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from banks import http_client
 from banks.http_client import NoResponse, NotSent
-from core import measurements
+from core.observing import measurements
 from core.deadlines import Deadline
 from tests.webhook_receiver import Script
 from tests.webhooks.certificates import Authority

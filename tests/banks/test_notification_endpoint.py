@@ -11,7 +11,8 @@ import time_machine
 from django.test import Client
 
 from config import asgi
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from core.clock import BANGKOK
 from merchants import bank_connections
 from reconciliation.models import BankNotification, BankTransaction, ConfirmationInquiry

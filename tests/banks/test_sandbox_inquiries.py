@@ -21,7 +21,7 @@ from banks.base import (
 )
 from banks.sandbox import SandboxBank
 from core import clock
-from core.slips import Slip
+from core.thai.slips import Slip
 from sandbox import services
 from tests.banks.test_sandbox import NOTIFICATION
 from tests.sandbox.conftest import payload

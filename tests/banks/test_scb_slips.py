@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from banks import InquiryFailed, SlipTransfer, UnreadableMessage, scb
 from banks.scb import Scb
-from core.slips import Slip
+from core.thai.slips import Slip
 from tests.banks.fake_scb import BILLER, REFERENCE, SLIP, FakeScb, error_response, success
 from tests.webhook_receiver import Reply
 

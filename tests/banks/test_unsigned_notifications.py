@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import time_machine
 
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from core.clock import BANGKOK
 from reconciliation.exceptions import resolutions
 from reconciliation.models import (

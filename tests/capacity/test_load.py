@@ -7,7 +7,8 @@ from django.conf import settings
 from banks.base import ReportedTransaction
 from banks.sandbox import SandboxBank
 from config.capacity.load import notification
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 
 BILLER = "099400000000001"
 REFERENCE = "ABCDEFGHIJ0123456789"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from thaiqr import linting
 from thaiqr.linting import Kind, Level, crc16
 
-from core import thaiqr as our_codes
+from core.thai import thaiqr as our_codes
 from tests.stack import ROOT
 
 VECTORS: list[dict[str, Any]] = [

@@ -14,8 +14,8 @@ from django.urls import resolve
 from config import concurrency
 from config.asgi import AsgiApplication, ServiceRequest
 from config.concurrency import MAX_WAITING
-from core import uploads
-from core.uploads import UploadKind
+from core.http import uploads
+from core.http.uploads import UploadKind
 from payments.views import PaymentViewSet
 from tests.config.asgi_messages import SentMessages, scope_of
 from tests.stack import wait_until

@@ -14,8 +14,9 @@ from pytest_django import Settings
 
 from config import upload_authorization
 from config.concurrency import OverloadedError
-from core import clock, uploads
-from core.rate_limits import RateLimit
+from core import clock
+from core.http import uploads
+from core.http.rate_limits import RateLimit
 from reconciliation.slips.admin import CHECK_PERMISSION
 from refunds import claims
 from tests.concurrency import without_database

@@ -13,8 +13,8 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 from django.urls import reverse
 
-from core.admin import ReadOnlyAdmin
-from core.scopes import Scope
+from core.console.admin import ReadOnlyAdmin
+from core.http.scopes import Scope
 from merchants import secret_keys
 from merchants.models import ApiKey, Merchant
 from payments.models import Payment

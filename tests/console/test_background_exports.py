@@ -15,8 +15,8 @@ from console import roles
 from console.exports import jobs
 from console.models import Export, ExportFailure, ExportPart
 from core import clock
-from core.admin_exports import PERMISSION
-from core.background_jobs import Abandoned, JobState
+from core.console.admin_exports import PERMISSION
+from core.work.background_jobs import Abandoned, JobState
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.exported import ASKED, PAGE, ask, content, rows_of, sheet_of

@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 from pytest_django import Settings
 
-from core.middleware import CONSOLE_POLICY
+from core.http.middleware import CONSOLE_POLICY
 from tests.conftest import SandboxBankClient, Shop
 from tests.stack import ROOT
 

@@ -11,7 +11,7 @@ from django.db.models import CharField, TextField
 from django.test import RequestFactory
 from django.urls import reverse
 
-from core import personal_data
+from core.console import personal_data
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import staff_client

@@ -18,8 +18,8 @@ from audit_trail.models import AuditRecord
 from console import roles
 from console.exports import jobs
 from console.roles import Role
-from core import spreadsheets
-from core.admin import ReadOnlyAdmin
+from core.console import spreadsheets
+from core.console.admin import ReadOnlyAdmin
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.exported import ASKED, PAGE, rows_of, sheet_of, written

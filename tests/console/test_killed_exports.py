@@ -11,8 +11,9 @@ from django.db.models.functions import Now
 
 from console.exports import jobs
 from console.models import Export, ExportPart
-from core import clock, rows
-from core.background_jobs import JobState
+from core import clock
+from core.database import rows
+from core.work.background_jobs import JobState
 from tests import killed_worker
 from tests.conftest import Shop
 from tests.stack import wait_until

@@ -14,10 +14,10 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from core import admin_lists
-from core.admin import ReadOnlyAdmin
-from core.admin_filters import AmountFilter, ModeFilter, OwnerFilter
-from core.admin_lists import NewestValuesFilter
+from core.console import admin_lists
+from core.console.admin import ReadOnlyAdmin
+from core.console.admin_filters import AmountFilter, ModeFilter, OwnerFilter
+from core.console.admin_lists import NewestValuesFilter
 from payments.models import Payment
 from tests.conftest import Shop
 from tests.console.query_plans import unbounded

@@ -14,8 +14,8 @@ from django.test import Client, override_settings
 from pytest_django import Settings
 
 from console.models import SignInLimit
-from core import passwords
-from core.passwords import HashingBusyError, OneAtATimeHasher
+from core.console import passwords
+from core.console.passwords import HashingBusyError, OneAtATimeHasher
 from tests.concurrency import run_concurrently
 from tests.security_lines import security_lines
 from tests.staff_acts import acts_of_staff

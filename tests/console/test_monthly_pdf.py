@@ -14,7 +14,8 @@ from pypdf import PdfReader
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from console.exports import jobs
-from core import clock, pdf
+from core import clock
+from core.drawing import pdf
 from tests.console.exported import PAGE as EXPORTS
 from tests.console.exported import ask, rows_of, written
 from tests.factories import MerchantFactory

@@ -16,8 +16,9 @@ from console.exports import jobs
 from console.models import ExportFailure
 from console.reports import monthly, monthly_page
 from console.reports.monthly import MerchantMonth, Month, MonthError
-from core import clock, rows
-from core.background_jobs import JobState
+from core import clock
+from core.database import rows
+from core.work.background_jobs import JobState
 from merchants.models import Merchant
 from tests.console.exported import ask, content, rows_of, sheet_of, written
 from tests.factories import MerchantFactory

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import resolve, reverse
 
 from console import roles
-from core import admin_columns
+from core.console import admin_columns
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 

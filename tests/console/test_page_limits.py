@@ -8,7 +8,7 @@ from django.db import OperationalError, connection, transaction
 from django.test import Client
 
 from console import page_limits
-from core.postgres.sessions import limit_statements
+from core.database.sessions import limit_statements
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

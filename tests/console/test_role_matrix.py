@@ -21,8 +21,8 @@ from console import navigation, roles
 from console.management.commands import write_roles
 from console.roles import Role
 from core import clock
-from core.admin import ReadOnlyAdmin
-from core.scopes import Scope
+from core.console.admin import ReadOnlyAdmin
+from core.http.scopes import Scope
 from merchants.bank_acts import BANK_ACTS
 from merchants.models import Merchant
 from operations.models import DailyClose

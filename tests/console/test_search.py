@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from core import admin_lists
+from core.console import admin_lists
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
 from tests.conftest import SandboxBankClient, Shop

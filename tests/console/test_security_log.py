@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from approvals.models import Approval
 from core import request_context
-from core.slips import Slip, slip_payload
+from core.thai.slips import Slip, slip_payload
 from merchants import secret_keys
 from merchants.models import ApiKey, Merchant
 from payments.models import Payment

@@ -8,7 +8,8 @@ import pytest
 import time_machine
 from django.test import Client
 
-from core import admin_lists, clock
+from core import clock
+from core.console import admin_lists
 from merchants.models import Merchant
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.reconciliation.builders import Seller, staff_client

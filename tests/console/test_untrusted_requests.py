@@ -8,8 +8,8 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
-from core import api
-from core.logs import JsonFormatter, LogRateLimit
+from core.http import api
+from core.observing.logs import JsonFormatter, LogRateLimit
 from tests.conftest import new_client
 from tests.error_messages import check_error
 

@@ -13,10 +13,10 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from core import access_log
-from core.access_log import AccessLog, BoundedFile
-from core.logs import JsonFormatter
-from core.middleware import AccessMiddleware
+from core.observing import access_log
+from core.observing.access_log import AccessLog, BoundedFile
+from core.observing.logs import JsonFormatter
+from core.http.middleware import AccessMiddleware
 from tests.conftest import Shop
 from tests.reconciliation.builders import staff_client
 from tests.stack import wait_until

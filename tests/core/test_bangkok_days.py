@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from core import bangkok_days
+from core.thai import bangkok_days
 
 NOW = datetime(2026, 3, 1, 18, 30, tzinfo=UTC)  # 01:30 on 2 March in Bangkok
 

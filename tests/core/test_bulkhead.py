@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from core.bulkhead import Bulkhead, BulkheadFull
+from core.work.bulkhead import Bulkhead, BulkheadFull
 
 
 def test_bulkhead_refuses_beyond_total() -> None:

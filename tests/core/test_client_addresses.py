@@ -4,7 +4,7 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from core import client_addresses
+from core.http import client_addresses
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from core.csv_cells import escape_cell, unescape_cell, writer
+from core.console.csv_cells import escape_cell, unescape_cell, writer
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 
-from core.logs import DatabaseDownFilter, JsonFormatter
-from core.postgres.availability import CONNECTION_ERRORS, is_unavailable
+from core.observing.logs import DatabaseDownFilter, JsonFormatter
+from core.database.availability import CONNECTION_ERRORS, is_unavailable
 from tests.concurrency import without_database
 from tests.conftest import Shop
 

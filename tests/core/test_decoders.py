@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from core import decoders
-from core.decoders import DecoderFailed, Place
+from core.work import decoders
+from core.work.decoders import DecoderFailed, Place
 from tests.stack import ROOT
 
 CHART = ROOT / "deploy/helm/thai-qr-payments/values.yaml"

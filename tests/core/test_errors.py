@@ -9,9 +9,9 @@ from typing import Any
 from django.test import RequestFactory
 from rest_framework import serializers
 
-from core import api
+from core.http import api
 from core.errors import CATALOGUE, ApiError, InvalidRequest
-from core.http import error_response
+from core.http.responses import error_response
 from tests.error_messages import check_error
 
 import_module("config.urls")  # whatever answers requests is imported with it

@@ -7,8 +7,9 @@ import pytest
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from core import clock, dates, fields
-from core.paging import PeriodPageQuery
+from core import clock, dates
+from core.http import fields
+from core.http.paging import PeriodPageQuery
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from core.logs import JsonFormatter, redact
+from core.observing.logs import JsonFormatter, redact
 
 KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
 

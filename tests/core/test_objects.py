@@ -2,8 +2,8 @@
 
 from typing import Annotated, TypedDict
 
-from core import objects
-from core.objects import SatangSchema, between, satang
+from core.http import objects
+from core.http.objects import SatangSchema, between, satang
 
 
 class Amounts(TypedDict):

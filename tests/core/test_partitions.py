@@ -11,8 +11,9 @@ import time_machine
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from core import clock, ids, partitions
-from core.postgres.roles import APPLICATION, REPORTS
+from core import clock, ids
+from core.database import partitions
+from core.database.roles import APPLICATION, REPORTS
 from request_log.models import RequestRecord
 from tests.conftest import Shop
 from tests.months import end_oldest, instant, month_in, months, sql

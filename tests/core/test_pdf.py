@@ -10,8 +10,8 @@ import pypdfium2
 import pytest
 from pypdf import PdfReader
 
-from core import pdf
-from core.pdf import Column, Document, TooManyRows
+from core.drawing import pdf
+from core.drawing.pdf import Column, Document, TooManyRows
 
 AT = datetime(2026, 11, 30, 17, tzinfo=UTC)
 COLUMNS = [Column("Name", 0.7), Column("Amount", 0.3, is_number=True)]
@@ -120,7 +120,7 @@ import config.celery, config.urls
 from django.urls import reverse
 reverse("admin:monthly_report")
 config.celery.app.loader.import_default_modules()
-print(sorted({"core.pdf", "fpdf", "fontTools", "uharfbuzz"} & set(sys.modules)))
+print(sorted({"core.drawing.pdf", "fpdf", "fontTools", "uharfbuzz"} & set(sys.modules)))
 """
     root = Path(__file__).parents[2]
     found = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, ProgrammingError, connection, transaction
 
-from core import rows
-from core.postgres.prepared import MAX_STATEMENTS, PreparedStatements, numbered
+from core.database import rows
+from core.database.prepared import MAX_STATEMENTS, PreparedStatements, numbered
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

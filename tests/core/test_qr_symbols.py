@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import zxingcpp
 
-from core import qr_symbols
-from core.qr_symbols import modules
+from core.drawing import qr_symbols
+from core.drawing.qr_symbols import modules
 from tests.qrcodes.test_images import sample_payloads
 
 MASKS = range(8)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from core.redis import PAUSE_SECONDS, RedisBreaker
+from core.work.redis import PAUSE_SECONDS, RedisBreaker
 
 
 class Watch:
@@ -20,7 +20,7 @@ class Watch:
 @pytest.fixture
 def fake_clock(monkeypatch: pytest.MonkeyPatch) -> Watch:
     clock = Watch()
-    monkeypatch.setattr("core.redis.time", clock)
+    monkeypatch.setattr("core.work.redis.time", clock)
     return clock
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from redis.retry import Retry
 
-from core.redis_urls import Broker, SentinelUrl, with_authorities
+from core.work.redis_urls import Broker, SentinelUrl, with_authorities
 
 THREE = "one:26379,two:5,three"
 

@@ -1,4 +1,4 @@
-"""Plain SQL of `core.rows` stores and reads exactly the same values as the ORM."""
+"""Plain SQL of `core.database.rows` stores and reads exactly the same values as the ORM."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,8 @@ import pytest
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Model
 
-from core import ids, rows, vault
+from core import ids, vault
+from core.database import rows
 from idempotency.models import IdempotencyKey
 from merchants import secret_keys
 from merchants.models import ApiKey, Merchant

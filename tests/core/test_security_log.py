@@ -7,9 +7,10 @@ import time
 import pytest
 import time_machine
 
-from core import request_context, security_log
-from core.logs import JsonFormatter, LogRateLimit
-from core.security_log import SecurityEvent
+from core import request_context
+from core.observing import security_log
+from core.observing.logs import JsonFormatter, LogRateLimit
+from core.observing.security_log import SecurityEvent
 from tests.conftest import Shop, new_client
 from tests.security_lines import security_lines
 
@@ -97,7 +98,7 @@ def test_denied_requests_of_one_client_are_rate_limited_in_the_log(
 def test_security_log_rate_limit_remembers_a_limited_number_of_clients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("core.logs.MAX_NAMES", 10)
+    monkeypatch.setattr("core.observing.logs.MAX_NAMES", 10)
     limit = LogRateLimit(1)
     for number in range(100):
         assert limit.admit(str(number)) == 0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.slips import Slip, WalletSlip, parse_slip, slip_payload
-from core.tlv import BadPayload, add_checksum, field
+from core.thai.slips import Slip, WalletSlip, parse_slip, slip_payload
+from core.thai.tlv import BadPayload, add_checksum, field
 from tests.thai_codes import wallet_slip
 
 # Of the test vectors of thai-qr-payment.

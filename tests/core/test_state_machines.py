@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.state_machines import IllegalTransition, StateMachine, transition_all, transition_where
+from core.database.state_machines import IllegalTransition, StateMachine, transition_all, transition_where
 from payments.models import Payment, PaymentStatus
 from tests.factories import PaymentFactory
 

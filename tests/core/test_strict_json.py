@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import strict_json
-from core.strict_json import JsonRefused
+from core.http import strict_json
+from core.http.strict_json import JsonRefused
 from tests.examples import examples
 
 

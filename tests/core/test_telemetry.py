@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from core import error_reports, telemetry
+from core.observing import error_reports, telemetry
 
 
 def test_optional_packages_are_not_imported_if_they_are_off(monkeypatch: pytest.MonkeyPatch) -> None:

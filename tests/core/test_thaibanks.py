@@ -2,7 +2,7 @@
 
 import pytest
 
-from core import thaibanks
+from core.thai import thaibanks
 
 NAMED = [
     ("002", "002"),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core import money, slips, thaiqr, tlv
+from core import money
+from core.thai import slips, thaiqr, tlv
 from tests.thai_codes import altered
 
 Vector = dict[str, Any]

@@ -10,7 +10,7 @@ import pytest
 import time_machine
 
 from core import clock
-from core.http import ApiResponse
+from core.http.responses import ApiResponse
 from idempotency import services
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused
 from idempotency.fingerprint import Fingerprint

@@ -20,7 +20,9 @@ from pytest_django import Settings
 import banks
 from banks.bbl import Bbl
 from banks.scb import Scb
-from core import clock, rows, thaiqr, vault
+from core import clock, vault
+from core.database import rows
+from core.thai import thaiqr
 from merchants import bank_connections
 from merchants.bank_connections import ConnectionConfig
 from merchants.errors import CallerNotAllowed, MerchantNotFound

@@ -10,7 +10,7 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 
 import banks
-from core import rows
+from core.database import rows
 from merchants import bank_connections
 from merchants.models import BankConnection, Merchant
 from tests.banks import fake_bbl

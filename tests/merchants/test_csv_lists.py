@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.urls import API_ROUTES
-from core.openapi import operation_of
+from core.http.openapi import operation_of
 from merchants import csv_lists
 from merchants.csv_lists import Columns
 from tests.conftest import SandboxBankClient, Shop

@@ -9,7 +9,7 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 
 from core import clock
-from core.scopes import Scope
+from core.http.scopes import Scope
 from merchants import services
 from merchants.models import ApiKey, Merchant
 from tests.concurrency import run_concurrently

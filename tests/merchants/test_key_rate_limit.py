@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from pytest_django import Settings
 
-from core.rate_limits import RateLimit
+from core.http.rate_limits import RateLimit
 from merchants import key_rate_limit
 from merchants.key_rate_limit import KeyRateLimiter
 from tests.concurrency import run_concurrently

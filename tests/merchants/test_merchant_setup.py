@@ -12,7 +12,8 @@ from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from core import admin_lists, clock
+from core import clock
+from core.console import admin_lists
 from merchants import services
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant
 from tests.concurrency import run_concurrently

@@ -17,8 +17,8 @@ from pytest_django import Settings
 
 from core import clock as our_clock
 from core import ids, request_context
-from core.openapi import operation_of
-from core.scopes import Scope
+from core.http.openapi import operation_of
+from core.http.scopes import Scope
 from merchants import secret_keys, services
 from merchants.api import MerchantViewSet
 from merchants.models import MAX_SEEN_NETWORKS, ApiKey

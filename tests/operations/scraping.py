@@ -4,7 +4,7 @@ from django.test import Client
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import measurements
+from core.observing import measurements
 from operations import process_reports
 from operations.metrics.families import PREFIX
 

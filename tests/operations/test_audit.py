@@ -14,7 +14,8 @@ from django.db import connection, transaction
 from pytest_django import Settings
 
 from banks import ReportedTransfer
-from core import clock, digests, rows
+from core import clock, digests
+from core.database import rows
 from ledger import services as ledger
 from operations.audit import contents, runner
 from payments.payers import Payer

@@ -23,7 +23,7 @@ from audit_trail import chain
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from core import clock
-from core.pdf import Document
+from core.drawing.pdf import Document
 from merchants.services import issue_key
 from operations.daily_close import closing, document, signing, totals
 from operations.daily_close.closing import NotClosable

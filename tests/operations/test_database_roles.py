@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from config import checks
 from config.deployment import postgresql
 from config.deployment.findings import Level
-from core.postgres.roles import APPLICATION, REPORTS
+from core.database.roles import APPLICATION, REPORTS
 from counts import counting
 from operations import database_roles
 from tests.conftest import Shop

@@ -16,8 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from prometheus_client import Metric
 from pytest_django import Settings
 
-from core import clock, measurements
-from core.measurements import Measurements
+from core import clock
+from core.observing import measurements
+from core.observing.measurements import Measurements
 from operations import process_reports
 from operations.metrics import view
 from operations.models import ProcessReport

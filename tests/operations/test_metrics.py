@@ -12,10 +12,11 @@ from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from core import measurements, redis
-from core.measurements import Key
-from core.redis_urls import Broker
-from core.wakeup import WakeupSender
+from core.observing import measurements
+from core.work import redis
+from core.observing.measurements import Key
+from core.work.redis_urls import Broker
+from core.work.wakeup import WakeupSender
 from counts import counting
 from operations import process_reports
 from operations.metrics.families import PREFIX

@@ -17,7 +17,8 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from config.env import hours_of_jobs
-from core import decoders, rows
+from core.database import rows
+from core.work import decoders
 from operations.models import DailyClose, JobRun, NightlyJob
 from operations.nightly import jobs, runs
 from reconciliation.models import BankTransaction, Statement

@@ -13,7 +13,8 @@ from django.db.models import Model
 from pytest_django import Settings
 
 from approvals.models import PayoutAccount
-from core import clock, ids, triggers, vault
+from core import clock, ids, vault
+from core.database import triggers
 from idempotency.models import IdempotencyKey
 from merchants import bank_connections
 from merchants.models import BankConnection

@@ -8,7 +8,9 @@ import time_machine
 from django.db import transaction
 from pytest_django import Settings
 
-from core import clock, middleware, partitions
+from core import clock
+from core.database import partitions
+from core.http import middleware
 from operations import retention
 from operations.models import NightlyJob
 from operations.nightly import jobs

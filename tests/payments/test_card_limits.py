@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from banks import ChargeResult, parallel
 from core import clock
-from core.due_work import BATCH_SIZE
+from core.work.due_work import BATCH_SIZE
 from idempotency.models import IdempotencyKey
 from payments import cards
 from payments.card_inquiries import _work

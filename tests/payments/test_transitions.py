@@ -7,7 +7,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from core import clock
-from core.state_machines import IllegalTransition
+from core.database.state_machines import IllegalTransition
 from payments.models import Payment, PaymentStatus
 from tests.factories import PaymentFactory, reverse_all
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from core import thaiqr
+from core.thai import thaiqr
 from payments.models import Payment
 from qrcodes.models import QrCode
 from tests.conftest import Shop

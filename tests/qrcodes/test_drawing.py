@@ -6,7 +6,7 @@ import pytest
 import zxingcpp
 from PIL import Image
 
-from core import outlines
+from core.drawing import outlines
 from qrcodes.drawing import layout, png
 from qrcodes.drawing.layout import Card
 from qrcodes.qr_cards import Texts

@@ -12,7 +12,8 @@ import pytest
 import zxingcpp
 from PIL import Image, ImageChops, ImageDraw
 
-from core import money, thaiqr
+from core import money
+from core.thai import thaiqr
 from qrcodes import images
 from tests import qr_reader
 

@@ -2,7 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from core import clock, decoders
+from core import clock
+from core.work import decoders
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller
 from tests.transfers.conftest import served_by

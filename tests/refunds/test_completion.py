@@ -8,7 +8,7 @@ import pytest
 
 from banks import ReportedTransfer, TransferResult
 from core import clock
-from core.state_machines import IllegalTransition
+from core.database.state_machines import IllegalTransition
 from ledger.models import Entry, Journal
 from payments.models import Payment
 from reconciliation.exceptions.order_completion import HANDLERS

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from core import clock, rows
+from core import clock
+from core.database import rows
 from ledger import accounts
 from payments import services as payments
 from payments.models import CardCharge, ChargeState, Payment

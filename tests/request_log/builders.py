@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from core import clock, ids, rows
+from core import clock, ids
+from core.database import rows
 from request_log.models import RequestRecord
 from request_log.recorder import PREFIX
 from tests.conftest import Shop

@@ -3,7 +3,8 @@
 import pytest
 from pytest_django import Settings
 
-from core import measurements, middleware
+from core.http import middleware
+from core.observing import measurements
 from request_log.recorder import Recorder
 
 

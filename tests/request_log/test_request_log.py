@@ -15,7 +15,9 @@ from django.test import Client, RequestFactory
 from django.urls import Resolver404, resolve
 from pytest_django import Settings
 
-from core import clock, measurements, rows
+from core import clock
+from core.database import rows
+from core.observing import measurements
 from operations import process_reports
 from request_log import recorder as recorders
 from request_log import services

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.conf import settings as configured
 
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from sandbox import services
 from sandbox.models import SandboxPayment
 from tests.conftest import new_client

@@ -10,7 +10,8 @@ import pytest
 import time_machine
 from django.test import Client
 
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from sandbox.models import SandboxCallback, SandboxOrder, SandboxPayment
 from tests.conftest import Shop, open_shop
 from tests.error_messages import check_error

@@ -10,8 +10,10 @@ from django.test import Client
 from django.utils.html import conditional_escape
 from PIL import Image
 
-from core import clock, qr_symbols, references
-from core.slips import Slip, parse_slip
+from core import clock
+from core.drawing import qr_symbols
+from core.thai import references
+from core.thai.slips import Slip, parse_slip
 from sandbox.models import CallbackState, SandboxCallback, SandboxPayment
 from sandbox.scenarios import SCENARIOS
 from tests.sandbox.conftest import BILLER, payload

@@ -6,8 +6,9 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from core import clock, references
-from core.rate_limits import RateLimit
+from core import clock
+from core.thai import references
+from core.http.rate_limits import RateLimit
 from reconciliation.models import ReconciliationException
 from sandbox import callbacks, services, views
 from sandbox.errors import InvalidQrData

@@ -6,7 +6,7 @@ import pytest
 
 from banks import ReportedTransaction, get
 from core import clock
-from core.slips import Slip, slip_payload
+from core.thai.slips import Slip, slip_payload
 from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment
 from sandbox.openapi import create
 from sandbox.scenarios import SCENARIOS

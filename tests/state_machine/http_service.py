@@ -18,7 +18,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.test import Client
 
 from config.devstack import ports
-from core import clock, rows
+from core import clock
+from core.database import rows
 from merchants import services
 from sandbox import acquirer_server
 from sandbox.acquirer_server import AcquirerHandler, Reply

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, precondition, rule
 
 from audit_trail.acts import ActRefused
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from core import money as satang
 from core.clock import BANGKOK
 from reconciliation.models import BankTransaction

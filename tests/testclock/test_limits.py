@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
 from core import clock
-from core.rate_limits import RateLimit
+from core.http.rate_limits import RateLimit
 from merchants.models import Merchant
 from payments.models import Payment
 from testclock import services, views

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from core.state_machines import IllegalTransition
+from core.database.state_machines import IllegalTransition
 from tests.factories import TransactionFactory
 from transactions import services
 from transactions.models import Transaction, TransactionStatus, TransactionType

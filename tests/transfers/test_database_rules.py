@@ -7,7 +7,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from core import clock
-from core.state_machines import IllegalTransition
+from core.database.state_machines import IllegalTransition
 from tests.transfers.builders import ROUTE, an_order, queued
 from transfers import services
 from transfers.models import UNFINISHED_STATES, Transfer, TransferState

@@ -22,7 +22,8 @@ from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from banks import TransferResult
 from config.devstack.postgres_programs import find_programs
-from core import clock, redis
+from core import clock
+from core.work import redis
 from tests.database_template import new_database
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
 from tests.staff_acts import REASON, acts_of_staff, run_act

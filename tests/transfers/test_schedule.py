@@ -9,7 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from banks import ResultStatus, TransferResult, parallel
-from core import clock, due_work
+from core import clock
+from core.work import due_work
 from tests.transfers.builders import FakeHandler, Serving, pass_time, queued, send_due
 from transfers import schedule, services
 

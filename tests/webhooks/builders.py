@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from core import ids, measurements, vault
+from core import ids, vault
+from core.observing import measurements
 from tests.conftest import Shop
 from webhooks import events
 from webhooks.delivery import attempt_log

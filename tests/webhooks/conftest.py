@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
-from core import redis
+from core.work import redis
 from tests.webhook_receiver import Receiver, running_receiver
 from tests.webhooks.builders import NOW
 from tests.webhooks.certificates import Authority

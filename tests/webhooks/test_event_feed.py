@@ -11,7 +11,7 @@ import orjson
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from core import rows
+from core.database import rows
 from tests.concurrency import SECONDS, run_concurrently
 from tests.conftest import Shop
 from tests.sqlstates import NOT_ALLOWED, sqlstate, within_a_trigger

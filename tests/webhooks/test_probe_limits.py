@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from core.rate_limits import RateLimit
+from core.http.rate_limits import RateLimit
 from tests.conftest import Shop, open_shop
 from tests.error_messages import check_error
 from tests.webhook_receiver import Receiver, Reply

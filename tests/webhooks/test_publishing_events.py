@@ -5,7 +5,7 @@ import pytest
 from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
-from core import rows
+from core.database import rows
 from tests.conftest import Shop
 from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, make_endpoint, new_event
 from webhooks import endpoints, events

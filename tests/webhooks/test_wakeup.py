@@ -20,10 +20,11 @@ from redis import Redis
 from config.celery import app
 from console.exports import jobs
 from console.exports.jobs import AlreadyOpen
-from core import clock, measurements
-from core.redis import RedisBreaker
-from core.redis_urls import Broker
-from core.wakeup import MIN_INTERVAL_SECONDS, WakeupSender
+from core import clock
+from core.observing import measurements
+from core.work.redis import RedisBreaker
+from core.work.redis_urls import Broker
+from core.work.wakeup import MIN_INTERVAL_SECONDS, WakeupSender
 from tests.conftest import Shop
 from tests.stack import wait_until
 from tests.webhooks.builders import failed_wakeups, make_endpoint, publish
@@ -116,7 +117,7 @@ def test_many_wakeups_are_merged_and_the_last_is_sent(sender: WakeupSender, brok
 
 
 def test_wakeup_waits_after_redis_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.wakeup.RedisBreaker", partial(RedisBreaker, pause=3600))
+    monkeypatch.setattr("core.work.wakeup.RedisBreaker", partial(RedisBreaker, pause=3600))
     with unused_port() as port:
         sender = WakeupSender(TASK, QUEUE, Broker.of(f"redis://127.0.0.1:{port}/0"))
         sender.wake()
@@ -181,7 +182,7 @@ def test_event_without_subscriber_wakes_no_worker(shop: Shop, broker: Redis) -> 
 
 @pytest.mark.django_db(transaction=True)
 def test_publishing_does_not_wait_for_hanging_redis(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.wakeup.CALL_TIMEOUT_SECONDS", 3600.0)
+    monkeypatch.setattr("core.work.wakeup.CALL_TIMEOUT_SECONDS", 3600.0)
     make_endpoint(shop)
     with socket.create_server(("127.0.0.1", 0)) as hung:
         sender = WakeupSender(TASK, QUEUE, Broker.of(f"redis://127.0.0.1:{hung.getsockname()[1]}/0"))

@@ -9,7 +9,7 @@ from django.db import DatabaseError, transaction
 from approvals.models import Approval
 from core import clock, ids
 from core.failures import RETURNED_BY_BANK
-from core.state_machines import IllegalTransition
+from core.database.state_machines import IllegalTransition
 from tests.factories import MerchantFactory
 from tests.sqlstates import (
     CHECK_VIOLATION,

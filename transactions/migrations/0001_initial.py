@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
@@ -23,9 +23,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Transaction',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('payment_id', core.columns.PublicId(db_collation='C', max_length=31)),
-                ('refund_id', core.columns.PublicId(db_collation='C', max_length=31, null=True, unique=True)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('payment_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('refund_id', core.database.columns.PublicId(db_collation='C', max_length=31, null=True, unique=True)),
                 ('type', models.CharField(choices=[('payment', 'Payment'), ('refund', 'Refund'), ('failed', 'Failed')], max_length=7)),
                 ('status', models.CharField(choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('pending', 'Pending'), ('refunded', 'Refunded')], max_length=9)),
                 ('amount', models.BigIntegerField(help_text='Satang; negative for refunds.')),
@@ -40,15 +40,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transaction',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a transaction is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='e1488bed39f26e57b752fc1c6e2a5ba2cb5bb9e2', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_248e5', table='transactions_transaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a transaction is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='e1488bed39f26e57b752fc1c6e2a5ba2cb5bb9e2', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_248e5', table='transactions_transaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transaction',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a transaction changes only its status' USING ERRCODE = 'insufficient_privilege';", hash='d9e648b24a73b6f10793249785e228f8acd1282b', operation='UPDATE', pgid='pgtrigger_read_only_25448', table='transactions_transaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a transaction changes only its status' USING ERRCODE = 'insufficient_privilege';", hash='d9e648b24a73b6f10793249785e228f8acd1282b', operation='UPDATE', pgid='pgtrigger_read_only_25448', table='transactions_transaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transaction',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'failed'), ('pending', 'succeeded'), ('succeeded', 'refunded')))", func="RAISE EXCEPTION 'transaction cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='d0ad2ee39462ae9a852f01f59f2c3daaee9c99a5', operation='UPDATE', pgid='pgtrigger_transitions_685fd', table='transactions_transaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'failed'), ('pending', 'succeeded'), ('succeeded', 'refunded')))", func="RAISE EXCEPTION 'transaction cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='d0ad2ee39462ae9a852f01f59f2c3daaee9c99a5', operation='UPDATE', pgid='pgtrigger_transitions_685fd', table='transactions_transaction', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

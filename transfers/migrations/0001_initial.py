@@ -1,5 +1,5 @@
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
@@ -17,9 +17,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Transfer',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', help_text='The id of the refund, withdrawal or return; also the id of the order at the bank.', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', help_text='The id of the refund, withdrawal or return; also the id of the order at the bank.', max_length=31, primary_key=True, serialize=False)),
                 ('purpose', models.CharField(choices=[('refund', 'Refund'), ('withdrawal', 'Withdrawal'), ('return', 'Return')], max_length=10)),
-                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant whose bank sends it; empty if it belongs to none.', max_length=31)),
+                ('merchant_id', core.database.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant whose bank sends it; empty if it belongs to none.', max_length=31)),
                 ('route', models.CharField(help_text='Who sends it, such as bank:sandbox.', max_length=30)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('bank_code', models.CharField(blank=True, default='', max_length=3)),
@@ -47,9 +47,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The order, or the card payment.', max_length=31)),
-                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', max_length=31)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The order, or the card payment.', max_length=31)),
+                ('merchant_id', core.database.columns.PublicId(blank=True, db_collation='C', default='', max_length=31)),
                 ('route', models.CharField(help_text='Who reports it, such as bank:sandbox.', max_length=30)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('state', models.CharField(help_text='The final status in our record.', max_length=9)),
@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('route', models.CharField(help_text='Such as acquirer:omise.', max_length=30)),
-                ('merchant_id', core.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant without answers; empty: all merchants.', max_length=31)),
+                ('merchant_id', core.database.columns.PublicId(blank=True, db_collation='C', default='', help_text='The merchant without answers; empty: all merchants.', max_length=31)),
                 ('failures', models.IntegerField(default=0, help_text='Calls in a row without an answer.')),
                 ('openings', models.IntegerField(default=0, help_text='How often the circuit opened in a row.')),
                 ('first_failed_at', models.DateTimeField(help_text='When the first of these calls was made.')),
@@ -133,15 +133,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='safemode',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a period of safe mode is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='b592dde459510fe4f67ff9132969c062a16df8cb', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_024fd', table='transfers_safemode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a period of safe mode is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='b592dde459510fe4f67ff9132969c062a16df8cb', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_024fd', table='transfers_safemode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='safemode',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."cause" IS DISTINCT FROM NEW."cause" OR OLD."started_at" IS DISTINCT FROM NEW."started_at" OR OLD."lost_orders" IS DISTINCT FROM NEW."lost_orders"))', func="RAISE EXCEPTION 'a period of safe mode only ends' USING ERRCODE = 'check_violation';", hash='0ec7e023b302ef782b5f856dd553e2c9a64c4065', operation='UPDATE', pgid='pgtrigger_read_only_6a002', table='transfers_safemode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."cause" IS DISTINCT FROM NEW."cause" OR OLD."started_at" IS DISTINCT FROM NEW."started_at" OR OLD."lost_orders" IS DISTINCT FROM NEW."lost_orders"))', func="RAISE EXCEPTION 'a period of safe mode only ends' USING ERRCODE = 'check_violation';", hash='0ec7e023b302ef782b5f856dd553e2c9a64c4065', operation='UPDATE', pgid='pgtrigger_read_only_6a002', table='transfers_safemode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='safemode',
-            trigger=pgtrigger.compiler.Trigger(name='ended_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.ended_at IS NOT NULL AND NEW.ended_at IS DISTINCT FROM OLD.ended_at)', func="RAISE EXCEPTION 'a period of safe mode ends once' USING ERRCODE = 'check_violation';", hash='d3bb77f74100fab9cf197b1aad9921e443de4804', operation='UPDATE', pgid='pgtrigger_ended_at_set_once_98752', table='transfers_safemode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='ended_at_set_once', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.ended_at IS NOT NULL AND NEW.ended_at IS DISTINCT FROM OLD.ended_at)', func="RAISE EXCEPTION 'a period of safe mode ends once' USING ERRCODE = 'check_violation';", hash='d3bb77f74100fab9cf197b1aad9921e443de4804', operation='UPDATE', pgid='pgtrigger_ended_at_set_once_98752', table='transfers_safemode', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='transfer',
@@ -201,35 +201,35 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a transfer is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='0dc1d5c3c182c03cf1e25184fecc6291377838b9', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_7e21f', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a transfer is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='0dc1d5c3c182c03cf1e25184fecc6291377838b9', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_7e21f', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='state_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.state NOT IN ('held', 'queued'))", func="RAISE EXCEPTION 'a transfer cannot begin like that' USING ERRCODE = 'check_violation';", hash='e81e38cdd97fbfa12b96d7ccf9c41bcdd4d63c38', operation='INSERT', pgid='pgtrigger_state_initial_15ef2', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='state_initial', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.state NOT IN ('held', 'queued'))", func="RAISE EXCEPTION 'a transfer cannot begin like that' USING ERRCODE = 'check_violation';", hash='e81e38cdd97fbfa12b96d7ccf9c41bcdd4d63c38', operation='INSERT', pgid='pgtrigger_state_initial_15ef2', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."purpose" IS DISTINCT FROM NEW."purpose" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."charge_id" IS DISTINCT FROM NEW."charge_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_sealed, \'\') = \'\' AND (OLD.state NOT IN (\'held\', \'queued\', \'submitted\'))) IS NOT TRUE OR OLD."account_name" IS DISTINCT FROM NEW."account_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_name, \'\') = \'\' AND (OLD.state NOT IN (\'held\', \'queued\', \'submitted\'))) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by"))', func="RAISE EXCEPTION 'what was ordered never changes' USING ERRCODE = 'check_violation';", hash='1efaaf7aa82b241de13a8b52de593c8e7883679f', operation='UPDATE', pgid='pgtrigger_read_only_f5208', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."purpose" IS DISTINCT FROM NEW."purpose" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."charge_id" IS DISTINCT FROM NEW."charge_id" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_sealed, \'\') = \'\' AND (OLD.state NOT IN (\'held\', \'queued\', \'submitted\'))) IS NOT TRUE OR OLD."account_name" IS DISTINCT FROM NEW."account_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.account_name, \'\') = \'\' AND (OLD.state NOT IN (\'held\', \'queued\', \'submitted\'))) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."state" IS DISTINCT FROM NEW."state" OR OLD."due_at" IS DISTINCT FROM NEW."due_at" OR OLD."lease_until" IS DISTINCT FROM NEW."lease_until" OR OLD."inquiries" IS DISTINCT FROM NEW."inquiries" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."submitted_at" IS DISTINCT FROM NEW."submitted_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."completed_by" IS DISTINCT FROM NEW."completed_by"))', func="RAISE EXCEPTION 'what was ordered never changes' USING ERRCODE = 'check_violation';", hash='1efaaf7aa82b241de13a8b52de593c8e7883679f', operation='UPDATE', pgid='pgtrigger_read_only_f5208', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('held', 'canceled'), ('held', 'queued'), ('queued', 'canceled'), ('queued', 'submitted'), ('submitted', 'failed'), ('submitted', 'queued'), ('submitted', 'succeeded'), ('succeeded', 'returned')))", func="RAISE EXCEPTION 'transfer cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';", hash='121b631f3e7f26442341e27670e7ba1888ce6981', operation='UPDATE', pgid='pgtrigger_transitions_d5dbd', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('held', 'canceled'), ('held', 'queued'), ('queued', 'canceled'), ('queued', 'submitted'), ('submitted', 'failed'), ('submitted', 'queued'), ('submitted', 'succeeded'), ('succeeded', 'returned')))", func="RAISE EXCEPTION 'transfer cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation';", hash='121b631f3e7f26442341e27670e7ba1888ce6981', operation='UPDATE', pgid='pgtrigger_transitions_d5dbd', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='state_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state NOT IN ('held', 'queued', 'submitted') AND NEW.state = OLD.state AND (NEW.submitted_at, NEW.completed_at, NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.submitted_at, OLD.completed_at, OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'a transfer keeps how it ended' USING ERRCODE = 'check_violation';", hash='1d6ecd508856d2397fb2472738000e5312bf78a7', operation='UPDATE', pgid='pgtrigger_state_final_5bbc0', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='state_final', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.state NOT IN ('held', 'queued', 'submitted') AND NEW.state = OLD.state AND (NEW.submitted_at, NEW.completed_at, NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.submitted_at, OLD.completed_at, OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'a transfer keeps how it ended' USING ERRCODE = 'check_violation';", hash='1d6ecd508856d2397fb2472738000e5312bf78a7', operation='UPDATE', pgid='pgtrigger_state_final_5bbc0', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='inquired_is_not_sent_again', sql=core.triggers.TriggerSql(condition="WHEN (OLD.state = 'submitted' AND NEW.state = 'queued' AND OLD.inquiries > 0)", func="RAISE EXCEPTION 'an order that was inquired is not sent again' USING ERRCODE = 'check_violation';", hash='0293221a64582b4a98b257f7a3be447e9a707c01', operation='UPDATE', pgid='pgtrigger_inquired_is_not_sent_again_4b4a7', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='inquired_is_not_sent_again', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.state = 'submitted' AND NEW.state = 'queued' AND OLD.inquiries > 0)", func="RAISE EXCEPTION 'an order that was inquired is not sent again' USING ERRCODE = 'check_violation';", hash='0293221a64582b4a98b257f7a3be447e9a707c01', operation='UPDATE', pgid='pgtrigger_inquired_is_not_sent_again_4b4a7', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='inquiries_grow', sql=core.triggers.TriggerSql(condition='WHEN (NEW.inquiries < OLD.inquiries)', func="RAISE EXCEPTION 'the number of inquiries only grows' USING ERRCODE = 'check_violation';", hash='244c4583fad7e98b695500ba11aa391928628d61', operation='UPDATE', pgid='pgtrigger_inquiries_grow_b38ad', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='inquiries_grow', sql=core.database.triggers.TriggerSql(condition='WHEN (NEW.inquiries < OLD.inquiries)', func="RAISE EXCEPTION 'the number of inquiries only grows' USING ERRCODE = 'check_violation';", hash='244c4583fad7e98b695500ba11aa391928628d61', operation='UPDATE', pgid='pgtrigger_inquiries_grow_b38ad', table='transfers_transfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfer',
-            trigger=pgtrigger.compiler.Trigger(name='completed_by_person_once', sql=core.triggers.TriggerSql(condition="WHEN (NEW.completed_by <> OLD.completed_by AND (OLD.state, NEW.state) NOT IN (('submitted', 'succeeded'), ('submitted', 'failed')))", func="RAISE EXCEPTION 'only the change that ends a transfer names who ended it' USING ERRCODE = 'check_violation';", hash='6e0fc098f526cb79867cd3dccade8167f1239130', operation='UPDATE', pgid='pgtrigger_completed_by_person_once_8e4e7', table='transfers_transfer', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='completed_by_person_once', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.completed_by <> OLD.completed_by AND (OLD.state, NEW.state) NOT IN (('submitted', 'succeeded'), ('submitted', 'failed')))", func="RAISE EXCEPTION 'only the change that ends a transfer names who ended it' USING ERRCODE = 'check_violation';", hash='6e0fc098f526cb79867cd3dccade8167f1239130', operation='UPDATE', pgid='pgtrigger_completed_by_person_once_8e4e7', table='transfers_transfer', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='transfercontradiction',
@@ -237,7 +237,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transfercontradiction',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'what a bank reported is never changed' USING ERRCODE = 'insufficient_privilege';", hash='8ea7b871f61f48ee8d28651b9914fa6ecf0441c0', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_ad027', table='transfers_transfercontradiction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'what a bank reported is never changed' USING ERRCODE = 'insufficient_privilege';", hash='8ea7b871f61f48ee8d28651b9914fa6ecf0441c0', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_ad027', table='transfers_transfercontradiction', when='BEFORE')),
         ),
         migrations.AddField(
             model_name='transferevent',
@@ -258,6 +258,6 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='transferevent',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the history of a transfer is never changed' USING ERRCODE = 'insufficient_privilege';", hash='81da0bf0a904a1e472b7d44ff47defbd3f6c5462', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_7b460', table='transfers_transferevent', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the history of a transfer is never changed' USING ERRCODE = 'insufficient_privilege';", hash='81da0bf0a904a1e472b7d44ff47defbd3f6c5462', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_7b460', table='transfers_transferevent', when='BEFORE')),
         ),
     ]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db import DatabaseError, transaction
 
-from core import rows
+from core.database import rows
 from webhooks import endpoints
 from webhooks.delivery import circuit_breaker, metrics, retry_schedule
 from webhooks.delivery.queue import Lease

@@ -1,6 +1,6 @@
 """The statement that claims deliveries."""
 
-from core import rows
+from core.database import rows
 from webhooks.models import Endpoint
 
 # The next `window` endpoints with pending deliveries, from the one after `after` on. It hops from endpoint to

@@ -19,8 +19,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, connection, connections
 
-from core import clock, request_context, telemetry
-from core.postgres.availability import CONNECTION_ERRORS
+from core import clock, request_context
+from core.observing import telemetry
+from core.database.availability import CONNECTION_ERRORS
 from webhooks import sending
 from webhooks.delivery import attempt_log, wakeup
 from webhooks.delivery.attempt_log import DeliveryResult

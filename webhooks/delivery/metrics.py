@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core import measurements, rows
+from core.database import rows
+from core.observing import measurements
 from merchants.models import Mode
 from webhooks.delivery.claim_query import WAITING_ENDPOINTS
 from webhooks.models import DeliveryAttempt

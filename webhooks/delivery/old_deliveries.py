@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from core import ids, rows
+from core import ids
+from core.database import rows
 
 BATCH = 1_000
 # Deliveries that wait or are held stay, and those whose attempts are still there.

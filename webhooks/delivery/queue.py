@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from core import rows
+from core.database import rows
 from webhooks.delivery import metrics
 from webhooks.delivery.claim_query import CLAIM
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS

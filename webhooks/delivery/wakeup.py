@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import transaction
 
-from core.wakeup import WakeupSender
+from core.work.wakeup import WakeupSender
 
 TASK = "webhooks.drain"
 QUEUE = "webhooks"

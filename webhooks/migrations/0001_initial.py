@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import pgtrigger.compiler
@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('event_type', models.CharField(help_text='Of the event.', max_length=40)),
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('leased', 'Leased'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('held', 'Held')], default='pending', max_length=9)),
                 ('shown_state', models.GeneratedField(db_persist=True, expression=models.Case(models.When(state='leased', then=models.Value('pending')), default=models.F('state')), help_text='The state as merchants see it.', output_field=models.CharField(max_length=9))),
@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Endpoint',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('url', models.CharField(max_length=2048)),
                 ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None)),
                 ('secret_sealed', models.TextField(editable=False)),
@@ -70,8 +70,8 @@ class Migration(migrations.Migration):
             name='UnnumberedEvent',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
-                ('event_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('merchant_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('event_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
             ],
             options={
                 'default_permissions': (),
@@ -141,12 +141,12 @@ class Migration(migrations.Migration):
             fields=[
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(max_length=40)),
-                ('subject_id', core.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or exception.', max_length=31)),
+                ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or exception.', max_length=31)),
                 ('body', models.BinaryField()),
                 ('created_at', models.DateTimeField()),
-                ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, see core.telemetry.', max_length=55, null=True)),
+                ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, see core.observing.telemetry.', max_length=55, null=True)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
@@ -158,8 +158,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='EventSequence',
             fields=[
-                ('event_id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('merchant_id', core.columns.PublicId(db_collation='C', max_length=31)),
+                ('event_id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('merchant_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
                 ('sequence', models.BigIntegerField()),
             ],
             options={
@@ -169,7 +169,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='eventsequence',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'the sequence of an event never changes' USING ERRCODE = 'insufficient_privilege';", hash='a4bd2072e3833749af647eb747487647b3e6b46f', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_2391d', table='webhooks_eventsequence', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the sequence of an event never changes' USING ERRCODE = 'insufficient_privilege';", hash='a4bd2072e3833749af647eb747487647b3e6b46f', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_2391d', table='webhooks_eventsequence', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='unnumberedevent',
@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='unnumberedevent',
-            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'unnumbered events wait for their sequence' USING ERRCODE = 'insufficient_privilege';", hash='3d27e83d64833c5d1eb2941b94f0f604da16a872', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_b164f', table='webhooks_unnumberedevent', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'unnumbered events wait for their sequence' USING ERRCODE = 'insufficient_privilege';", hash='3d27e83d64833c5d1eb2941b94f0f604da16a872', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_b164f', table='webhooks_unnumberedevent', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='endpointhealth',
@@ -197,7 +197,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='endpointaction',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'endpoint actions are never changed' USING ERRCODE = 'insufficient_privilege';", hash='0a170e2e5eedbdd6ec598c45609341e5e363024b', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a86ca', table='webhooks_endpointaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'endpoint actions are never changed' USING ERRCODE = 'insufficient_privilege';", hash='0a170e2e5eedbdd6ec598c45609341e5e363024b', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a86ca', table='webhooks_endpointaction', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='event',
@@ -213,7 +213,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='event',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'an event is never changed' USING ERRCODE = 'insufficient_privilege';", hash='e6030f4cd86045b069d8baa2848d5e363cea6233', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_51e92', table='webhooks_event', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an event is never changed' USING ERRCODE = 'insufficient_privilege';", hash='e6030f4cd86045b069d8baa2848d5e363cea6233', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_51e92', table='webhooks_event', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='delivery',

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import core.columns
-import core.triggers
+import core.database.columns
+import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Withdrawal',
             fields=[
-                ('id', core.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('processing', 'Processing'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=10)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('currency', models.CharField(max_length=3)),
@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
                 ('account_name', models.CharField(max_length=140)),
                 ('account_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
                 ('reference', models.CharField(max_length=35, null=True)),
-                ('metadata', core.columns.RawJson(null=True)),
+                ('metadata', core.database.columns.RawJson(null=True)),
                 ('failure_code', models.CharField(max_length=40, null=True)),
                 ('bank_reference', models.CharField(max_length=64, null=True)),
                 ('awaiting_approval', models.BooleanField(default=False, help_text='A second person must approve it.')),
@@ -52,31 +52,31 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.triggers.TriggerSql(func="RAISE EXCEPTION 'a withdrawal is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='793343e847753493a2d02c99aff124301a010edd', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_1580f', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a withdrawal is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='793343e847753493a2d02c99aff124301a010edd', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_1580f', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.triggers.TriggerSql(condition="WHEN (NEW.status NOT IN ('pending'))", func="RAISE EXCEPTION 'a withdrawal cannot begin like that' USING ERRCODE = 'check_violation';", hash='5d154d621af4bd081a4dec44e3cb69ff95b7b9ba', operation='INSERT', pgid='pgtrigger_status_initial_fd9a1', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_initial', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.status NOT IN ('pending'))", func="RAISE EXCEPTION 'a withdrawal cannot begin like that' USING ERRCODE = 'check_violation';", hash='5d154d621af4bd081a4dec44e3cb69ff95b7b9ba', operation='INSERT', pgid='pgtrigger_status_initial_fd9a1', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='5b9c57516bef1a9a45efc788095a6e67e160424d', operation='UPDATE', pgid='pgtrigger_read_only_dbfdb', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_code" IS DISTINCT FROM NEW."bank_code" OR OLD."account_last4" IS DISTINCT FROM NEW."account_last4" OR OLD."account_name" IS DISTINCT FROM NEW."account_name" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::text IS DISTINCT FROM NEW."metadata"::text OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."account_sealed" IS DISTINCT FROM NEW."account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.account_sealed, \'sealed:\') AND starts_with(NEW.account_sealed, \'sealed:\')) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at"))', func="RAISE EXCEPTION 'what was asked for never changes' USING ERRCODE = 'check_violation';", hash='5b9c57516bef1a9a45efc788095a6e67e160424d', operation='UPDATE', pgid='pgtrigger_read_only_dbfdb', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='completed_at_set_once', sql=core.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)', func="RAISE EXCEPTION 'a withdrawal keeps when it arrived' USING ERRCODE = 'check_violation';", hash='b6e54ed4229d4365a0bdeea5f97c0fc9eb1db8ba', operation='UPDATE', pgid='pgtrigger_completed_at_set_once_79e6f', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='completed_at_set_once', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.completed_at IS NOT NULL AND NEW.completed_at IS DISTINCT FROM OLD.completed_at)', func="RAISE EXCEPTION 'a withdrawal keeps when it arrived' USING ERRCODE = 'check_violation';", hash='b6e54ed4229d4365a0bdeea5f97c0fc9eb1db8ba', operation='UPDATE', pgid='pgtrigger_completed_at_set_once_79e6f', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='approved_once', sql=core.triggers.TriggerSql(condition='WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval)', func="RAISE EXCEPTION 'a withdrawal that is approved does not wait again' USING ERRCODE = 'check_violation';", hash='d89d11b072e901c81513ebdbfb5b40d3de072521', operation='UPDATE', pgid='pgtrigger_approved_once_bc60c', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='approved_once', sql=core.database.triggers.TriggerSql(condition='WHEN (NEW.awaiting_approval AND NOT OLD.awaiting_approval)', func="RAISE EXCEPTION 'a withdrawal that is approved does not wait again' USING ERRCODE = 'check_violation';", hash='d89d11b072e901c81513ebdbfb5b40d3de072521', operation='UPDATE', pgid='pgtrigger_approved_once_bc60c', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending', 'processing') AND NEW.status = OLD.status AND (NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'a withdrawal keeps how it ended' USING ERRCODE = 'check_violation';", hash='dc52427e17de825b6751afd6185a9987b0093802', operation='UPDATE', pgid='pgtrigger_status_final_6c96f', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='status_final', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status NOT IN ('pending', 'processing') AND NEW.status = OLD.status AND (NEW.bank_reference, NEW.failure_code) IS DISTINCT FROM (OLD.bank_reference, OLD.failure_code))", func="RAISE EXCEPTION 'a withdrawal keeps how it ended' USING ERRCODE = 'check_violation';", hash='dc52427e17de825b6751afd6185a9987b0093802', operation='UPDATE', pgid='pgtrigger_status_final_6c96f', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='withdrawal',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'failed'), ('pending', 'processing'), ('processing', 'failed'), ('processing', 'succeeded'), ('succeeded', 'failed')))", func="RAISE EXCEPTION 'withdrawal cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='ff15044b0211d1cb99d52005582cb201f910dc9b', operation='UPDATE', pgid='pgtrigger_transitions_0489c', table='withdrawals_withdrawal', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'canceled'), ('pending', 'failed'), ('pending', 'processing'), ('processing', 'failed'), ('processing', 'succeeded'), ('succeeded', 'failed')))", func="RAISE EXCEPTION 'withdrawal cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation';", hash='ff15044b0211d1cb99d52005582cb201f910dc9b', operation='UPDATE', pgid='pgtrigger_transitions_0489c', table='withdrawals_withdrawal', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

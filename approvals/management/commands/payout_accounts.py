@@ -6,7 +6,8 @@ from django.core.management.base import CommandError, CommandParser
 from approvals import payout_accounts as accounts
 from approvals.models import PayoutAccount
 from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
-from core import clock, plain_text, thaibanks
+from core import clock, plain_text
+from core.thai import thaibanks
 from core.clock import iso
 from core.commands import SealingCommand
 from merchants import services

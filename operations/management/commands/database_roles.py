@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from core.postgres.roles import APPLICATION, REPORTS
+from core.database.roles import APPLICATION, REPORTS
 from operations import database_roles
 
 

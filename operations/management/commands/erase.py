@@ -3,7 +3,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from core import plain_text, thaibanks
+from core import plain_text
+from core.thai import thaibanks
 from core.commands import SealingCommand
 from operations import erasure
 from operations.erasure import Counts, Payer

@@ -18,8 +18,8 @@ from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 
-from core.partitions import GIVES_WAY
-from core.postgres.roles import APPLICATION, REPORTS
+from core.database.partitions import GIVES_WAY
+from core.database.roles import APPLICATION, REPORTS
 from operations import database_roles
 
 LOCK_SECONDS = 2

@@ -2,7 +2,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from core import clock, plain_text, thaibanks
+from core import clock, plain_text
+from core.thai import thaibanks
 from core.commands import SealingCommand
 from core.errors import ApiError
 from merchants import services

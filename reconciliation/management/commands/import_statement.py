@@ -14,9 +14,10 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from banks.base import UnknownBank
-from core import clock, csv_cells, request_context
+from core import clock, request_context
+from core.console import csv_cells
 from core.commands import ProgressBar, SealingCommand
-from core.csv_cells import escape_cell
+from core.console.csv_cells import escape_cell
 from reconciliation.models import LineResult
 from reconciliation.statements import importing, statement_file
 from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile, ReaderBusy

@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from core import ids
-from core.slips import Slip, slip_payload
+from core.thai.slips import Slip, slip_payload
 from qrcodes import images
 from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import REFUNDS, RefundShop

@@ -11,8 +11,9 @@ from pytest_django import Settings
 from approvals.models import Approval
 from approvals.payout_accounts import PayoutAccountNotAllowed
 from banks import TransferResult
-from core import clock, redis
-from core.rate_limits import RateLimit
+from core import clock
+from core.work import redis
+from core.http.rate_limits import RateLimit
 from qrcodes.models import QrCode
 from reconciliation.claims import page
 from refunds import claims, destinations

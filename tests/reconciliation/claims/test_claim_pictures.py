@@ -9,9 +9,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from PIL import Image
 
-from core import decoders, redis, uploads
-from core.rate_limits import RateLimit
-from core.slips import Slip, slip_payload
+from core.http import uploads
+from core.work import decoders, redis
+from core.http.rate_limits import RateLimit
+from core.thai.slips import Slip, slip_payload
 from qrcodes import images
 from qrcodes.models import QrCode
 from reconciliation.claims import page, proof

@@ -17,7 +17,8 @@ from approvals.models import Approval
 from audit_trail import bulk_acts
 from audit_trail.models import AuditRecord
 from banks import TransferResult
-from core import clock, rows
+from core import clock
+from core.database import rows
 from merchants.models import Merchant
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently

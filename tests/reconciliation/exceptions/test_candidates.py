@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from core import thaiqr
+from core.thai import thaiqr
 from payments.models import Payment
 from reconciliation.exceptions import candidates
 from reconciliation.exceptions.candidates import Candidate, compare_references, spellings
@@ -123,7 +123,7 @@ def test_one_third_of_the_reference_is_enough_to_find_the_payment(
 def test_confusable_characters_find_candidates_of_any_age(
     shop: Shop, bank: SandboxBankClient, at_noon: Any, noon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.references.ids.random_text", lambda length, alphabet="": OURS[:length])
+    monkeypatch.setattr("core.thai.references.ids.random_text", lambda length, alphabet="": OURS[:length])
     code = shop.qr_code()
     monkeypatch.undo()
     confused = reference(code).replace("0Q9XS", "OQ9X5")

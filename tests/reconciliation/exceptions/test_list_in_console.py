@@ -11,7 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from banks import ReportedTransfer, TransferResult
-from core import admin_lists, clock, ids
+from core import clock, ids
+from core.console import admin_lists
 from reconciliation.exceptions import admin, listing
 from reconciliation.exceptions.explanations import format_duration
 from reconciliation.exceptions.order_completion import HANDLERS

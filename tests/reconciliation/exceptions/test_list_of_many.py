@@ -9,7 +9,8 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from core import admin_lists, clock, ids
+from core import clock, ids
+from core.console import admin_lists
 from merchants.models import Merchant
 from reconciliation.exceptions import listing
 from reconciliation.models import (

@@ -12,7 +12,8 @@ from django.db.models.functions import Now
 
 from banks import InquiryFailed, InquiryRequest, InquiryResult, ReportedTransaction
 from banks.sandbox import SandboxBank
-from core import clock, ids, thaiqr
+from core import clock, ids
+from core.thai import thaiqr
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, batches, scan
 from reconciliation.inquiries import services as inquiries

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from banks import InquiryFailed
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from reconciliation.models import BankTransaction, ConfirmationInquiry
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.inquiries.builders import Answering, found, sweep

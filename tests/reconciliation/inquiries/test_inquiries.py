@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from banks import InquiryFailed, InquiryResult, UnreadableMessage, parallel
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from merchants.models import Merchant
 from payments import expiry_sweep
 from payments.models import Payment

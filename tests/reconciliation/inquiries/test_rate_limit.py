@@ -11,7 +11,8 @@ import banks
 from banks import InquiryFailed, InquiryRequest, InquiryResult
 from banks.sandbox import SandboxBank
 from banks.scb import Scb
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from core.clock import BANGKOK
 from merchants.models import Merchant
 from reconciliation.inquiries import rate_limit

@@ -8,7 +8,8 @@ from threading import Event, Thread
 import pytest
 from django.db import connection, transaction
 
-from core import clock, rows
+from core import clock
+from core.database import rows
 from ledger import accounts
 from ledger.models import Account, Journal
 from payments.models import Payment

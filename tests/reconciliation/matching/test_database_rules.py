@@ -7,7 +7,7 @@ import pytest
 
 from banks import TransferResult
 from core import clock
-from core.state_machines import IllegalTransition
+from core.database.state_machines import IllegalTransition
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,

@@ -11,7 +11,8 @@ import time_machine
 import banks
 from audit_trail.acts import ActRefused
 from banks import InquiryRequest
-from core import clock, rows
+from core import clock
+from core.database import rows
 from core.clock import BANGKOK
 from merchants.models import LateMoneyPolicy, Merchant
 from reconciliation.exceptions import resolutions, summaries

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from core.http import MAX_BODY
+from core.http.responses import MAX_BODY
 from reconciliation.models import BankNotification, BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.examples import examples

@@ -12,8 +12,9 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
 
-from core import clock, thaiqr
-from core.slips import Slip, slip_payload
+from core import clock
+from core.thai import thaiqr
+from core.thai.slips import Slip, slip_payload
 from merchants.models import BankConnection, Merchant
 from reconciliation.inquiries import rate_limit
 from reconciliation.inquiries import services as inquiries

@@ -19,8 +19,9 @@ from django.db import DatabaseError, transaction
 from django.test import Client
 from PIL import Image
 
-from core import decoders, ids
-from core.slips import Slip, slip_payload
+from core import ids
+from core.work import decoders
+from core.thai.slips import Slip, slip_payload
 from qrcodes import images
 from reconciliation.models import BankTransaction, SlipCheck
 from reconciliation.slips import decode_picture, pictures

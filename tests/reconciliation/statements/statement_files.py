@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from core import clock, rows, thaiqr
+from core import clock
+from core.database import rows
+from core.thai import thaiqr
 from core.clock import BANGKOK
 from reconciliation.models import BankTransaction, Statement
 from reconciliation.statements import importing, statement_file

@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 from django.db import connection
 
-from core import clock, rows
+from core import clock
+from core.database import rows
 from payments.models import Payment
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, Statement

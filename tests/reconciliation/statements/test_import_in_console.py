@@ -19,9 +19,11 @@ from django.test import Client
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from config.asgi import AsgiApplication, ServiceRequest
-from core import clock, decoders, uploads, vault
-from core.background_jobs import JobState
-from core.http import MAX_BODY
+from core import clock, vault
+from core.http import uploads
+from core.work import decoders
+from core.work.background_jobs import JobState
+from core.http.responses import MAX_BODY
 from reconciliation.models import (
     BankTransaction,
     Statement,

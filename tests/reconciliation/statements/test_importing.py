@@ -8,7 +8,8 @@ import pytest
 from django.db import DatabaseError
 
 from banks.base import UnknownBank
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from core.clock import BANGKOK
 from ledger.models import Journal
 from reconciliation.matching import services as matching

@@ -8,8 +8,9 @@ import pytest
 from django.db import transaction
 from django.db.models.functions import Now
 
-from core import clock, rows
-from core.background_jobs import Abandoned, JobState
+from core import clock
+from core.database import rows
+from core.work.background_jobs import Abandoned, JobState
 from reconciliation.models import BankTransaction, Statement, StatementImport, StatementLine, StatementPart
 from reconciliation.statements import import_jobs, importing
 from tests import killed_worker

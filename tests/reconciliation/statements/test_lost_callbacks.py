@@ -12,7 +12,8 @@ from django.db import connection, reset_queries
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from core import clock, ids, rows
+from core import clock, ids
+from core.database import rows
 from core.clock import BANGKOK
 from ledger.models import Entry
 from payments import expiry_sweep

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
-from core import clock, thaiqr
+from core import clock
+from core.thai import thaiqr
 from core.clock import BANGKOK
 from reconciliation.models import BankTransaction, LineResult, StatementLine
 from reconciliation.statements import statement_file

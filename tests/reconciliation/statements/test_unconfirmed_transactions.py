@@ -9,7 +9,8 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from audit_trail.acts import ActRefused
 from banks import TransferResult
-from core import clock, ids, rows
+from core import clock, ids
+from core.database import rows
 from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.journal_types import JournalType

@@ -12,7 +12,7 @@ import xlsxwriter
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
-from core import decoders
+from core.work import decoders
 from core.clock import BANGKOK
 from reconciliation.models import LineResult, StatementLine
 from reconciliation.statements import decode_xlsx, statement_file, xlsx_files

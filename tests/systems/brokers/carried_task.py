@@ -3,7 +3,7 @@
 from celery import Celery
 from kombu import Exchange, Queue
 
-from core.redis_urls import Broker
+from core.work.redis_urls import Broker
 
 QUEUE = Queue("carried", Exchange("carried"), "carried")
 SECONDS = 30.0

@@ -7,8 +7,8 @@ from redis.exceptions import ConnectionError
 from redis.sentinel import MasterNotFoundError
 
 from config.deployment import redis_server
-from core import redis
-from core.redis_urls import Broker, SentinelUrl, with_authorities
+from core.work import redis
+from core.work.redis_urls import Broker, SentinelUrl, with_authorities
 from tests import redis_tls
 from tests.redis_tls import TlsServers
 from tests.systems.brokers.carried_task import is_carried

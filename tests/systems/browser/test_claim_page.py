@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from core.http import MAX_BODY
-from core.slips import Slip, slip_payload
+from core.http.responses import MAX_BODY
+from core.thai.slips import Slip, slip_payload
 from tests.browser.conftest import DESKTOP, PHONE, serious_faults
 from tests.browser.test_payment_page import SMALL
 from tests.flows.claim_links import waiting_claim

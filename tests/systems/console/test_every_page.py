@@ -18,7 +18,7 @@ from django.urls import reverse
 from audit_trail.act_pages import ActPages
 from console.roles import Role
 from core import clock, ids
-from core.columns import PublicId
+from core.database.columns import PublicId
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.test_role_matrix import World, person, world
 from tests.examples import FACTOR, some

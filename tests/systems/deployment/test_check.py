@@ -37,7 +37,7 @@ from config.deployment import (
 from config.deployment.findings import Finding, Level
 from config.devstack import ports
 from config.devstack.postgres import Cluster
-from core.postgres.archiver import Archiver
+from core.database.archiver import Archiver
 from tests.stack import wait_until
 from tests.systems.deployment.installation import Installation
 

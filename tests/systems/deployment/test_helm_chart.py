@@ -14,7 +14,7 @@ from config import urls
 from config.command_line import parser
 from config.env import SECRETS
 from config.workers import ALL
-from core import redis_urls
+from core.work import redis_urls
 from tests import judges
 from tests.stack import ROOT
 from tests.systems.deployment import helm

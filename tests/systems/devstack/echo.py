@@ -7,7 +7,7 @@ from pathlib import Path
 from django.http import HttpResponse, JsonResponse
 
 from config.asgi import ServiceRequest
-from core import uploads
+from core.http import uploads
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 LARGE = 60_000

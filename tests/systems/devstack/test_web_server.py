@@ -16,7 +16,7 @@ import pytest
 from config.asgi import BODY_SECONDS
 from config.connection_guard import UNREAD_SECONDS
 from config.devstack.processes import command_of
-from core.http import MAX_BODY
+from core.http.responses import MAX_BODY
 from tests.error_messages import check_error
 from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, ask, exchange, opened, reply
 from tests.stack import Stack, wait_until

@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
 BUILD_INDEX = """
 from django.db import migrations, models
 
-from core.migrations import BuildIndex
+from core.database.migrations import BuildIndex
 
 
 class Migration(migrations.Migration):

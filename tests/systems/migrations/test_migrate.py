@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, models
 from django.db.migrations.state import ProjectState
 
-from core.migrations import BuildIndex
+from core.database.migrations import BuildIndex
 from operations.management.commands.migrate import LOCK_SECONDS
 from payments.models import Payment
 from tests import database_template

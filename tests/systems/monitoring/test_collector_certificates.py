@@ -18,7 +18,7 @@ import os
 import django
 given = dict(os.environ)
 django.setup()
-from core import telemetry
+from core.observing import telemetry
 telemetry.start("web-0")
 telemetry.record_event("payment.pending", "evt_1", "pay_1")
 telemetry.stop()

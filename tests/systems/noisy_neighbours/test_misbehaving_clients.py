@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import requests
 
-from core import references, thaiqr
+from core.thai import references, thaiqr
 from merchants import secret_keys
 from tests.raw_http import HALF_BODY, HALF_HEADER, HEAD, opened
 from tests.stack import Stack

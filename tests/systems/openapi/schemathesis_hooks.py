@@ -7,8 +7,9 @@ from typing import Any
 import orjson
 import schemathesis
 
-from core import dates, plain_text, strict_json
-from core.strict_json import JsonRefused
+from core import dates, plain_text
+from core.http import strict_json
+from core.http.strict_json import JsonRefused
 
 LARGEST_METADATA = 8_192
 

@@ -9,7 +9,8 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
-from core import clock, rows
+from core import clock
+from core.database import rows
 from ledger.models import Journal
 from reconciliation.matching import deduplication
 from reconciliation.matching import services as matching

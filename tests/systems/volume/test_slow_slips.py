@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from PIL import Image
 
-from core import decoders
+from core.work import decoders
 from qrcodes import images
 from reconciliation.slips import pictures
 from tests.reconciliation.slips.test_slip_check import SLIP, refusal_of, running, written

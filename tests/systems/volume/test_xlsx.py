@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core import decoders
+from core.work import decoders
 from reconciliation.statements import xlsx_files
 from tests.reconciliation.statements.test_xlsx import SHEET, sheet_xml, with_part, workbook
 

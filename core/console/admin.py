@@ -1,0 +1,239 @@
+"""The base class of all admin pages."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import get_fields_from_path, unquote
+from django.contrib.admin.views.main import PAGE_VAR, ChangeList
+from django.core.exceptions import PermissionDenied
+from django.db.models import BooleanField, Model
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from core import ids, money, plain_text
+from core.console import admin_columns, admin_lists, personal_data
+from core.observing import security_log
+from core.database.columns import PublicIdKey
+from core.database import replica
+from core.observing.security_log import SecurityEvent
+
+CAUSE_FIELDS = ("actor", "request_id")
+
+
+class RecordedAdmin(admin.ModelAdmin[Any]):
+    """Django's pages, with records in the audit trail instead of Django's own log."""
+
+    indexed_filters: ClassVar[frozenset[str]] = frozenset()
+    """Names of filters, or look-ups of links, that find few rows by an index."""
+
+    @property
+    def recorder(self) -> Any:
+        """`audit_trail.recording`, which is above `core`."""
+        audit_trail: Any = apps.get_app_config("audit_trail")
+        return audit_trail.recording
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        return self.recorder.form_changes(form)
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        self.recorder.added(obj, message)
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        self.recorder.changed(obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        for row in queryset:
+            self.recorder.deleted(row)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Without Django's action to delete many rows, which is not one transaction with its records."""
+        return {
+            name: each for name, each in super().get_actions(request).items() if name != "delete_selected"
+        }
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return admin_lists.DeclaredChangeList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Refuse an action that the user may not run. Django shows the list as if nothing was asked."""
+        asked = set(request.POST.getlist("action")) - {""}
+        if asked and self.has_view_or_change_permission(request) and asked - set(self.get_actions(request)):
+            raise PermissionDenied
+        title = {"title": capfirst(self.opts.verbose_name_plural)}
+        return super().changelist_view(request, title | (extra_context or {}))
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        query = urlencode({"q": unquote(object_id)})
+        return HttpResponseRedirect(f"{reverse('admin:audit_trail_auditrecord_changelist')}?{query}")
+
+    def record_view(self, object_id: str) -> None:
+        """Record in the audit trail and the security log that somebody saw personal data of this object."""
+        if personal_data.is_hidden():
+            return
+        self.recorder.viewed(self.opts.label_lower, object_id)
+        subject = f"{self.opts.model_name}:{object_id}"
+        security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
+
+
+class ReadOnlyAdmin(RecordedAdmin):
+    """Pages that only read; services change rows."""
+
+    shows_personal_data = False
+    """Whether a page shows names or messages of customers. Then each view of one is recorded.
+
+    `core.console.personal_data` masks them for staff without the permission.
+    """
+    export_columns: ClassVar[Sequence[str] | None] = None
+    """Fields of the model. A method `export_<name>` of the page gives another value than the field."""
+    show_full_result_count = False
+    # Counts for each value of a filter would read the whole table.
+    show_facets = admin.ShowFacets.NEVER
+    list_per_page = 50
+    paginator = admin_lists.BoundedPaginator
+    sortable_by: ClassVar[Any] = ()
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return admin_columns.columns(self.model, super().get_list_display(request))
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return admin_lists.BoundedChangeList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        view = super().changelist_view
+        read = replica.reads(view) if request.method == "GET" else view
+        shown: HttpResponse = read(request, extra_context)
+        context = getattr(shown, "context_data", None) or {}
+        if "cl" in context:
+            query = request.GET.copy()
+            query.pop(PAGE_VAR, None)
+            context["export"] = {"list": self.opts.label_lower, "query": query.urlencode()}
+            context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])
+        return shown
+
+    def prepare_rows(self, shown: Sequence[Any]) -> None:
+        """Add what the columns need to rows that a page shows, by a fixed number of statements."""
+        for row in shown:
+            personal_data.conceal(row)
+
+    def limit_note(self, changes: Any) -> str:
+        """A sentence about rows that the list does not show, or empty."""
+        if getattr(changes, "is_limited", False):
+            text = gettext("Filters look at the newest %(count)s rows only; a search finds older ones.")
+            return text % {"count": f"{admin_lists.FILTERED_ROWS:,}"}
+        if changes.result_count == admin_lists.MAX_COUNTED:
+            return gettext("The first %(count)s rows.") % {"count": f"{admin_lists.MAX_COUNTED:,}"}
+        return ""
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields with the columns of a `CausedRow` last. Django has them first."""
+        names = [
+            name
+            for name in super().get_fields(request, obj)
+            if not str(name).endswith(admin_columns.UNREADABLE)
+        ]
+        return sorted(names, key=CAUSE_FIELDS.__contains__)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields in the forms of lists: amounts in baht, coloured states, ids that copy."""
+        return [
+            (title, {**options, "fields": admin_columns.details(self, options["fields"])})
+            for title, options in super().get_fieldsets(request, obj)
+        ]
+
+    def has_value(self, row: Any, name: str) -> bool:
+        """Whether a row has something to show under the name of a field or a method of this page."""
+        show = getattr(self, name, None)
+        return (show(row) if show else getattr(row, name)) not in (None, "", False)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Without the help texts of columns, which are for developers."""
+        none = {field.name: "" for field in self.opts.fields}
+        return super().get_form(request, obj, change=change, **{"help_texts": none} | kwargs)
+
+    @admin.display(description=_("amount"))
+    def baht(self, row: Any) -> str | None:
+        """Return the amount of a row that has one, as staff read it."""
+        return None if row.amount is None else money.display(row.amount)
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        """Replace filters of columns without choices, because Django would read the whole table for them."""
+        return [
+            (value, admin_lists.NewestValuesFilter) if self._has_open_values(value) else value
+            for value in super().get_list_filter(request)
+        ]
+
+    def _has_open_values(self, name: Any) -> bool:
+        field = admin_columns.field_of(self.model, name) if isinstance(name, str) else None
+        return not (field is None or field.is_relation or field.choices or isinstance(field, BooleanField))
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
+        """Rows with exactly this text in one of the fields. Each field is a query by its index.
+
+        Fields without `=` match parts of text: only for tables that do not grow with payments.
+        """
+        texts = [text for text in plain_text.spellings(search_term) if text]
+        if not texts:
+            return queryset, False
+        fields = self.get_search_fields(request)
+        found = {key for field in fields for text in texts for key in self._found(field, text)}
+        return queryset.filter(pk__in=found), False
+
+    def _found(self, field: str, text: str) -> Iterable[Any]:
+        is_whole = field.startswith("=")
+        lookup = field.removeprefix("=") if is_whole else f"{field}__icontains"
+        is_id = isinstance(get_fields_from_path(self.model, lookup)[-1], PublicIdKey) if is_whole else False
+        if is_id and not ids.looks_right(text, ""):
+            return ()  # without a query: no row has such an id
+        rows: Any = self.model._default_manager.filter(**{lookup: text})
+        found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: admin_lists.MAX_FOUND]
+        return found
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        title = {"title": capfirst(self.opts.verbose_name)}
+        shown: HttpResponse = super().change_view(request, object_id, form_url, title | (extra_context or {}))
+        if self.shows_personal_data and shown.status_code == 200:
+            self.record_view(unquote(object_id))
+        return shown
+
+    def prepare_export(self, page: Sequence[Any]) -> None:
+        """Load what the cells of many rows need, by a fixed number of statements."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    has_change_permission = has_delete_permission = has_add_permission
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Raises IncorrectLookupParameters also for U+0000, which PostgreSQL refuses."""
+        if "%00" in request.GET.urlencode():
+            raise IncorrectLookupParameters
+        return super().get_changelist_instance(request)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """None also for an id with U+0000, which PostgreSQL refuses."""
+        return None if "\0" in object_id else super().get_object(request, object_id, from_field)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        """Only here, because services may get the row of `get_object`, with whole names."""
+        personal_data.conceal(obj)
+        shown: HttpResponse = super().render_change_form(request, context, add, change, form_url, obj)
+        return shown

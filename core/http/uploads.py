@@ -1,0 +1,79 @@
+"""The requests with a large body: files that staff upload in the console, and slips that payers send."""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+from django.http import parse_cookie
+
+from core.http.responses import MAX_BODY
+
+
+class UploadKind(StrEnum):
+    STAFF = "staff"
+    CLAIM = "claim"  # the form of a claim page, with or without a picture
+
+
+# Users with the permission of the page may upload to the path.
+UPLOAD_PERMISSIONS = {
+    "/admin/reconciliation/statement/import/": "reconciliation.import_statement",
+    "/admin/reconciliation/slipcheck/check/": "reconciliation.check_slip",
+}
+MAX_FILE = 64 * 1024 * 1024
+"""Bytes of a file. Larger files are imported by a command."""
+MAX_PICTURE = 10_000_000
+"""Bytes of a slip's picture. A telephone's photograph has 3 to 6 MB."""
+DEADLINE_SECONDS = 120.0
+"""From the first wait for a slot to the end of the body."""
+GRACE_SECONDS, MIN_BYTES_PER_SECOND = 10.0, 64 * 1024
+"""A body that is slower than this after the grace period is refused, because others wait for its slot."""
+MAX_CONCURRENT = {UploadKind.STAFF: 2, UploadKind.CLAIM: 16}
+"""Uploads at once in a process. Those of staff keep their slot while a thread works on them.
+
+One of these by one user, or at one claim link."""
+TOO_LARGE = "qr.body_too_large"
+"""Set in the META of a request whose body the web server has dropped."""
+_SESSION_KEY = re.compile(r"[a-z0-9]{32}", re.ASCII)
+_CLAIM_PATH = re.compile(r"/claim/(clt_[0-9A-Za-z]{32})", re.ASCII)
+
+
+def kind_of(meta: Mapping[str, Any]) -> UploadKind | None:
+    """The kind of upload that this request may be, by its unverified headers."""
+    if meta["REQUEST_METHOD"] != "POST":
+        return None
+    if session_key_of(meta):
+        return UploadKind.STAFF
+    return UploadKind.CLAIM if claim_token_of(meta) else None
+
+
+def limit_of(meta: Mapping[str, Any]) -> int:
+    """Bytes that the body of this request may have, by its unverified headers."""
+    kind = kind_of(meta)
+    if kind is None:
+        return MAX_BODY
+    return MAX_BODY + (MAX_FILE if kind is UploadKind.STAFF else MAX_PICTURE)
+
+
+def is_too_large(meta: Mapping[str, Any]) -> bool:
+    """Whether the body is over its limit. The web server has dropped it then."""
+    length = meta.get("CONTENT_LENGTH") or "0"
+    return bool(meta.get(TOO_LARGE)) or (
+        length.isdigit() and len(length) < 19 and int(length) > limit_of(meta)
+    )
+
+
+def session_key_of(meta: Mapping[str, Any]) -> str:
+    """The unverified session key of an upload by staff; "" for every other request."""
+    if meta["PATH_INFO"] not in UPLOAD_PERMISSIONS or meta["REQUEST_METHOD"] != "POST":
+        return ""
+    key = parse_cookie(meta.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME, "")
+    return key if _SESSION_KEY.fullmatch(key) else ""
+
+
+def claim_token_of(meta: Mapping[str, Any]) -> str:
+    """The unverified token of a claim page whose form is sent; "" for every other request."""
+    found = _CLAIM_PATH.fullmatch(meta["PATH_INFO"])
+    is_form = meta.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
+    return found[1] if found and is_form else ""
