@@ -10,8 +10,8 @@ from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent
 from apidocs.components import PARTS, Json
 from core import errors
 from core.errors import CATALOGUE, ApiError
-from core.http.responses import JSON
 from core.http.openapi import Operation
+from core.http.responses import JSON
 from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, InvalidIdempotencyKey
 from merchants.errors import (
     AuthenticationFailed,

@@ -17,8 +17,8 @@ from drf_spectacular.plumbing import ComponentRegistry
 
 from apidocs import error_responses, object_schemas, webhook_messages
 from apidocs.components import PARTS, Json
-from core.http.responses import CSV, JSON
 from core.http.openapi import Link, Operation, Tag, operation_of
+from core.http.responses import CSV, JSON
 from merchants.api import MerchantViewSet
 from merchants.errors import AuthenticationFailed
 

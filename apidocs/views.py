@@ -12,8 +12,8 @@ from django.utils import translation
 from apidocs import openapi as described
 from apidocs import reference
 from core.http.api import View, get_or_head_only
-from core.http.responses import JSON
 from core.http.openapi import Operation
+from core.http.responses import JSON
 from qrcodes.payment_page import language_links, language_of
 
 TEXT = "text/plain; charset=utf-8"

@@ -5,9 +5,9 @@ from drf_spectacular.plumbing import ComponentRegistry
 from apidocs import object_schemas
 from apidocs.components import PARTS, Json
 from core.failures import DECLINED_BY_BANK, REJECTED_BY_BANK, RETURNED_BY_BANK
-from core.http.responses import JSON
 from core.http.objects import INSTANT, ObjectType, id_schema
 from core.http.openapi import Tag, words_of
+from core.http.responses import JSON
 from payments.openapi import PAYMENT
 from payments.shapes import PaymentEventData, PaymentExceptionEventData
 from reconciliation.exceptions import openapi as exceptions

@@ -8,8 +8,8 @@ from django.db.models import F, Q, Sum
 from core import digests, vault
 from core.database import triggers
 from core.database.columns import PublicId, PublicIdKey, known
-from core.digests import DigestedColumn, DigestedRow
 from core.database.state_machines import StateMachine
+from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
 
 DAILY_LIMIT_WINDOW = timedelta(hours=24)

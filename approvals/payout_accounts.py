@@ -11,8 +11,8 @@ from approvals.models import PayoutAccount, PayoutPolicy
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import clock, digests, ids, request_context, vault
-from core.observing import security_log
 from core.errors import StateError
+from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.models import Merchant
 

@@ -18,10 +18,10 @@ from audit_trail.acts import ActRefused
 from banks import TransferOrder
 from core import ids, request_context
 from core.database import rows
-from core.observing import security_log
-from core.errors import ApiError
-from core.observing.security_log import SecurityEvent
 from core.database.state_machines import transition_all
+from core.errors import ApiError
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
 from merchants.models import ApiKey
 
 LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"

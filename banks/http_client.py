@@ -17,10 +17,10 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError, ReadTimeoutError
 
 from core import tls
-from core.http import strict_json
-from core.observing import measurements, telemetry
 from core.deadlines import Deadline
+from core.http import strict_json
 from core.http.strict_json import JsonRefused
+from core.observing import measurements, telemetry
 
 MAX_RESPONSE_BYTES = 1_048_576
 FailureCause = Literal["timeout", "unreachable", "credentials", "other"]

@@ -11,8 +11,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from core import clock, money
-from core.http import strict_json
 from core.clock import BANGKOK
+from core.http import strict_json
 from core.http.strict_json import JsonRefused
 
 # The bank's clock may differ from ours by this much: money paid after midnight may be booked a day before.

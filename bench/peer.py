@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 
 from core import clock, ids, money, vault
-from core.thai import thaiqr
 from core.http.rate_limits import SCRIPT
+from core.thai import thaiqr
 from merchants import secret_keys
 
 POOL = 8

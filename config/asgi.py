@@ -23,9 +23,9 @@ from config.concurrency import Limits, OverloadedError
 from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_uploader
 from core import errors, request_context
 from core.http import responses, uploads
-from core.observing import measurements
 from core.http.responses import MAX_BODY
 from core.http.uploads import UploadKind
+from core.observing import measurements
 from idempotency.errors import InvalidIdempotencyKey
 
 logger = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ def _error_response(error: errors.ApiError, request: ServiceRequest) -> Response
 def _overloaded_response(request: ServiceRequest) -> Response:
     """The page for a request to the console, or to a claim page, that gets no thread."""
     # Only here, because Django is set up after this module is imported.
-    from console import page_limits
+    from console.people import page_limits
     from reconciliation.claims import page as claim_page
 
     measurements.add_refused_request(503)

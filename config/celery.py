@@ -57,7 +57,7 @@ app.conf.beat_schedule = {
 # their connections; `begin_task` checks them.
 app.conf["CELERY_DB_REUSE_MAX"] = sys.maxsize
 app.conf.task_routes = {"webhooks.*": {"queue": "webhooks"}}
-app.conf.beat_scheduler = "operations.beat:Scheduler"
+app.conf.beat_scheduler = "operations.nightly.beat:Scheduler"
 app.conf.beat_max_loop_interval = 1.0
 
 

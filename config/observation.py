@@ -4,7 +4,7 @@ import logging
 import threading
 
 from core.observing import error_reports, telemetry
-from operations.process_reports import Reporter
+from operations.metrics.process_reports import Reporter
 
 log = logging.getLogger("threads")
 _reporters: list[Reporter] = []

@@ -231,7 +231,7 @@ MIDDLEWARE = [
     "core.http.middleware.BrowserFraming",
     "allauth.account.middleware.AccountMiddleware",
     "console.people.sign_in.SignInRules",
-    "console.page_limits.ConsolePageLimits",
+    "console.people.page_limits.ConsolePageLimits",
 ]
 ROOT_URLCONF = "config.urls"
 TEMPLATES = [
@@ -263,11 +263,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
     {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
     {"NAME": f"{_VALIDATION}.NumericPasswordValidator"},
-    {"NAME": "console.login_log.PasswordChangeLogger"},
+    {"NAME": "console.people.login_log.PasswordChangeLogger"},
 ]
-AUTHENTICATION_BACKENDS = ["console.login.OneAtATimeBackend"]
+AUTHENTICATION_BACKENDS = ["console.people.login.OneAtATimeBackend"]
 PASSWORD_HASHERS = ["core.console.passwords.OneAtATimeHasher"]
-SESSION_ENGINE = "console.sessions"
+SESSION_ENGINE = "console.people.sessions"
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
 # Browsers accept cookies with this prefix only over TLS, from this host, for all paths.
@@ -322,7 +322,7 @@ SOCIALACCOUNT_PROVIDERS = (
     if OIDC_ISSUER
     else {}
 )
-CSRF_FAILURE_VIEW = "console.page_limits.csrf_failure"
+CSRF_FAILURE_VIEW = "console.people.page_limits.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 
 # --- API ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from celery import Celery
 from django.db import DatabaseError, close_old_connections, connections
 
 from core import clock
-from operations import heartbeats
+from operations.metrics import heartbeats
 
 log = logging.getLogger("silent_queues")
 # The heartbeats of the queues are looked at as often, in seconds.

@@ -1,8 +1,8 @@
 """Decides who may upload before the body is read. A session cookie, or the form of a link, proves nothing.
 
-Cheap checks come first: the path and the shape of cookie or link (`core.http.uploads`), then a rate limit for each
-address in Redis, and then the database. One thread of each kind asks the database, so invented cookies and
-links delay only uploads of their kind.
+Cheap checks come first: the path and the shape of cookie or link (`core.http.uploads`), then a rate limit for
+each address in Redis, and then the database. One thread of each kind asks the database, so invented cookies
+and links delay only uploads of their kind.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from django.http import HttpRequest
 from config import concurrency
 from config.concurrency import Limit, LimitByName, OverloadedError
 from core import clock
-from core.http import client_addresses, rate_limits, uploads
 from core.database.availability import CONNECTION_ERRORS
+from core.http import client_addresses, rate_limits, uploads
 from core.http.rate_limits import RateLimit
 
 # How often one address may ask. Staff and payers do not upload faster.

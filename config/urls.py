@@ -9,15 +9,15 @@ from django.views.generic import RedirectView
 from apidocs import views
 from apidocs.guide import views as guide
 from core.http import api
-from operations import health
+from operations.metrics import health
 from operations.metrics import view as metrics
 from payments import card_responses
 from payments.views import PaymentViewSet
 from qrcodes import payment_page
 from qrcodes import views as qr_codes
 from reconciliation.claims import page as claim_page
+from reconciliation.endpoint.views import NotificationViewSet
 from reconciliation.exceptions.views import PaymentDetailViewSet, PaymentExceptionViewSet
-from reconciliation.notifications.views import NotificationViewSet
 from refunds.views import RefundViewSet
 from request_log.views import RequestViewSet
 from sandbox.bank_api import OwnStatementViewSet, SignedViewSet
@@ -127,7 +127,7 @@ urlpatterns = [
     path("guide/<path:name>", guide.guide),
     path("", views.start),
 ]
-handler429 = "console.page_limits.too_many_requests"
+handler429 = "console.people.page_limits.too_many_requests"
 handler400 = "core.http.api.bad_request"
 handler404 = "core.http.api.not_found"
-handler500 = "console.page_limits.server_error"
+handler500 = "console.people.page_limits.server_error"

@@ -12,16 +12,13 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Approval, PayoutAccount, PayoutPolicy
 from audit_trail.act_pages import ActingAdmin
-from console import (
-    payment_page,
-    staff_admin,  # noqa: F401 (registers staff and roles)
-    summaries,
-)
-from console.approval_admin import ApprovalAdmin
-from console.merchant_page import MerchantPageAdmin
-from console.payment_acts import PAYMENT_ACTS
-from console.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
-from console.summaries import Summary
+from console.approvals.approval_admin import ApprovalAdmin
+from console.approvals.payout_admin import PayoutAccountAdmin, PayoutPolicyAdmin
+from console.merchants.merchant_page import MerchantPageAdmin
+from console.payments import payment_page, summaries
+from console.payments.payment_acts import PAYMENT_ACTS
+from console.payments.summaries import Summary
+from console.people import staff_admin  # noqa: F401 (registers staff and roles)
 from core import clock
 from core.console import admin_columns
 from merchants.models import Merchant

@@ -6,7 +6,8 @@ class ConsoleApp(AppConfig):
     name = "console"
 
     def ready(self) -> None:
-        from console import labels, login_log
+        from console.lists import labels
+        from console.people import login_log
 
         labels.translate()
         login_log.connect()

@@ -1,8 +1,8 @@
 """Digests of encrypted columns: whether a row still has the content with which it was made.
 
-A digest is stored beside its column and never changes (`core.database.triggers`). Its key is random and is inside the
-encrypted text. So sealing again with another key keeps the digest, whoever knows the keys of encryption finds
-no other text with it, and after an erasure nobody can try accounts until one fits.
+A digest is stored beside its column and never changes (`core.database.triggers`). Its key is random and is
+inside the encrypted text. So sealing again with another key keeps the digest, whoever knows the keys of
+encryption finds no other text with it, and after an erasure nobody can try accounts until one fits.
 """
 
 import hmac

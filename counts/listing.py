@@ -9,8 +9,8 @@ from django.db.models import Model
 
 from core.database import rows
 from core.http import paging
-from core.http.responses import ApiResponse
 from core.http.paging import Cursor
+from core.http.responses import ApiResponse
 from counts import counting
 from counts.lists import BEGINNING, CountedList, ListFilter, period_of
 

@@ -20,9 +20,9 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFail
 
 from core import clock
 from core.database import rows
-from core.work.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ApiError, ServiceUnavailable
 from core.http.responses import ApiResponse
+from core.work.bulkhead import Bulkhead, BulkheadFull
 from idempotency import keys
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.keys import KeyedRequest

@@ -8,8 +8,8 @@ from typing import Any
 from rest_framework.request import Request
 
 from core import clock
-from core.http import received
 from core.errors import ApiError
+from core.http import received
 from core.http.responses import ApiResponse
 from idempotency import services
 from idempotency.errors import InvalidIdempotencyKey

@@ -6,10 +6,10 @@ from typing import Any
 
 from rest_framework.request import Request
 
+from core.database import replica
 from core.http import ignored_parameters
 from core.http.api import ApiViewSet
 from core.http.openapi import Operation, operation_of
-from core.database import replica
 from merchants import csv_lists, key_rate_limit
 from merchants.authentication import NOTHING_ELSE, ReadWithKey, authenticate, merchant_of
 from merchants.errors import InsufficientScope

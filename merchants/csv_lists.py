@@ -17,12 +17,12 @@ from rest_framework.request import Request
 
 from core import money
 from core.console import spreadsheets
-from core.http import responses, objects, paging
-from core.work.bulkhead import Bulkhead, BulkheadFull
-from core.http.responses import ApiResponse
+from core.console.spreadsheets import Cell
+from core.http import objects, paging, responses
 from core.http.objects import Declared, ObjectType, SatangSchema
 from core.http.openapi import Operation
-from core.console.spreadsheets import Cell
+from core.http.responses import ApiResponse
+from core.work.bulkhead import Bulkhead, BulkheadFull
 from merchants.errors import TooManyExports
 
 CSV = responses.CSV

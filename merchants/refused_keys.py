@@ -12,8 +12,8 @@ from typing import Any
 from django.conf import settings
 
 from core.http import rate_limits
-from core.work import redis
 from core.http.rate_limits import RateLimit
+from core.work import redis
 from merchants.errors import TooManyRefusedKeys
 
 MAX_REMEMBERED = 10_000  # addresses, and keys

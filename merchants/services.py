@@ -12,8 +12,8 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import ids, plain_text, request_context
 from core.http import client_addresses
-from core.observing import security_log
 from core.http.scopes import Scope
+from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants import page_origins, secret_keys
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound

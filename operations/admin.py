@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording
 from core.console import admin_columns, admin_refusals
-from core.database import rows
 from core.console.admin import ReadOnlyAdmin
+from core.database import rows
 from operations.models import DailyClose, Heartbeat, JobResult, JobRun
 
 
@@ -111,7 +111,7 @@ class DailyCloseAdmin(ReadOnlyAdmin):
         """The close as PDF. It shows how the signed file is verified."""
         # Only here, because the library of documents is large.
         from core.drawing import pdf
-        from operations.daily_close import document
+        from operations.nightly.daily_close import document
 
         close = self._close(request, object_id)
         with transaction.atomic():

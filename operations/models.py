@@ -42,7 +42,7 @@ class Measurement(models.Model):
 
 
 class ProcessReport(models.Model):
-    """What a running process last said of itself; see `operations.process_reports`."""
+    """What a running process last said of itself; see `operations.metrics.process_reports`."""
 
     host = models.CharField(max_length=64)
     pid = models.IntegerField()
@@ -143,7 +143,7 @@ class JobRun(models.Model):
 
 
 class EncryptionKeyCheck(models.Model):
-    """A sealed text that only the keys of this database can open. See `operations.resealing`."""
+    """A sealed text that only the keys of this database can open. See `resealing`."""
 
     ONLY = 1
 

@@ -4,7 +4,7 @@ from celery import shared_task
 from django.conf import settings
 
 from core import clock
-from operations import heartbeats
+from operations.metrics import heartbeats
 from operations.nightly import runs
 
 

@@ -8,8 +8,8 @@ from django.shortcuts import get_object_or_404, render
 
 from banks import ChargeResult
 from core import clock, ids, money
-from core.http.api import get_or_head_only
 from core.errors import ApiError, Invalid
+from core.http.api import get_or_head_only
 from core.http.responses import ApiResponse, error_response
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.services import TwoPhaseJob

@@ -19,9 +19,9 @@ import banks
 from banks import Acquirer, ChargeRequest, ChargeResult, parallel
 from core import clock, request_context
 from core.database import rows
+from core.failures import PROCESSING_ERROR
 from core.work import due_work
 from core.work.bulkhead import Bulkhead, BulkheadFull
-from core.failures import PROCESSING_ERROR
 from ledger import accounts
 from merchants.models import Merchant, Mode
 from payments import services as payments

@@ -9,10 +9,10 @@ from django.utils.functional import cached_property
 
 from core import digests, ids, vault
 from core.database import triggers
-from core.thai import thaibanks
 from core.database.columns import PublicId, PublicIdKey, RawJson, known
-from core.digests import DigestedColumn, DigestedRow
 from core.database.state_machines import StateMachine
+from core.digests import DigestedColumn, DigestedRow
+from core.thai import thaibanks
 from counts.lists import ClockRule, CountedList
 from merchants.models import Merchant
 from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, ChargeState

@@ -17,9 +17,9 @@ from django.utils import translation
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from core import clock, ids, money
-from core.http import client_addresses, responses, rate_limits
-from core.http.api import error_response, get_or_head_only
 from core.errors import ApiError
+from core.http import client_addresses, rate_limits, responses
+from core.http.api import error_response, get_or_head_only
 from core.http.rate_limits import RateLimit
 from merchants import page_origins
 from merchants.models import Mode

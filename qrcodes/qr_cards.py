@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from core import clock, money
 from core.http import rate_limits
-from core.work.bulkhead import Bulkhead, BulkheadFull
 from core.http.rate_limits import RateLimit
+from core.work.bulkhead import Bulkhead, BulkheadFull
 from merchants.models import Mode
 from payments.models import Payment
 from qrcodes.errors import TooManyQrCards

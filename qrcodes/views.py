@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
 from core import clock
-from core.http import api, responses, ignored_parameters, paging, received
+from core.http import api, ignored_parameters, paging, received, responses
 from core.http.api import get_or_head_only
 from core.http.responses import ApiResponse
 from idempotency.services import InsertJob, Job

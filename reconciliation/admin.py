@@ -10,15 +10,16 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail import recording
 from audit_trail.act_pages import ActPages
 from core.console import admin_columns, personal_data
-from core.observing import security_log
 from core.console.admin import ReadOnlyAdmin
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import DateFilter
+from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.admin_filters import NewestOfMerchantFilter
 from reconciliation import payer_names
 from reconciliation.exceptions import detail_page
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
+from reconciliation.exceptions.transfer_acts import TRANSFER_ACTS
 from reconciliation.inquiries.admin import (
     ConfirmationInquiryAdmin,
     InquiryAdmin,
@@ -39,7 +40,6 @@ from reconciliation.models import (
 )
 from reconciliation.slips.admin import SlipCheckAdmin
 from reconciliation.statements.admin import StatementAdmin, StatementLineAdmin
-from reconciliation.transfer_acts import TRANSFER_ACTS
 from transfers.admin import TransferAdmin
 from transfers.models import Transfer, TransferContradiction
 

@@ -4,8 +4,8 @@ Names are stored as `core.plain_text.name` returns them.
 """
 
 from core import plain_text
-from core.database import rows
 from core.console.admin_lists import MAX_FOUND
+from core.database import rows
 
 MIN_LENGTH = 3
 # Each beginning is a range of the index. U+10FFFF is behind every other character.

@@ -1,8 +1,8 @@
 from celery import shared_task
 
 from core import clock
-from reconciliation.exceptions import order_completion
 from reconciliation.inquiries import services as inquiries
+from reconciliation.matching import order_completion
 from reconciliation.matching import services as matching
 from reconciliation.statements import import_jobs
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from core import ids, request_context, vault
-from core.observing import security_log
 from core.errors import ApiError
+from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.models import Merchant
 from payments.models import Payment
@@ -16,7 +16,10 @@ from refunds import completion, destinations, services
 from refunds.errors import ClaimLinkNotFound, RefundNotAddressable, TooManyClaimLinks
 from refunds.models import MAX_CLAIM_TRIES, ClaimLink, ClaimTry, Refund, RefundPendingReason
 
-TOKEN_PREFIX, TOKEN_LENGTH = "clt_", 32  # base62: 190 random bits. `core.observing.logs` masks it by its prefix
+TOKEN_PREFIX, TOKEN_LENGTH = (
+    "clt_",
+    32,
+)  # base62: 190 random bits. `core.observing.logs` masks it by its prefix
 # Links of one refund. Each has five tries, so nobody guesses four digits by asking for new links.
 MAX_LINKS = 10
 MAX_FAILURES_OF_NETWORK = 20

@@ -13,8 +13,8 @@ from approvals import services as approvals
 from approvals.models import Approval
 from banks import TransferResult
 from core import ids, request_context
-from core.failures import REJECTED_BY_STAFF
 from core.database.state_machines import transition_all
+from core.failures import REJECTED_BY_STAFF
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments import services as payments

@@ -12,9 +12,9 @@ import orjson
 from django.utils.encoding import escape_uri_path
 
 from core import ids, plain_text, vault
+from core.console.personal_data import masked_name
 from core.http import received
 from core.observing.logs import redact
-from core.console.personal_data import masked_name
 
 # Larger bodies are not read, because the writer shares the processor with requests.
 MAX_READ = 16_384

@@ -17,8 +17,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from core import clock, tls
-from core.work import due_work
 from core.database.availability import CONNECTION_ERRORS
+from core.work import due_work
 from sandbox.models import CallbackState, SandboxCallback
 
 log = logging.getLogger("sandbox")

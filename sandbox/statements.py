@@ -12,8 +12,8 @@ from datetime import date
 from io import StringIO
 
 from core import money
-from core.console import csv_cells
 from core.clock import BANGKOK
+from core.console import csv_cells
 from core.console.csv_cells import escape_cell
 from sandbox.models import SandboxEntry, SandboxEntryType
 

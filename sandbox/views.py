@@ -12,8 +12,8 @@ from rest_framework.request import Request
 
 from core import clock, ids, money
 from core.drawing import qr_symbols
-from core.http import api, client_addresses, rate_limits
 from core.errors import Invalid
+from core.http import api, client_addresses, rate_limits
 from core.http.rate_limits import RateLimit
 from core.thai.slips import Slip, slip_payload
 from idempotency.services import Job

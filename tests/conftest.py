@@ -16,9 +16,9 @@ from django.conf import settings
 from django.test import Client
 
 from core import clock, ids, money
+from core.clock import BANGKOK
 from core.database import rows
 from core.thai import thaiqr
-from core.clock import BANGKOK
 from merchants import secret_keys, services
 from merchants.models import ApiKey, Merchant
 from payments.models import Payment

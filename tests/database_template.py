@@ -25,7 +25,7 @@ DUMP_FOLDER = Path(sys.prefix) / "test-template"
 # Besides the migrations: what they import, and Django's own migrations.
 SOURCES = [
     *("*/migrations/*.py", "*/sql/*.sql", "core/database/columns.py"),
-    *("console/roles.py", "console/sections.toml", "requirements/production.lock"),
+    *("console/people/roles.py", "console/people/sections.toml", "requirements/production.lock"),
 ]
 
 

@@ -17,8 +17,8 @@ from redis.connection import AbstractConnection
 from core import request_context
 from core.http import api
 from core.observing import security_log
-from core.work import decoders, redis
 from core.observing.logs import LogRateLimit
+from core.work import decoders, redis
 from merchants.refused_keys import refused_keys
 from tests import concurrency, tables
 from tests.examples import BY_DEFAULT, examples

@@ -9,8 +9,8 @@ from banks import TransferOrder, TransferPurpose
 from core import digests, vault
 from core.database import triggers
 from core.database.columns import CausedRow, PublicId, PublicIdKey, known
-from core.digests import DigestedColumn, DigestedRow
 from core.database.state_machines import StateMachine
+from core.digests import DigestedColumn, DigestedRow
 from transfers.safe_mode_models import DatabaseIdentity, DatabaseMark, SafeMode, SafeModeCause
 
 

@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from core import plain_text
+from core.errors import invalid_field
 from core.http import fields
 from core.thai import thaibanks
-from core.errors import invalid_field
 from transfers.shapes import MAX_NAME_LENGTH
 
 InvalidBankCode = invalid_field("bank_code", "the 3-digit code or the short name of a bank (GET /v1/banks)")

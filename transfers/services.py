@@ -26,10 +26,10 @@ from banks import (
 )
 from core import digests, failures, request_context
 from core.database import rows
-from core.work import due_work
-from core.digests import Sealed
-from core.work.due_work import DueWork
 from core.database.state_machines import transition_where
+from core.digests import Sealed
+from core.work import due_work
+from core.work.due_work import DueWork
 from merchants import bank_connections
 from merchants.errors import BankNotConfigured
 from transfers import circuit_breakers, history, safe_mode, schedule, sent_orders

@@ -1,7 +1,7 @@
 from typing import Annotated, TypedDict
 
-from core.thai import thaibanks
 from core.http.objects import between, up_to
+from core.thai import thaibanks
 from core.thai.thaibanks import Bank
 
 MAX_NAME_LENGTH = 140

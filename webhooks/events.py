@@ -9,9 +9,9 @@ import orjson
 from django.db.models import Model
 
 from core import ids, request_context
+from core.clock import iso
 from core.database import rows
 from core.observing import telemetry
-from core.clock import iso
 from merchants.models import Merchant
 from webhooks.delivery import wakeup
 from webhooks.errors import EventNotFound

@@ -246,7 +246,10 @@ class Event(CausedRow):
     body = models.BinaryField()
     created_at = models.DateTimeField()
     traceparent = models.CharField(  # noqa: DJ001 (null: traces are off)
-        max_length=55, null=True, editable=False, help_text="Its place in a trace, see core.observing.telemetry."
+        max_length=55,
+        null=True,
+        editable=False,
+        help_text="Its place in a trace, see core.observing.telemetry.",
     )
 
     class Meta:

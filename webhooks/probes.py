@@ -6,10 +6,10 @@ from datetime import datetime
 
 from django.conf import settings
 
-from core.http import rate_limits
-from core.work.bulkhead import Bulkhead, BulkheadFull
 from core.errors import ServiceUnavailable
+from core.http import rate_limits
 from core.http.rate_limits import RateLimit
+from core.work.bulkhead import Bulkhead, BulkheadFull
 from merchants.models import Mode
 from webhooks import events, sending
 from webhooks.errors import InvalidUrl, TooManyProbes

@@ -6,8 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.fields import empty
 
-from core.http import fields
 from core.errors import FieldNotChangeable
+from core.http import fields
 from core.http.paging import PeriodPageQuery
 from webhooks.filters import EVENT_TYPES, SHOWN_STATES
 from webhooks.http.url_check import MAX_URL_LENGTH

@@ -1,4 +1,4 @@
-"""Withdrawals in the console. Staff approve them in `console.approval_admin`."""
+"""Withdrawals in the console. Staff approve them in `console.approvals.approval_admin`."""
 
 from typing import Any
 

@@ -8,9 +8,9 @@ from django.db.models import Q
 from core import digests, vault
 from core.database import triggers
 from core.database.columns import PublicIdKey, RawJson, known
+from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from core.failures import RETURNED_BY_BANK
-from core.database.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound

@@ -1,9 +1,9 @@
 from typing import Annotated, TypedDict
 
 from core import failures, money
-from core.thai import thaibanks
 from core.clock import iso, iso_or_none
 from core.http.objects import Amount, AmountDisplay, Currency, Instant, Metadata, WithdrawalId, one_of, up_to
+from core.thai import thaibanks
 from transfers.shapes import MAX_NAME_LENGTH
 from withdrawals.models import Withdrawal, WithdrawalPendingReason, WithdrawalStatus
 

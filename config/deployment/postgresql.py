@@ -16,7 +16,8 @@ from core import clock
 from core.database import replica, sessions
 from core.database.archiver import Archiver
 from core.database.roles import APPLICATION
-from operations import database_roles, health, heartbeats, resealing
+from operations.data_protection import database_roles, resealing
+from operations.metrics import health, heartbeats
 
 OLDEST_MAJOR = 15
 UNLIMITED = -1

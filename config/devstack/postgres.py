@@ -27,7 +27,7 @@ from config.devstack.programs import Account, Program
 from core.database.roles import APPLICATION, REPORTS
 
 ROLE = "app"
-SERVICE_ROLE = "service"  # what `operations.database_roles` grants to the application
+SERVICE_ROLE = "service"  # what `operations.data_protection.database_roles` grants to the application
 DATABASE = "thai_qr_payments"
 BUILTIN_LOCALE_MAJOR = 17
 # The services log failed statements; the server logs only fatal errors.

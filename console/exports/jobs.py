@@ -1,7 +1,7 @@
 """Write lists and reports to files in the background: two at a time, for one person one at a time.
 
-A worker renews its lease with each page of rows (`core.work.background_jobs`). If it is killed, a worker begins
-again. Parts and the state `done` are one commit, so nobody is offered half a file.
+A worker renews its lease with each page of rows (`core.work.background_jobs`). If it is killed, a worker
+begins again. Parts and the state `done` are one commit, so nobody is offered half a file.
 """
 
 import gzip
@@ -27,8 +27,8 @@ from console.models import Export, ExportFailure, ExportPart
 from core import request_context
 from core.console import admin_exports, personal_data
 from core.observing import security_log
-from core.work.background_jobs import Abandoned, JobQueue, JobState
 from core.observing.security_log import SecurityEvent
+from core.work.background_jobs import Abandoned, JobQueue, JobState
 from core.work.wakeup import WakeupSender
 
 log = logging.getLogger("exports")

@@ -15,15 +15,15 @@ from django.http import HttpRequest, QueryDict
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
+from console.exports import monthly
+from console.exports.monthly import MonthError
 from console.models import ExportFailure
-from console.reports import monthly
-from console.reports.monthly import MonthError
 from core import clock
 from core.console import admin_exports, spreadsheets
 from core.console.admin import ReadOnlyAdmin
+from core.console.spreadsheets import CSV, XLSX, FileType
 from core.database import replica
 from core.database.sessions import limit_statements
-from core.console.spreadsheets import CSV, XLSX, FileType
 from merchants.models import Merchant
 
 MONTHLY_REPORT = "monthly_report"
@@ -121,7 +121,7 @@ class ReportSource(Source):
             header = [str(label) for label in monthly.HEADER]
             return spreadsheets.write(file, file_type, header, follow(monthly.table(month, found), None))
         # Only here, because the library of documents is large.
-        from console.reports import monthly_document
+        from console.exports import monthly_document
         from core.drawing import pdf
 
         # Each has more than one row, so a document of so many is refused.

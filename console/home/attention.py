@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.models import Approval, ApprovalStatus
-from console import approval_admin
+from console.approvals import approval_admin
 from core import money
 from core.console import admin_lists
 from core.database import rows

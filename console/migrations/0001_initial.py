@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-from console import roles
+from console.people import roles
 
 SQL = Path(__file__).parents[1] / "sql"
 

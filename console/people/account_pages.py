@@ -27,8 +27,8 @@ from django.views.generic.edit import FormView
 from audit_trail import recording
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console.login_log import subject_of
 from console.people import sign_in
+from console.people.login_log import subject_of
 from core import clock
 from core.console import admin_refusals
 from core.observing import security_log

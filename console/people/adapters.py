@@ -13,8 +13,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
-from console import page_limits
-from console.people import company, lockouts, sign_in
+from console.people import company, lockouts, page_limits, sign_in
 from console.people.account_pages import browser_name
 from core import request_context, vault
 from qrcodes import images

@@ -25,7 +25,7 @@ from django.views.decorators.http import require_GET, require_POST
 from audit_trail import confirmation
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console.login_log import subject_of
+from console.people.login_log import subject_of
 from console.people.sign_in import WAITING_FORMS
 from core import clock, request_context
 from core.observing import security_log

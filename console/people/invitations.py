@@ -26,8 +26,8 @@ from django.utils.translation import gettext_lazy
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console import grants
-from console.login_log import subject_of
+from console.people import grants
+from console.people.login_log import subject_of
 from core import request_context
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console import login
+from console.people import login
 from core import request_context
 from core.http import client_addresses
 from core.observing import security_log

@@ -26,8 +26,8 @@ from django.urls import resolve, reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
-from console import page_limits
 from console.models import SignInLimit
+from console.people import page_limits
 from core import clock, request_context
 from core.console import admin_refusals
 

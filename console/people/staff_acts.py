@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
-from console.login_log import subject_of
 from console.people import sign_in
+from console.people.login_log import subject_of
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 

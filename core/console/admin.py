@@ -19,9 +19,9 @@ from django.utils.translation import gettext_lazy as _
 
 from core import ids, money, plain_text
 from core.console import admin_columns, admin_lists, personal_data
-from core.observing import security_log
-from core.database.columns import PublicIdKey
 from core.database import replica
+from core.database.columns import PublicIdKey
+from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
 CAUSE_FIELDS = ("actor", "request_id")

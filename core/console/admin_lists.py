@@ -19,8 +19,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from core import clock, dates, ids
-from core.thai import bangkok_days
 from core.console.admin_filters import OwnerFilter, TypedField, TypedFilter
+from core.thai import bangkok_days
 
 # Rows that a filter looks at.
 FILTERED_ROWS = 20_000

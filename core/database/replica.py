@@ -16,8 +16,8 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from psycopg.errors import QueryCanceled
 
-from core.deadlines import Deadline
 from core.database.cut import connection_cut_at
+from core.deadlines import Deadline
 
 log = logging.getLogger("database")
 ALIAS = "replica"

@@ -1,3 +1,3 @@
-"""The names of the roles that `operations.database_roles` grants to."""
+"""The names of the roles that `operations.data_protection.database_roles` grants to."""
 
 APPLICATION, REPORTS = "thaiqr_app", "thaiqr_reports"

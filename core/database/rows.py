@@ -1,7 +1,8 @@
 """Plain SQL for hot paths where the ORM costs too much.
 
 With the ORM, a fifth fewer lives of payments and a quarter fewer deliveries pass
-(docs/decisions/13-one-statement.md). The columns come from the models; `tests/core/test_rows.py` compares.
+(docs/decisions/13-one-statement.md). The columns come from the models; `tests/core/database/test_rows.py`
+compares.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

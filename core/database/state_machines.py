@@ -1,4 +1,4 @@
-"""State machines: a model's table of transitions, enforced here and by `core.database.triggers.Transitions`."""
+"""State machines: a model's table of transitions, enforced here and by `triggers.Transitions`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar

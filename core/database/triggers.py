@@ -19,7 +19,8 @@ STATEMENT = pgtrigger.Statement
 # `manage.py reseal` sets it for its transaction. Sealed columns may get another token then: their digest
 # (`core.digests`) never changes, and tells whether the content is the same.
 RESEALING = "current_setting('qr.resealing', true) IS NOT DISTINCT FROM 'on'"
-# `operations.erasure` sets it for its transaction. Personal data of a finished row may become empty then.
+# `operations.data_protection.erasure` sets it for its transaction. Personal data of a finished row may become
+# empty then.
 ERASING = "current_setting('qr.erasing', true) IS NOT DISTINCT FROM 'on'"
 
 

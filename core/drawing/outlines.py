@@ -1,7 +1,7 @@
 """Text as shapes, for pictures: in the fonts of our documents, so that readers need no font.
 
-HarfBuzz places the vowels and tone marks of Thai, as it does in `core.drawing.pdf`. Import this module only where a
-picture is drawn: processes that draw none should not pay for its library.
+HarfBuzz places the vowels and tone marks of Thai, as it does in `core.drawing.pdf`. Import this module only
+where a picture is drawn: processes that draw none should not pay for its library.
 """
 
 import re

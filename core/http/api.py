@@ -28,11 +28,11 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from core import errors
-from core.http import fields, responses, received, strict_json
-from core.observing.logs import LogRateLimit, redact
+from core.database.availability import is_unavailable
+from core.http import fields, received, responses, strict_json
 from core.http.middleware import request_id_of
 from core.http.openapi import Operation
-from core.database.availability import is_unavailable
+from core.observing.logs import LogRateLimit, redact
 
 log = logging.getLogger("api")
 MAX_REASON_LENGTH = 200

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from core.http.fields import QueryMetadata
-from core.observing.logs import redact
 from core.http.openapi import Operation
+from core.observing.logs import redact
 
 HEADER = "Ignored-Parameters"
 MAX_NAMES = 10

@@ -18,9 +18,9 @@ from django.utils import translation
 
 from core import errors, request_context
 from core.console import personal_data
-from core.http import client_addresses, responses, received, uploads
-from core.observing import access_log, measurements, security_log, telemetry
+from core.http import client_addresses, received, responses, uploads
 from core.http.uploads import UploadKind
+from core.observing import access_log, measurements, security_log, telemetry
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _DENIED_STATUSES = {401, 403, 429}

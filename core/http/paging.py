@@ -10,8 +10,8 @@ from rest_framework import serializers
 
 from core import dates, errors
 from core.http import fields, received
-from core.http.responses import ApiResponse
 from core.http.objects import between
+from core.http.responses import ApiResponse
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100

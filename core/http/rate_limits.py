@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import NoScriptError
 
-from core.work import redis
 from core.errors import ApiError
+from core.work import redis
 
 # Generic cell rate algorithm: one number per name, the theoretical arrival time of the next one.
 # It uses the clock of Redis, so that all processes agree. It takes up to ARGV[3] requests.

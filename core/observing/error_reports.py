@@ -10,8 +10,8 @@ from typing import Any
 from django.conf import settings
 
 from core import request_context, tls
-from core.observing.logs import redact
 from core.database.availability import is_unavailable
+from core.observing.logs import redact
 
 # What a frame of a traceback may have.
 FRAME = ("filename", "function", "module", "lineno", "in_app")

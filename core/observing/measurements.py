@@ -1,7 +1,7 @@
 """What this process has measured: how often something happened, and how long it took.
 
-To add takes about a microsecond and never waits for the database. `operations.process_reports` adds the
-numbers of all processes in the database, so that each web process shows the same.
+To add takes about a microsecond and never waits for the database. `operations.metrics.process_reports` adds
+the numbers of all processes in the database, so that each web process shows the same.
 """
 
 import os

@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.db.models.functions import Now
 
-from core.work.bulkhead import Bulkhead, BulkheadFull
 from core.deadlines import Deadline
+from core.work.bulkhead import Bulkhead, BulkheadFull
 
 # A run claims no rows after 5 s, so that a silent counterparty does not delay other work of this worker.
 RUN_SECONDS = 5.0

@@ -7,7 +7,15 @@ from itertools import accumulate
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 
-from core.observing.measurements import BANK_CALL, BOUNDS, DELIVERY, DROPPED_REQUEST, FAILED_WAKEUP, HTTP_REQUEST, TASK
+from core.observing.measurements import (
+    BANK_CALL,
+    BOUNDS,
+    DELIVERY,
+    DROPPED_REQUEST,
+    FAILED_WAKEUP,
+    HTTP_REQUEST,
+    TASK,
+)
 from operations.metrics.families import HELP, PREFIX, Labels, counters
 from operations.models import Measurement
 from webhooks.delivery.metrics import SUCCEEDED

@@ -11,11 +11,10 @@ from prometheus_client.core import Metric
 from redis import Redis
 
 from audit_trail.models import AuditRecord, UnchainedRecord
-from core.database import rows
-from core.work import redis
-from core.database import replica
+from core.database import replica, rows
 from core.database.archiver import Archiver
-from operations import health, heartbeats
+from core.work import redis
+from operations.metrics import health, heartbeats
 from operations.metrics.families import Labels, age, counters, few, gauge, gauges
 from operations.models import ProcessReport
 from transfers import safe_mode

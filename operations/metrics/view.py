@@ -17,12 +17,12 @@ from prometheus_client.registry import Collector
 from apidocs import openapi as docs
 from core import clock
 from core.database import rows
-from core.http.api import get_or_head_only
-from core.deadlines import Deadline
 from core.database.cut import connection_cut_at
-from operations.health import KEPT_SECONDS, require_monitoring_token
+from core.deadlines import Deadline
+from core.http.api import get_or_head_only
 from operations.metrics import deliveries, jobs, measured, money_in, money_out, service
 from operations.metrics.families import gauge
+from operations.metrics.health import KEPT_SECONDS, require_monitoring_token
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # Prometheus waits ten seconds, and a new connection may take five.

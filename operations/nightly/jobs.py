@@ -9,10 +9,11 @@ from django.conf import settings
 from audit_trail.chain import Verification
 from core import clock
 from ledger import accounts
-from operations import anonymisation, retention
 from operations.audit import findings, runner
-from operations.daily_close import closing
+from operations.data_protection import anonymisation
 from operations.models import NightlyJob
+from operations.nightly import retention
+from operations.nightly.daily_close import closing
 from reconciliation.statements import dropped_files, reconciliation
 
 log = logging.getLogger("nightly")

@@ -16,8 +16,8 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from core import clock
 from core.database import rows
-from core.deadlines import Deadline
 from core.database.cut import connection_cut_at
+from core.deadlines import Deadline
 from operations.models import JobRun, NightlyJob
 from operations.nightly import jobs
 

@@ -1,7 +1,7 @@
 """A card as a PDF for a printer: one page of outlines, with a bleed around it.
 
-Sources: ISO 32000-1, sections 7.5, 8.5 and 14.11.2. `core.drawing.pdf` makes documents of A4 pages; its library loads
-for half a second, which a web worker should not pay for a page without fonts.
+Sources: ISO 32000-1, sections 7.5, 8.5 and 14.11.2. `core.drawing.pdf` makes documents of A4 pages; its
+library loads for half a second, which a web worker should not pay for a page without fonts.
 """
 
 import zlib

@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from core import plain_text
-from core.thai import thaibanks
 from core.console.form_fields import PlainCharField
+from core.thai import thaibanks
 
 MAX_REFERENCE_LENGTH, MAX_NAME_LENGTH = 64, 140
 PROOFS = ("picture", "slip_reference", "last_digits")

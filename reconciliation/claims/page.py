@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
 from core import clock, money
-from core.http import api, client_addresses, rate_limits, uploads
 from core.errors import ApiError, MethodNotAllowed
+from core.http import api, client_addresses, rate_limits, uploads
 from core.http.rate_limits import RateLimit
 from merchants.models import Mode
 from qrcodes.errors import TooManyPageRequests

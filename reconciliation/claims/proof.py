@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from core import plain_text
 from core.http import rate_limits
-from core.work import decoders
 from core.http.rate_limits import RateLimit
+from core.work import decoders
 from payments import payers
 from payments.models import Payment
 from reconciliation.slips import checking, pictures

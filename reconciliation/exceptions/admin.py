@@ -23,10 +23,10 @@ from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
-from reconciliation.exceptions import detail_page, listing, summaries
+from reconciliation.exceptions import detail_page, summaries
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, VIEW_PERMISSION
 from reconciliation.exceptions.explanations import format_duration
-from reconciliation.models import BankNotification, ReconciliationException
+from reconciliation.models import BankNotification, ReconciliationException, listing
 
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")

@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
-from reconciliation.exceptions import order_completion, probable_duplicates, resolutions, returns
-from reconciliation.matching import reversals
+from reconciliation.exceptions import resolutions
+from reconciliation.matching import order_completion, probable_duplicates, returns, reversals
 from reconciliation.models import BankTransaction, ReturnStatus
 from transfers import services as transfers
 

@@ -14,10 +14,9 @@ from core.console import admin_columns, personal_data
 from core.observing.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.exceptions import probable_duplicates, returns
 from reconciliation.exceptions.explanations import Subject, format_duration
 from reconciliation.exceptions.summaries import ExceptionSummary
-from reconciliation.matching import confirmation, deduplication
+from reconciliation.matching import confirmation, deduplication, probable_duplicates, returns
 from reconciliation.models import (
     BankNotification,
     BankTransaction,

@@ -22,12 +22,12 @@ from core import ids, money, plain_text, request_context
 from core.console import personal_data
 from core.console.form_fields import PlainCharField
 from payments.models import Payment
-from reconciliation.exceptions import order_completion, resolutions, returns
+from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.explanations import bank_label
 from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES, NoWayBack
-from reconciliation.exceptions.returns import ReturnDestination
 from reconciliation.exceptions.summaries import ExceptionSummary
-from reconciliation.matching import confirmation
+from reconciliation.matching import confirmation, order_completion, returns
+from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankNotification, BankTransaction, ResolutionState, ResolutionType
 from refunds.models import Refund
 from transfers.models import TransferContradiction

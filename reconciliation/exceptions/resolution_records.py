@@ -16,15 +16,15 @@ from audit_trail import confirmation
 from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
 from core import clock, request_context
-from reconciliation.exceptions import listing
+from reconciliation.matching import intake
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
     NotificationResult,
     Resolution,
     ResolutionType,
+    listing,
 )
-from reconciliation.notifications import intake
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 

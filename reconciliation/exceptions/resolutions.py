@@ -18,19 +18,19 @@ from ledger import services as ledger
 from payments import expiry_sweep
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import (
-    explanations,
-    listing,
+from reconciliation.exceptions import explanations, resolution_records
+from reconciliation.exceptions.resolution_records import AlreadyResolved
+from reconciliation.inquiries import confirmation_inquiries
+from reconciliation.matching import (
+    crediting,
+    intake,
     order_completion,
     probable_duplicates,
-    resolution_records,
     returns,
+    reversals,
 )
-from reconciliation.exceptions.resolution_records import AlreadyResolved
-from reconciliation.exceptions.returns import ReturnDestination
-from reconciliation.inquiries import confirmation_inquiries
-from reconciliation.matching import crediting, reversals
 from reconciliation.matching import services as matching
+from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
@@ -42,8 +42,8 @@ from reconciliation.models import (
     ResolutionState,
     ResolutionType,
     Return,
+    listing,
 )
-from reconciliation.notifications import intake
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 

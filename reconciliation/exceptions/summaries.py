@@ -8,16 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from approvals.models import Approval
-from reconciliation.exceptions import (
-    candidates,
-    explanations,
-    order_completion,
-    probable_duplicates,
-    resolution_records,
-    resolutions,
-)
+from reconciliation.exceptions import candidates, explanations, resolution_records, resolutions
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.exceptions.explanations import Subject
+from reconciliation.matching import order_completion, probable_duplicates
 from reconciliation.models import (
     HELD_RESULTS,
     BankNotification,

@@ -6,9 +6,9 @@ from rest_framework.request import Request
 from core import clock, ids
 from core.database import rows
 from core.http import api
-from core.http.responses import ApiResponse
 from core.http.openapi import Operation
 from core.http.paging import page_response
+from core.http.responses import ApiResponse
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of

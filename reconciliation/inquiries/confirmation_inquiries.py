@@ -15,10 +15,10 @@ from core.database import rows
 from core.work import due_work
 from merchants.models import Merchant
 from qrcodes.models import QrCode
-from reconciliation.exceptions import listing, resolution_records
+from reconciliation.exceptions import resolution_records
 from reconciliation.inquiries import bank_calls, rate_limit, schedule
 from reconciliation.inquiries.bank_calls import InquiryResponse
-from reconciliation.matching import deduplication
+from reconciliation.matching import deduplication, intake
 from reconciliation.models import (
     BankTransaction,
     BankTransactionKind,
@@ -27,8 +27,8 @@ from reconciliation.models import (
     NotificationResult,
     ReconciliationException,
     ResolutionType,
+    listing,
 )
-from reconciliation.notifications import intake
 
 log = logging.getLogger("reconciliation")
 # Seconds between two inquiries: a payer may wait for an unsigned notification, but not for a statement line.

@@ -9,13 +9,13 @@ from django.db import transaction
 
 import banks
 from banks import parallel
-from core.work import due_work
 from core.deadlines import Deadline
+from core.work import due_work
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, batches, confirmation_inquiries, scan, schedule
 from reconciliation.inquiries.bank_calls import NO_RESPONSE, AnyInquiry, InquiryResponse
 from reconciliation.inquiries.scan import OPEN_STATUSES
-from reconciliation.matching import deduplication
+from reconciliation.matching import deduplication, intake
 from reconciliation.matching import services as matching
 from reconciliation.models import (
     BankTransaction,
@@ -25,7 +25,6 @@ from reconciliation.models import (
     NotificationResult,
     ReportSource,
 )
-from reconciliation.notifications import intake
 
 log = logging.getLogger("reconciliation")
 

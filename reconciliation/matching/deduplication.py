@@ -14,9 +14,8 @@ from django.db.models import QuerySet
 from banks import ReportedTransaction
 from banks.parsing import CLOCK_TOLERANCE
 from core import digests
-from core.database import rows
 from core.clock import BANGKOK
-from reconciliation.exceptions import listing
+from core.database import rows
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -25,6 +24,7 @@ from reconciliation.models import (
     ReconciliationException,
     ReportSource,
     StatementLine,
+    listing,
 )
 
 SECOND = timedelta(seconds=1)

@@ -6,8 +6,8 @@ from django.conf import settings
 
 from core.clock import BANGKOK
 from payments.models import CLOCK_SKEW, Payment, PaymentStatus
-from reconciliation.exceptions import probable_duplicates
 from reconciliation.inquiries import confirmation_inquiries
+from reconciliation.matching import probable_duplicates
 from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReportSource
 
 

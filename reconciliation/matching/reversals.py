@@ -10,8 +10,7 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments.models import Payment
-from reconciliation.exceptions import listing, probable_duplicates, returns
-from reconciliation.matching import deduplication
+from reconciliation.matching import deduplication, probable_duplicates, returns
 from reconciliation.models import (
     BankTransaction,
     BankTransactionKind,
@@ -20,6 +19,7 @@ from reconciliation.models import (
     Resolution,
     ResolutionState,
     ResolutionType,
+    listing,
 )
 from refunds import completion as refunds
 from transfers import services as transfers

@@ -18,9 +18,16 @@ from merchants.models import LateMoneyPolicy
 from payments import exceptions, expiry_sweep
 from payments import services as payments
 from payments.models import Payment, PaymentException, PaymentStatus
-from reconciliation.exceptions import listing, order_completion, probable_duplicates
-from reconciliation.matching import confirmation, crediting, deduplication, match_rules, reversals
-from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult
+from reconciliation.matching import (
+    confirmation,
+    crediting,
+    deduplication,
+    match_rules,
+    order_completion,
+    probable_duplicates,
+    reversals,
+)
+from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult, listing
 from refunds import services as refunds
 
 log = logging.getLogger("reconciliation")

@@ -1,4 +1,4 @@
-"""A program that reads the QR codes of a picture on standard input. `core.work.decoders` runs it, with limits.
+"""A program that reads the QR codes of a picture on standard input, run by `core.work.decoders` with limits.
 
 It imports nothing of this project, so that it starts fast. It prints JSON: a list of texts, or the name of
 the reason why there is none.

@@ -16,10 +16,10 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.acts import ActRefused
 from core import clock
 from core.console import personal_data
-from core.http import uploads
 from core.console.admin import ReadOnlyAdmin
-from core.work.background_jobs import JobState
+from core.http import uploads
 from core.observing.logs import redact
+from core.work.background_jobs import JobState
 from merchants.models import Merchant
 from reconciliation.models import LineResult, Statement, StatementImport, StatementLine, StatementUpload
 from reconciliation.statements import import_jobs, reasons, statement_file, table_format

@@ -1,4 +1,4 @@
-"""A program that prints the values of an Excel file on standard input. `core.work.decoders` runs it, with limits.
+"""A program that prints the values of an Excel file on standard input, run by `core.work.decoders`.
 
 It imports nothing of this project, so that it starts fast. It prints JSON lines: the names of the visible
 sheets, then each row that is not blank as `[sheet, number, kinds, cells]`, or in place of all that the name

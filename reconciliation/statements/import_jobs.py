@@ -2,8 +2,8 @@
 
 The upload reads the file once and refuses a wrong one. Staff see what was understood, and begin the import.
 The file is kept in sealed parts until its import ends, or for an hour if nobody begins it. A worker renews
-its lease in the commit of each batch (`core.work.background_jobs`). If it is killed, a worker goes on after the
-last batch that was stored, so no line counts twice.
+its lease in the commit of each batch (`core.work.background_jobs`). If it is killed, a worker goes on after
+the last batch that was stored, so no line counts twice.
 """
 
 import logging
@@ -20,8 +20,8 @@ from django.utils.translation import gettext as _
 from audit_trail.acts import ActRefused
 from core import clock, request_context, vault
 from core.database import rows
-from core.work.background_jobs import OPEN_STATES, Abandoned, JobQueue, JobState
 from core.vault import CannotOpen
+from core.work.background_jobs import OPEN_STATES, Abandoned, JobQueue, JobState
 from reconciliation.models import (
     Statement,
     StatementImport,

@@ -6,9 +6,8 @@ from functools import partial
 
 from banks import ReportedTransaction
 from core.database import rows
-from reconciliation.matching import deduplication
+from reconciliation.matching import deduplication, intake
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, ReportSource
-from reconciliation.notifications import intake
 from reconciliation.statements.lines import FileLine
 
 MovementKey = tuple[str, str, int]

@@ -10,7 +10,7 @@ from django.db import transaction
 from core import vault
 from core.database import rows
 from reconciliation.inquiries import confirmation_inquiries
-from reconciliation.matching import deduplication
+from reconciliation.matching import deduplication, intake
 from reconciliation.models import (
     BankTransaction,
     LineResult,
@@ -19,7 +19,6 @@ from reconciliation.models import (
     Statement,
     StatementLine,
 )
-from reconciliation.notifications import intake
 from reconciliation.statements.line_matching import LineMatcher
 from reconciliation.statements.lines import ALREADY_STORED, FileLine, LineKey
 

@@ -19,9 +19,9 @@ from openapi_spec_validator import validate
 from apidocs import reference
 from apidocs.error_responses import CODES_OF_COMMANDS
 from banks import TransferResult
-from core.thai import thaiqr
 from core.errors import CATALOGUE
 from core.http.openapi import Tag, operation_of
+from core.thai import thaiqr
 from idempotency.errors import InvalidIdempotencyKey
 from idempotency.views import read_key
 from tests.conftest import SandboxBankClient, Shop

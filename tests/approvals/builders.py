@@ -10,7 +10,7 @@ from approvals import payout_accounts, services
 from approvals.models import Approval, PayoutAccount
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console import approval_admin
+from console.approvals import approval_admin
 from core import clock
 from tests.conftest import Shop
 from tests.context import acting_as

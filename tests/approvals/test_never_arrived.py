@@ -12,8 +12,8 @@ from approvals.models import Approval
 from approvals.services import NotDecidable
 from banks import ReportedTransfer, TransferResult
 from core import clock
-from reconciliation.exceptions import order_completion
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching import order_completion
+from reconciliation.matching.order_completion import HANDLERS
 from refunds.models import Refund
 from tests.approvals.builders import approval_of, click, decide_approval, page, staff, try_to_decide, waiting
 from tests.concurrency import run_concurrently

@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Approval, ApprovalKind
-from console import approval_admin
+from console.approvals import approval_admin
 from core import clock, ids
 from merchants.services import issue_key
 from tests.approvals.builders import LIST, MALEE, approval_of, click, listed, page, staff

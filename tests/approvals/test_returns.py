@@ -12,7 +12,7 @@ from approvals.services import NotDecidable
 from audit_trail.acts import ActRefused
 from banks import TransferResult
 from reconciliation.exceptions.resolution_records import AlreadyResolved
-from reconciliation.exceptions.returns import ReturnDestination
+from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Return
 from tests.approvals.builders import approval_of, click, decide_approval, listed, page, try_to_decide, waiting
 from tests.concurrency import run_concurrently

@@ -17,7 +17,7 @@ from merchants import services
 from merchants.models import LateMoneyPolicy
 from payments.models import Payment
 from tests.conftest import Shop
-from tests.console.query_plans import unbounded
+from tests.console.lists.query_plans import unbounded
 from tests.context import acting_as
 from tests.reconciliation.builders import staff_client
 from tests.staff_acts import acts_of_staff

@@ -8,8 +8,8 @@ from pytest_django import Settings
 
 from banks import http_client
 from banks.http_client import NoResponse, NotSent
-from core.observing import measurements
 from core.deadlines import Deadline
+from core.observing import measurements
 from tests.webhook_receiver import Script
 from tests.webhooks.certificates import Authority
 from tests.webhooks.misbehaving_receivers import (

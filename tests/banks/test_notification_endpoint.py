@@ -12,11 +12,11 @@ from django.test import Client
 
 from config import asgi
 from core import clock
-from core.thai import thaiqr
 from core.clock import BANGKOK
+from core.thai import thaiqr
 from merchants import bank_connections
+from reconciliation.matching import intake
 from reconciliation.models import BankNotification, BankTransaction, ConfirmationInquiry
-from reconciliation.notifications import intake
 from tests.banks import fake_bbl, fake_scb
 from tests.banks.fake_bbl import push, signed
 from tests.banks.fake_scb import confirmation

@@ -9,8 +9,8 @@ import pytest
 import time_machine
 
 from core import clock
-from core.thai import thaiqr
 from core.clock import BANGKOK
+from core.thai import thaiqr
 from reconciliation.exceptions import resolutions
 from reconciliation.models import (
     BankNotification,

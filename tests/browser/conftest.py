@@ -24,7 +24,7 @@ FRESH_SECONDS = 120
 # As if the last proof of a colleague was an hour ago.
 MAKE_STALE = """
 from allauth.usersessions.models import UserSession
-from console.sessions import SessionStore
+from console.people.sessions import SessionStore
 for row in UserSession.objects.filter(user__username="{0}"):
     session = SessionStore(row.session_key)
     session["proven_at"] -= 3600

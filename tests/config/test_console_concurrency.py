@@ -10,7 +10,7 @@ from django.http import HttpResponse
 
 from config import concurrency
 from config.asgi import AsgiApplication, ServiceRequest
-from console import page_limits
+from console.people import page_limits
 from tests.config.asgi_messages import SentMessages, scope_of
 
 THREADS = 4

@@ -8,7 +8,7 @@ from django.conf import settings
 from config.celery import app
 from config.silent_queues import SilentQueues
 from core import clock
-from operations import heartbeats
+from operations.metrics import heartbeats
 
 pytestmark = pytest.mark.django_db
 

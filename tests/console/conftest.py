@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from django.apps import apps
 
-from console import roles
+from console.people import roles
 from tests.transfers.conftest import served_by
 
 __all__ = ["served_by"]

@@ -7,8 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from console import page_limits
 from console.home import page
+from console.people import page_limits
 
 pytestmark = pytest.mark.django_db
 THAI: Any = {"HTTP_ACCEPT_LANGUAGE": "th"}

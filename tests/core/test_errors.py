@@ -9,8 +9,8 @@ from typing import Any
 from django.test import RequestFactory
 from rest_framework import serializers
 
-from core.http import api
 from core.errors import CATALOGUE, ApiError, InvalidRequest
+from core.http import api
 from core.http.responses import error_response
 from tests.error_messages import check_error
 

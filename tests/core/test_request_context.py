@@ -12,8 +12,8 @@ from django.test import Client, RequestFactory
 
 from config.celery import app
 from core import request_context
-from core.observing.logs import JsonFormatter
 from core.http.middleware import AccessMiddleware, BrowserSessions, BrowserUsers
+from core.observing.logs import JsonFormatter
 from core.request_context import RequestContext
 from merchants import secret_keys
 from tests.conftest import Shop, new_client, open_shop

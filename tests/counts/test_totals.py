@@ -14,7 +14,7 @@ from counts.models import CountDelta, ListCount
 from merchants.models import Merchant
 from payments.models import PAYMENTS, Payment
 from tests.conftest import Shop
-from tests.console.query_plans import unbounded
+from tests.console.lists.query_plans import unbounded
 from tests.counts import builders
 from tests.counts.builders import Given, ListBuilder, PaymentBuilder, TransactionBuilder
 from tests.counts.conftest import some_lists

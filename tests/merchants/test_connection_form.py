@@ -16,7 +16,7 @@ from merchants.models import BankConnection, Merchant
 from tests.banks import fake_bbl
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
-from tests.console.test_confirmations import asked, confirm, make_stale
+from tests.console.people.test_confirmations import asked, confirm, make_stale
 from tests.merchants.connection_configs import BBL_FORM, BILLER_ID, SCB_FORM, SECRET
 from tests.reconciliation.builders import staff_client
 from tests.staff_acts import REASON, acts_of_staff, run_act, send_act

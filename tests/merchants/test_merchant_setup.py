@@ -18,7 +18,7 @@ from merchants import services
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
-from tests.console.test_confirmations import make_stale
+from tests.console.people.test_confirmations import make_stale
 from tests.reconciliation.builders import staff_client
 from tests.staff_acts import REASON, acts_of_staff, run_act, send_act
 from tests.webhooks.builders import make_endpoint

@@ -11,7 +11,7 @@ from payments import expiry_sweep, services
 from payments.models import Payment
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop, open_shop
-from tests.console.query_plans import unbounded
+from tests.console.lists.query_plans import unbounded
 from tests.factories import PaymentFactory
 from webhooks.models import Event
 

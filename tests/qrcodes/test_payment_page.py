@@ -8,8 +8,8 @@ import pytest
 import time_machine
 from django.test import Client
 
-from core.work import redis
 from core.http.rate_limits import RateLimit
+from core.work import redis
 from qrcodes import payment_page
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller

@@ -13,8 +13,8 @@ from django.test import Client
 from PIL import Image
 from pypdf import PdfReader
 
-from core.work import redis
 from core.http.rate_limits import RateLimit
+from core.work import redis
 from qrcodes import payment_page, qr_cards
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.qrcodes.test_image_view import texts_in

@@ -16,12 +16,12 @@ from banks import TransferResult
 from core import clock, money
 from core.clock import BANGKOK
 from ledger.models import AccountType, Entry, Journal
-from reconciliation.exceptions import order_completion, resolutions
+from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
+from reconciliation.matching import intake, order_completion
 from reconciliation.matching import services as matching
 from reconciliation.matching.confirmation import confirm_manually
 from reconciliation.models import BankTransaction, ReportSource, Return
-from reconciliation.notifications import intake
 from tests.context import acting_as
 from tests.refunds.builders import RefundShop
 from tests.transfers.builders import pass_time

@@ -8,8 +8,8 @@ import orjson
 import banks
 from core import clock
 from payments.payers import Payer
+from reconciliation.matching import intake
 from reconciliation.matching import services as matching
-from reconciliation.notifications import intake
 from refunds.completion import TRANSFER_HANDLER
 from tests.conftest import SandboxBankClient, Shop
 from tests.transfers.builders import pass_time

@@ -11,7 +11,7 @@ from core import clock
 from core.database.state_machines import IllegalTransition
 from ledger.models import Entry, Journal
 from payments.models import Payment
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching.order_completion import HANDLERS
 from refunds.models import Refund, RefundStatus
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, error_of, send_due_refunds
 from tests.transfers.builders import Bank

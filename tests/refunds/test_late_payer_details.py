@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 import banks
 from core import clock
-from reconciliation.notifications import intake
+from reconciliation.matching import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.reconciliation.builders import Seller, parse, reversal_of

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from banks import ReportedTransfer, TransferResult
 from core import clock
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching.order_completion import HANDLERS
 from refunds.models import Refund
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
 from tests.staff_acts import acts_of_staff, run_act, send_act

@@ -18,7 +18,7 @@ from pytest_django import Settings
 from core import clock
 from core.database import rows
 from core.observing import measurements
-from operations import process_reports
+from operations.metrics import process_reports
 from request_log import recorder as recorders
 from request_log import services
 from request_log.models import RequestRecord

@@ -7,8 +7,8 @@ from django.conf import settings
 from django.test import Client
 
 from core import clock
-from core.thai import references
 from core.http.rate_limits import RateLimit
+from core.thai import references
 from reconciliation.models import ReconciliationException
 from sandbox import callbacks, services, views
 from sandbox.errors import InvalidQrData

@@ -17,7 +17,7 @@ from ledger.queries import read_balances
 from merchants import services as merchants
 from merchants.models import LateMoneyPolicy
 from reconciliation.exceptions import resolutions
-from reconciliation.exceptions.returns import ReturnDestination
+from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransactionKind, ReconciliationException
 from tests.approvals.builders import decide_approval
 from tests.context import acting_as

@@ -5,9 +5,9 @@ from hypothesis.stateful import Bundle, precondition, rule
 
 from audit_trail.acts import ActRefused
 from core import clock
-from core.thai import thaiqr
 from core import money as satang
 from core.clock import BANGKOK
+from core.thai import thaiqr
 from reconciliation.models import BankTransaction
 from tests.reconciliation.builders import decide
 from tests.reconciliation.statements.statement_files import csv_file, import_file

@@ -20,7 +20,7 @@ from payments import cards
 from payments import tasks as payment_tasks
 from payments.models import CardCharge, ChargeAnswer
 from reconciliation import tasks as reconciliation_tasks
-from reconciliation.exceptions import order_completion
+from reconciliation.matching import order_completion
 from reconciliation.models import BankTransaction, Statement, StatementUpload
 from reconciliation.statements import import_jobs
 from tests.conftest import SandboxBankClient, Shop

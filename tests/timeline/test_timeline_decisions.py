@@ -9,7 +9,7 @@ from banks import TransferResult
 from core import clock as our_clock
 from core import request_context
 from merchants.models import Merchant
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import decide, staff_client

@@ -17,7 +17,7 @@ from core import clock
 from payments.models import Payment
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
-from tests.console.query_plans import unbounded
+from tests.console.lists.query_plans import unbounded
 from tests.reconciliation.exceptions.test_complete_orders_in_console import overdue_transfer, run_action
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.timeline.builders import (

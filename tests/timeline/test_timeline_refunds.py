@@ -12,8 +12,8 @@ from django.test import Client
 from banks import TransferResult
 from config.celery import app
 from core import clock as our_clock
-from reconciliation.exceptions import order_completion
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching import order_completion
+from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction
 from reconciliation.tasks import run_returns
 from refunds.tasks import run_due
@@ -21,7 +21,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.context import acting_as
 from tests.payments.conftest import acquirer, card_shop
 from tests.reconciliation.builders import Seller, decide
-from tests.reconciliation.exceptions.test_order_notifications import notification_of
+from tests.reconciliation.matching.test_order_notifications import notification_of
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, send_due_refunds
 from tests.timeline.builders import CLERK, WHY, entries, key_of, last_entries, only_entry, resolve, types
 from transfers import services as transfers

@@ -6,7 +6,7 @@ import pytest
 
 from banks import TransferPurpose
 from core import clock
-from reconciliation.exceptions import order_completion
+from reconciliation.matching import order_completion
 from sandbox.models import SandboxOrder
 from tests.stack import wait_until
 from tests.transfers.builders import FakeHandler, queued, send_due

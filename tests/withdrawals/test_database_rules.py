@@ -8,8 +8,8 @@ from django.db import DatabaseError, transaction
 
 from approvals.models import Approval
 from core import clock, ids
-from core.failures import RETURNED_BY_BANK
 from core.database.state_machines import IllegalTransition
+from core.failures import RETURNED_BY_BANK
 from tests.factories import MerchantFactory
 from tests.sqlstates import (
     CHECK_VIOLATION,

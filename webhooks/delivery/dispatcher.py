@@ -20,8 +20,8 @@ from django.conf import settings
 from django.db import DatabaseError, connection, connections
 
 from core import clock, request_context
-from core.observing import telemetry
 from core.database.availability import CONNECTION_ERRORS
+from core.observing import telemetry
 from webhooks import sending
 from webhooks.delivery import attempt_log, wakeup
 from webhooks.delivery.attempt_log import DeliveryResult

@@ -7,9 +7,9 @@ from approvals import payout_accounts as accounts
 from approvals.models import PayoutAccount
 from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
 from core import clock, plain_text
-from core.thai import thaibanks
 from core.clock import iso
 from core.commands import SealingCommand
+from core.thai import thaibanks
 from merchants import services
 from merchants.command_output import MerchantCommand
 from merchants.models import Merchant

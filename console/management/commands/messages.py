@@ -6,7 +6,8 @@ from django.core.management.base import BaseCommand
 from django.core.management.commands import makemessages
 
 import banks
-from console import labels, roles
+from console.lists import labels
+from console.people import roles
 from core.errors import CATALOGUE
 from reconciliation.statements import reasons
 from reconciliation.statements.table_format import COLUMNS

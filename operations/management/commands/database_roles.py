@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core.database.roles import APPLICATION, REPORTS
-from operations import database_roles
+from operations.data_protection import database_roles
 
 
 class Command(BaseCommand):

@@ -4,10 +4,10 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from core import plain_text
-from core.thai import thaibanks
 from core.commands import SealingCommand
-from operations import erasure
-from operations.erasure import Counts, Payer
+from core.thai import thaibanks
+from operations.data_protection import erasure
+from operations.data_protection.erasure import Counts, Payer
 
 HOW = "as BANK:ACCOUNT, BANK:NAME, or the bank's id of one transaction"
 

@@ -20,7 +20,7 @@ from django.db import OperationalError, connections
 
 from core.database.partitions import GIVES_WAY
 from core.database.roles import APPLICATION, REPORTS
-from operations import database_roles
+from operations.data_protection import database_roles
 
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 3.0

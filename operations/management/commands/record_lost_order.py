@@ -3,11 +3,11 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from core import clock, plain_text
-from core.thai import thaibanks
 from core.commands import SealingCommand
 from core.errors import ApiError
+from core.thai import thaibanks
 from merchants import services
-from operations import lost_orders
+from operations.audit import lost_orders
 
 
 class Command(SealingCommand):

@@ -6,9 +6,9 @@ from django.db import OperationalError
 from django.db.models import Model
 
 from core.commands import ProgressBar
-from operations import resealing
+from operations.data_protection import resealing
+from operations.data_protection.resealing import MAX_LISTED, ResealCounts
 from operations.models import EncryptionKeyCheck
-from operations.resealing import MAX_LISTED, ResealCounts
 
 RUN_AGAIN = "Finished rows stay sealed; run it again."
 

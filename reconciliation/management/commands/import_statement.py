@@ -15,8 +15,8 @@ from django.db import DatabaseError
 
 from banks.base import UnknownBank
 from core import clock, request_context
-from core.console import csv_cells
 from core.commands import ProgressBar, SealingCommand
+from core.console import csv_cells
 from core.console.csv_cells import escape_cell
 from reconciliation.models import LineResult
 from reconciliation.statements import importing, statement_file

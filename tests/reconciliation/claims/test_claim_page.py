@@ -12,8 +12,8 @@ from approvals.models import Approval
 from approvals.payout_accounts import PayoutAccountNotAllowed
 from banks import TransferResult
 from core import clock
-from core.work import redis
 from core.http.rate_limits import RateLimit
+from core.work import redis
 from qrcodes.models import QrCode
 from reconciliation.claims import page
 from refunds import claims, destinations

@@ -10,9 +10,9 @@ from django.test import Client
 from PIL import Image
 
 from core.http import uploads
-from core.work import decoders, redis
 from core.http.rate_limits import RateLimit
 from core.thai.slips import Slip, slip_payload
+from core.work import decoders, redis
 from qrcodes import images
 from qrcodes.models import QrCode
 from reconciliation.claims import page, proof

@@ -15,7 +15,7 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from payments.models import Payment
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop

@@ -22,7 +22,7 @@ from core.database import rows
 from merchants.models import Merchant
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
-from tests.console.test_confirmations import make_stale
+from tests.console.people.test_confirmations import make_stale
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
     RESOLVES,

@@ -12,7 +12,7 @@ from django.test import Client
 
 from banks import ReportedTransfer, TransferResult
 from core import clock
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching.order_completion import HANDLERS
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import complete_order

@@ -12,8 +12,9 @@ from banks import ChargeResult, TransferResult
 from core import clock
 from payments import cards
 from payments.models import Payment
-from reconciliation.exceptions import explanations, order_completion
+from reconciliation.exceptions import explanations
 from reconciliation.inquiries import services as inquiries
+from reconciliation.matching import intake, order_completion
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -21,7 +22,6 @@ from reconciliation.models import (
     ReportSource,
     Resolution,
 )
-from reconciliation.notifications import intake
 from tests.conftest import Shop
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,

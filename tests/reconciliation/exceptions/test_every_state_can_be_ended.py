@@ -17,8 +17,8 @@ from pytest_django import Settings
 
 from banks import TransferResult
 from core import clock
-from reconciliation.exceptions import order_completion
-from reconciliation.exceptions.returns import ReturnDestination
+from reconciliation.matching import order_completion
+from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import Return, ReturnStatus
 from refunds import models as refunds
 from refunds.completion import TRANSFER_HANDLER

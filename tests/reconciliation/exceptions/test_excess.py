@@ -13,9 +13,9 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from ledger.models import Entry
 from payments.models import Payment
-from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.exceptions.resolution_records import AlreadyResolved
-from reconciliation.exceptions.returns import ReturnDestination
+from reconciliation.matching.order_completion import HANDLERS
+from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Excess, ReconciliationException, Resolution, Return
 from tests.approvals.builders import click
 from tests.reconciliation.builders import (

@@ -13,13 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from banks import ReportedTransfer, TransferResult
 from core import clock, ids
 from core.console import admin_lists
-from reconciliation.exceptions import admin, listing
+from reconciliation.exceptions import admin
 from reconciliation.exceptions.explanations import format_duration
-from reconciliation.exceptions.order_completion import HANDLERS
+from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
     ReconciliationException,
+    listing,
 )
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import (

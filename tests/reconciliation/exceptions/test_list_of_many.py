@@ -12,7 +12,6 @@ from django.test import Client
 from core import clock, ids
 from core.console import admin_lists
 from merchants.models import Merchant
-from reconciliation.exceptions import listing
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -21,6 +20,7 @@ from reconciliation.models import (
     ReconciliationException,
     Resolution,
     ResolutionType,
+    listing,
 )
 from tests.audit import differences
 from tests.concurrency import run_concurrently

@@ -7,8 +7,8 @@ from django.test import Client
 
 from audit_trail.acts import ActRefused
 from core import clock
-from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.resolution_records import AlreadyResolved
+from reconciliation.matching import order_completion
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException, Resolution
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop

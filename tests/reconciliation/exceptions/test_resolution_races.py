@@ -13,9 +13,9 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from payments import expiry_sweep
 from payments.models import Payment
-from reconciliation.exceptions import order_completion
-from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.exceptions.resolution_records import AlreadyResolved
+from reconciliation.matching import order_completion
+from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankTransaction, Excess, Resolution, Return
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop

@@ -16,8 +16,8 @@ from merchants.models import LateMoneyPolicy, Merchant
 from payments import cards
 from payments.models import Payment
 from reconciliation.exceptions import resolutions
-from reconciliation.exceptions.order_completion import HANDLERS
 from reconciliation.exceptions.resolution_records import AlreadyResolved
+from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction, Resolution, ResolutionType
 from tests import tables
 from tests.conftest import Shop

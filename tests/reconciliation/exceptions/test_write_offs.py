@@ -12,10 +12,9 @@ from core import clock
 from core.clock import BANGKOK
 from ledger import accounts
 from ledger.queries import read_balances as read_accounts
-from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.resolution_records import AlreadyResolved
+from reconciliation.matching import intake, order_completion
 from reconciliation.models import BankTransaction, ReconciliationException, Resolution, ResolutionType
-from reconciliation.notifications import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
 from tests.reconciliation.builders import (

@@ -289,7 +289,7 @@ def test_inquiry_is_repeated_if_the_answer_cannot_be_stored(
     code = shop.qr_code()
     served_by(found(bank.notification(code)))
     with monkeypatch.context() as patch:
-        patch.setattr("reconciliation.notifications.intake.receive", fail)
+        patch.setattr("reconciliation.matching.intake.receive", fail)
         sweep()
     assert outcomes() == ["no_answer"]
     sweep(12)

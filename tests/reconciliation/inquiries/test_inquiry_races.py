@@ -13,6 +13,7 @@ from banks import InquiryResult
 from core import clock
 from payments import expiry_sweep
 from payments.models import Payment
+from reconciliation.matching import intake
 from reconciliation.matching import services as matching
 from reconciliation.models import (
     BankNotification,
@@ -22,7 +23,6 @@ from reconciliation.models import (
     ReportSource,
     ScanCursor,
 )
-from reconciliation.notifications import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.examples import examples
@@ -128,7 +128,7 @@ def test_payment_paid_during_the_inquiry_is_not_inquired_again(
 @pytest.mark.parametrize(
     "point",
     [
-        "reconciliation.notifications.intake.receive",
+        "reconciliation.matching.intake.receive",
         "reconciliation.matching.services.apply",
         "reconciliation.inquiries.services._record_answer",
     ],

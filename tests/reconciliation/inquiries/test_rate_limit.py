@@ -12,8 +12,8 @@ from banks import InquiryFailed, InquiryRequest, InquiryResult
 from banks.sandbox import SandboxBank
 from banks.scb import Scb
 from core import clock
-from core.thai import thaiqr
 from core.clock import BANGKOK
+from core.thai import thaiqr
 from merchants.models import Merchant
 from reconciliation.inquiries import rate_limit
 from reconciliation.inquiries import services as inquiries

@@ -8,6 +8,7 @@ import pytest
 from banks import TransferResult
 from core import clock
 from core.database.state_machines import IllegalTransition
+from reconciliation.matching import intake
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
@@ -17,7 +18,6 @@ from reconciliation.models import (
     Return,
     SlipCheck,
 )
-from reconciliation.notifications import intake
 from tests.reconciliation.builders import Seller, decide, latest_return, parse, run_returns
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, report_twice
 from tests.refunds.builders import send_due_refunds

@@ -12,11 +12,11 @@ import banks
 from audit_trail.acts import ActRefused
 from banks import InquiryRequest
 from core import clock
-from core.database import rows
 from core.clock import BANGKOK
+from core.database import rows
 from merchants.models import LateMoneyPolicy, Merchant
 from reconciliation.exceptions import resolutions, summaries
-from reconciliation.matching import deduplication
+from reconciliation.matching import deduplication, intake
 from reconciliation.matching import services as matching
 from reconciliation.models import (
     BankNotification,
@@ -27,7 +27,6 @@ from reconciliation.models import (
     Return,
     StatementLine,
 )
-from reconciliation.notifications import intake
 from tests.banks.fake_scb import BILLER, REFERENCE, FakeScb, confirmation, success, transaction
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,

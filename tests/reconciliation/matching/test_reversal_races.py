@@ -11,8 +11,8 @@ import pytest
 from banks import TransferResult
 from core import clock
 from ledger import services as ledger
+from reconciliation.matching import intake
 from reconciliation.matching import services as movements
-from reconciliation.notifications import intake
 from refunds.models import Refund
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop

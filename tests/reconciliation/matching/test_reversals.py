@@ -14,8 +14,8 @@ from banks import ReportedTransfer, TransferResult
 from core import clock
 from ledger import services as ledger
 from payments.models import Payment
-from reconciliation.exceptions import order_completion
 from reconciliation.exceptions.resolution_records import AlreadyResolved
+from reconciliation.matching import order_completion
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
 from tests.reconciliation.builders import (

@@ -20,8 +20,8 @@ from django.test import Client
 from PIL import Image
 
 from core import ids
-from core.work import decoders
 from core.thai.slips import Slip, slip_payload
+from core.work import decoders
 from qrcodes import images
 from reconciliation.models import BankTransaction, SlipCheck
 from reconciliation.slips import decode_picture, pictures

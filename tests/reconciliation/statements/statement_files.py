@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from core import clock
+from core.clock import BANGKOK
 from core.database import rows
 from core.thai import thaiqr
-from core.clock import BANGKOK
 from reconciliation.models import BankTransaction, Statement
 from reconciliation.statements import importing, statement_file
 from reconciliation.statements.lines import FileLine

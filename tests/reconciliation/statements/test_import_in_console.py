@@ -21,9 +21,9 @@ from audit_trail.models import AuditRecord
 from config.asgi import AsgiApplication, ServiceRequest
 from core import clock, vault
 from core.http import uploads
+from core.http.responses import MAX_BODY
 from core.work import decoders
 from core.work.background_jobs import JobState
-from core.http.responses import MAX_BODY
 from reconciliation.models import (
     BankTransaction,
     Statement,

@@ -11,9 +11,9 @@ import pytest
 import banks
 from banks.sandbox import SandboxBank
 from core import clock
+from reconciliation.matching import intake
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, ReportSource, StatementLine
-from reconciliation.notifications import intake
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client
 from tests.examples import examples

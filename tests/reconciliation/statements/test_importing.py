@@ -9,8 +9,8 @@ from django.db import DatabaseError
 
 from banks.base import UnknownBank
 from core import clock
-from core.thai import thaiqr
 from core.clock import BANGKOK
+from core.thai import thaiqr
 from ledger.models import Journal
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, Statement, StatementLine

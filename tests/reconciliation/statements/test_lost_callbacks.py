@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from core import clock, ids
-from core.database import rows
 from core.clock import BANGKOK
+from core.database import rows
 from ledger.models import Entry
 from payments import expiry_sweep
 from payments.models import Payment

@@ -9,8 +9,8 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from core import clock
-from core.thai import thaiqr
 from core.clock import BANGKOK
+from core.thai import thaiqr
 from reconciliation.models import BankTransaction, LineResult, StatementLine
 from reconciliation.statements import statement_file
 from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile

@@ -15,7 +15,7 @@ from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from reconciliation.exceptions import resolution_records, resolutions
-from reconciliation.exceptions.returns import ReturnDestination
+from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import (

@@ -12,8 +12,8 @@ import xlsxwriter
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
-from core.work import decoders
 from core.clock import BANGKOK
+from core.work import decoders
 from reconciliation.models import LineResult, StatementLine
 from reconciliation.statements import decode_xlsx, statement_file, xlsx_files
 from reconciliation.statements.lines import FileLine, FileProblems, InvalidStatementFile

@@ -16,11 +16,11 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from audit_trail.act_pages import ActPages
-from console.roles import Role
+from console.people.roles import Role
 from core import clock, ids
 from core.database.columns import PublicId
 from tests.conftest import SandboxBankClient, Shop
-from tests.console.test_role_matrix import World, person, world
+from tests.console.people.test_role_matrix import World, person, world
 from tests.examples import FACTOR, some
 from tests.reconciliation.builders import Seller
 from tests.refunds.builders import NOBODY, PAYEE
@@ -98,7 +98,7 @@ def crowded(world: World, shop: Shop, bank: SandboxBankClient) -> World:
 def test_no_console_page_answers_with_an_internal_error(crowded: World, role: Role | None) -> None:
     """None is somebody who may do everything. Only this person searches and filters each list.
 
-    What roles may do is tested by `tests/console/test_role_matrix.py`.
+    What roles may do is tested by `tests/console/people/test_role_matrix.py`.
     """
     if role is None:
         client = Client()

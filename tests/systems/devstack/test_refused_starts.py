@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from core import vault
-from operations import resealing
+from operations.data_protection import resealing
 from tests.commands import warm
 from tests.stack import ROOT
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from operations.metrics.families import PREFIX
-from tests.operations.scraping import families
+from tests.operations.metrics.scraping import families
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "monitoring"

@@ -1,0 +1,179 @@
+"""Everything about one merchant that staff see on its page, and what is missing before it can be paid."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import F
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+import banks
+from approvals import payout_accounts
+from approvals.models import PayoutAccount
+from audit_trail.act_pages import ActLink
+from console.approvals.payout_admin import PAYOUT_ACTS
+from console.merchants.connection_acts import CONNECTION_ACTS
+from core import clock
+from core.console import admin_columns
+from core.http.scopes import Scope
+from ledger import services as ledger
+from merchants import bank_connections
+from merchants.admin import MerchantAdmin
+from merchants.models import ApiKey, BankConnection, Merchant, Mode
+from webhooks.admin import describe_state
+from webhooks.models import Endpoint, EndpointStatus
+
+# Each table shows this many rows. A merchant rarely has more than five keys.
+MAX_ROWS = 20
+# Acts that stand beside what they change. The others are above the page.
+KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-", "test-connection")
+PAYOUT_SLUGS = frozenset(act.slug for act in PAYOUT_ACTS)
+# The lists with rows of a merchant, and how their address names it.
+LISTS = (
+    (gettext_lazy("Payments"), "payments.payment", "merchant"),
+    (gettext_lazy("Refunds"), "refunds.refund", "merchant"),
+    (gettext_lazy("Withdrawals"), "withdrawals.withdrawal", "merchant"),
+    (gettext_lazy("Exceptions"), "reconciliation.reconciliationexception", "merchant"),
+    (gettext_lazy("Keys"), "merchants.apikey", "q"),
+    (gettext_lazy("Endpoints"), "webhooks.endpoint", "q"),
+    (gettext_lazy("Payout accounts"), "approvals.payoutaccount", "q"),
+)
+LIST_PERMISSIONS = {"reconciliation.reconciliationexception": "reconciliation.view_banktransaction"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that the merchant still needs, and where it is done."""
+
+    text: str
+    links: Sequence[ActLink] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    key: ApiKey
+    state: SafeString
+    scopes: str
+    links: Sequence[ActLink]
+
+
+class MerchantPageAdmin(MerchantAdmin):
+    """The page that shows all of a merchant."""
+
+    change_form_template = "admin/merchant.html"
+    object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + PAYOUT_ACTS
+    fields = ("mode", "late_money", "refuses_open_reference", "page_origins", "created_at")
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Django has checked the permission before it calls this."""
+        row = kwargs["obj"]
+        context |= page_context(request, row, self.act_links(request, row), clock.now())
+        return super().render_change_form(request, context, *args, **kwargs)
+
+
+def page_context(
+    request: HttpRequest, merchant: Merchant, links: Sequence[ActLink], now: datetime
+) -> dict[str, Any]:
+    """What `admin/merchant.html` shows. Each part needs the right to view its model."""
+    may = request.user.has_perm
+    key_links = [each for each in links if each.slug == KEY_ACT]
+    bank_links = [each for each in links if each.slug.startswith(BANK_ACTS)]
+    payout_links = [each for each in links if each.slug in PAYOUT_SLUGS]
+    return {
+        "top_links": [each for each in links if each not in (*key_links, *bank_links, *payout_links)],
+        "key_links": key_links,
+        "bank_links": bank_links,
+        "steps": list(_steps(merchant, key_links, bank_links, now)),
+        "keys": list(_keys(request, merchant, now)) if may("merchants.view_apikey") else None,
+        "bank": _bank(merchant) if may("merchants.view_bankconnection") else None,
+        "balance": ledger.balance(merchant.pk) if may("ledger.view_account") else None,
+        "endpoints": _endpoints(merchant) if may("webhooks.view_endpoint") else None,
+        "payouts": _payouts(merchant, payout_links) if may("approvals.view_payoutaccount") else None,
+        "lists": list(_lists(request, merchant)),
+    }
+
+
+def _steps(
+    merchant: Merchant, key_links: Sequence[ActLink], bank_links: Sequence[ActLink], now: datetime
+) -> Iterator[Step]:
+    if merchant.mode == Mode.LIVE and not merchant.bank:
+        yield Step(_("It is not connected to a bank, so it cannot make codes."), bank_links)
+    if not any(each.is_usable(now) for each in _newest_keys(merchant)):
+        yield Step(_("It has no valid key, so its system cannot call the API."), key_links)
+    if not Endpoint.objects.of(merchant).filter(status=EndpointStatus.ACTIVE).exists():
+        docs = ActLink(gettext_lazy("API reference"), "/docs", is_dangerous=False)
+        yield Step(
+            _(
+                "It has no webhook, so its system is not told about payments. The system registers its "
+                "address with its key, by POST /v1/webhooks."
+            ),
+            [docs],
+        )
+
+
+def _newest_keys(merchant: Merchant) -> Iterable[ApiKey]:
+    """Keys that were not revoked come first."""
+    return merchant.keys.order_by(F("revoked_at").desc(nulls_first=True), "-created_at")[:MAX_ROWS]
+
+
+def _keys(request: HttpRequest, merchant: Merchant, now: datetime) -> Iterator[ShownKey]:
+    pages: Any = admin.site.get_model_admin(ApiKey)
+    for key in _newest_keys(merchant):
+        scopes = _("all") if key.scopes == list(Scope.values) else ", ".join(key.scopes)
+        yield ShownKey(key, _state(key, now), scopes, pages.act_links(request, key))
+
+
+def _state(key: ApiKey, now: datetime) -> SafeString:
+    if key.revoked_at is not None:
+        return admin_columns.badge("disabled", _("revoked"))
+    if not key.is_usable(now):
+        return admin_columns.badge("expired", _("expired"))
+    return admin_columns.badge("active", _("active"))
+
+
+def _bank(merchant: Merchant) -> dict[str, Any]:
+    """The agreement with the bank, without secrets. A test merchant has no connection."""
+    connection = BankConnection.objects.filter(pk=merchant.pk).first()
+    if connection is None:
+        return {}
+    connection.merchant = merchant
+    adapter = banks.LIVE_BANKS[connection.bank]
+    return {
+        "connection": connection,
+        "title": _(adapter.title),
+        "authentication": _(adapter.authentication_note),
+        "credentials": bank_connections.described_credentials(connection),
+        "callers": ", ".join(connection.callers) or _("any"),
+    }
+
+
+def _endpoints(merchant: Merchant) -> list[tuple[Endpoint, str]]:
+    """With their states."""
+    newest = Endpoint.objects.of(merchant).select_related("health").order_by("-created_at", "-id")
+    return [(endpoint, describe_state(endpoint)) for endpoint in newest[:MAX_ROWS]]
+
+
+def _payouts(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
+    accounts = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("-added_at", "-id")
+    return {
+        "is_restricted": payout_accounts.is_restricted(merchant.pk),
+        "accounts": accounts[:MAX_ROWS],
+        "links": links,
+    }
+
+
+def _lists(request: HttpRequest, merchant: Merchant) -> Iterator[tuple[Any, str]]:
+    for label, model, parameter in LISTS:
+        app_label, name = model.split(".")
+        if request.user.has_perm(LIST_PERMISSIONS.get(model, f"{app_label}.view_{name}")):
+            query = urlencode({parameter: merchant.pk})
+            yield label, f"{reverse(f'admin:{app_label}_{name}_changelist')}?{query}"

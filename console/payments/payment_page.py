@@ -1,0 +1,69 @@
+"""Everything about one payment that staff see on its page."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from console.payments import summaries
+from core.console import personal_data
+from ledger.models import Entry
+from payments.models import Payment, PaymentStatus
+from timeline import pages
+from webhooks.models import Delivery, DeliveryAttempt
+
+# Each table shows this many rows, the newest first. A payment rarely has more than three.
+MAX_ROWS = 20
+
+
+def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, Any]:
+    """What `admin/payment.html` shows. Each part needs the right to view its model."""
+    may_view = request.user.has_perm
+    is_pending = payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
+    return {
+        "page": pages.staff_page(payment, request.GET.get("from", "")),
+        **summaries.context(request, summaries.of_payment(payment, now)),
+        "undelivered": summaries.undelivered(payment),
+        "picture_url": f"/v1/qr-codes/{payment.qr_code_id}/image?format=svg" if is_pending else "",
+        "bank_transactions": payment.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]
+        if may_view("reconciliation.view_banktransaction")
+        else None,
+        "refunds": payment.refunds.order_by("-id")[:MAX_ROWS] if may_view("refunds.view_refund") else None,
+        "deliveries": _deliveries(payment) if may_view("webhooks.view_delivery") else None,
+        "requests_url": _requests_url(payment) if may_view("request_log.view_requestrecord") else "",
+        "entries": _entries(payment) if may_view("ledger.view_entry") else None,
+    }
+
+
+def _deliveries(payment: Payment) -> list[Any]:
+    """Of the events of the payment, its refunds and its exceptions, with `request` and `attempts`."""
+    subjects = [
+        payment.id,
+        *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS],
+        *payment.exceptions.values_list("pk", flat=True)[:MAX_ROWS],
+    ]
+    attempts = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("-number"), to_attr="attempts")
+    found = Delivery.objects.filter(event__subject_id__in=subjects).select_related("endpoint", "event")
+    shown: list[Any] = list(found.prefetch_related(attempts).order_by("-created_at", "-id")[:MAX_ROWS])
+    for delivery in shown:
+        delivery.request = personal_data.message(bytes(delivery.event.body).decode())
+    return shown
+
+
+def _requests_url(payment: Payment) -> str:
+    """The list of the merchant's requests about the payment."""
+    return f"{reverse('admin:request_log_requestrecord_changelist')}?{urlencode({'q': payment.id})}"
+
+
+def _entries(payment: Payment) -> "QuerySet[Entry]":
+    """Postings of the payment, its bank transactions and its refunds."""
+    subjects = [
+        payment.id,
+        *payment.bank_transactions.values_list("pk", flat=True)[:MAX_ROWS],
+        *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS],
+    ]
+    found = Entry.objects.filter(journal__subject_id__in=subjects).select_related("journal")
+    return found.order_by("journal_id", "id")[: 4 * MAX_ROWS]

@@ -1,0 +1,187 @@
+"""The console pages of staff and roles. Staff are never deleted. The security log records role changes.
+
+`console.people.grants` has the rules of who may change whom.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from allauth.socialaccount.models import SocialAccount
+from django import forms
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.urls import path, reverse
+from django.utils.translation import gettext_lazy as _
+
+from audit_trail.act_pages import ActLink, ActPages
+from console.people import grants, invitations, roles, sign_in
+from console.people.login_log import subject_of
+from console.people.staff_acts import STAFF_ACTS
+from core.console.admin import RecordedAdmin
+from core.observing import security_log
+from core.observing.security_log import SecurityEvent
+
+# The fields that grant rights.
+FLAG_FIELDS = ("is_active", "is_staff", "is_superuser")
+GRANT_FIELDS = ("groups", "user_permissions", "permissions")
+
+
+class PermissionField(forms.ModelMultipleChoiceField[Any]):
+    """Shows a permission in the words of `console.people.roles`."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        act = roles.ACTS_BY_PERMISSION.get(f"{obj.content_type.app_label}.{obj.codename}")
+        if act is None:
+            return str(obj.name)
+        model = obj.content_type.model_class()
+        is_one_of_several = len(act.permissions) > 1 and model is not None
+        return f"{act.label} ({model._meta.verbose_name_plural})" if is_one_of_several else str(act.label)
+
+
+class GrantingAdmin(RecordedAdmin):
+    """A page that gives rights. It offers only what its user can give."""
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with grants.taking_turns(request):
+            return super().changeform_view(request, *args, **kwargs)
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with grants.taking_turns(request):
+            return super().delete_view(request, *args, **kwargs)
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any
+    ) -> Any:
+        assert request is not None, "the admin has one"
+        if db_field.name == "groups":
+            kwargs["queryset"] = grants.offered_groups(request.user)
+        else:
+            kwargs |= {
+                "queryset": grants.offered_permissions(request.user),
+                "form_class": PermissionField,
+            }
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+
+class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
+    """A user name never changes, because records name staff by it."""
+
+    object_acts = STAFF_ACTS
+
+    def get_urls(self) -> list[Any]:
+        invite = self.admin_site.admin_view(partial(invitations.invite_page, self.admin_site))
+        again = self.admin_site.admin_view(partial(invitations.invite_again_page, self.admin_site))
+        return [
+            path("invite/", invite, name="auth_user_invite"),
+            path("<str:object_id>/invite/", again, name="auth_user_invite_again"),
+            *super().get_urls(),
+        ]
+
+    def act_view(self, request: HttpRequest, object_id: str, slug: str) -> HttpResponse:
+        """Act on a colleague who holds nothing more. One's own account has a page of its own."""
+        with grants.taking_turns(request):
+            person = self.get_object(request, object_id)
+            if person is not None and not self._may_act_on(request, person):
+                raise PermissionDenied
+            return super().act_view(request, object_id, slug)
+
+    def act_links(self, request: HttpRequest, row: Any) -> list[ActLink]:
+        if not self._may_act_on(request, row):
+            return []
+        links = super().act_links(request, row)
+        if invitations.may_invite_again(request.user, row):
+            url = reverse("admin:auth_user_invite_again", args=[row.pk])
+            links.append(ActLink(_("New invitation link"), url, is_dangerous=False))
+        return links
+
+    def _may_act_on(self, request: HttpRequest, person: User) -> bool:
+        return person.pk != request.user.pk and grants.may_change_person(request.user, person)
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        is_allowed = super().has_change_permission(request, obj)
+        return is_allowed and (obj is None or grants.may_change_person(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Only a superuser makes superusers, and changes their own rights."""
+        fixed = [] if obj is None else ["username"]
+        if not request.user.is_superuser:
+            fixed.append("is_superuser")
+            if obj is not None and obj.pk == request.user.pk:
+                fixed += ["is_active", "is_staff", "groups", "user_permissions"]
+        return [*super().get_readonly_fields(request, obj), *fixed]
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Django's page, in one transaction with its record."""
+        with grants.taking_turns(request):
+            answer = super().user_change_password(request, id, form_url)
+            if request.method == "POST" and answer.status_code == 302:
+                person: Any = self.get_object(request, id)
+                sign_in.end_sessions(person, but=request.session.session_key)
+            return answer
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        if "email" in form.changed_data:
+            SocialAccount.objects.filter(user=form.instance).delete()
+        _record(subject_of(form.instance), list(role_changes(form)) if change else ["+user"])
+
+
+class RoleAdmin(GrantingAdmin, GroupAdmin):
+    """Groups are the roles of staff. Those of the declaration are shown, and change with a new version."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        is_allowed = super().has_change_permission(request, obj)
+        return is_allowed and (obj is None or grants.may_change_group(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        is_allowed = super().has_delete_permission(request, obj)
+        return is_allowed and (obj is None or grants.may_change_group(request.user, obj))
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        created = [] if change else ["+group"]
+        _record(_subject_of_group(form.instance), [*created, *role_changes(form)])
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        super().delete_model(request, obj)
+        _record(_subject_of_group(obj), ["-group"])
+
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+admin.site.register(User, StaffAdmin)
+admin.site.register(Group, RoleAdmin)
+
+
+def role_changes(form: forms.ModelForm[Any]) -> Iterator[str]:
+    """The changes of rights, such as `-is_active` or `+permission withdrawals.change_withdrawal`."""
+    for name in form.changed_data:
+        if name in FLAG_FIELDS:
+            yield f"{'+' if form.cleaned_data[name] else '-'}{name}"
+        elif name in GRANT_FIELDS:
+            before, after = set(form.initial.get(name, [])), set(form.cleaned_data[name])
+            yield from sorted(f"+{_describe_grant(row)}" for row in after - before)
+            yield from sorted(f"-{_describe_grant(row)}" for row in before - after)
+
+
+def _describe_grant(row: Any) -> str:
+    if isinstance(row, Group):
+        return f"group {row.name}"
+    return f"permission {row.content_type.app_label}.{row.codename}"
+
+
+def _subject_of_group(group: Group) -> str:
+    return f"group:{group.name}"
+
+
+def _record(subject: str, changes: list[str]) -> None:
+    if changes:
+        security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject, changes=changes)

@@ -1,0 +1,225 @@
+"""Complete orders to send money, by the bank's answer, its notification, or what it told staff.
+
+The results of refunds and withdrawals are in their apps. Those of returns are here, and what staff do when a
+bank or acquirer contradicts our record of an order or a card charge.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from approvals import services as approvals
+from approvals.models import Approval, ApprovalKind
+from audit_trail.acts import ActRefused
+from banks import ReportedTransfer, TransferResult
+from ledger import services as ledger
+from payments import cards
+from payments.card_models import OPEN_STATES
+from payments.models import CardCharge, Payment, PaymentStatus
+from reconciliation.exceptions import resolution_records
+from reconciliation.matching import intake, returns, reversals
+from reconciliation.models import (
+    BankTransaction,
+    NotificationResult,
+    Resolution,
+    ResolutionState,
+    ResolutionType,
+    Return,
+    ReturnStatus,
+)
+from refunds import completion
+from refunds import services as refunds
+from transfers import services as transfers
+from transfers.models import Transfer, TransferContradiction, TransferState
+from transfers.services import TransferHandler
+from withdrawals import services as withdrawals
+
+log = logging.getLogger("reconciliation")
+
+
+class _ReturnHandler:
+    """Handles the transfers of returns (see `transfers.services.TransferHandler`)."""
+
+    def lock(self, order_id: str) -> None:
+        movement, _ = lock_return(order_id)
+        # If the money comes back, a reversal may take it; its lock comes before those of accounts.
+        reversals.find_due(movement)
+
+    def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
+        """Held while the bank is reversing the money itself, or it would go to a wrong account."""
+        movement, _ = lock_return(transfer.id)
+        is_reversed = reversals.find_unapplied(movement) is not None
+        return is_reversed or not returns.may_be_sent(movement, transfer)
+
+    def account_digest(self, order_id: str) -> str:
+        return str(lock_return(order_id)[1].account_digest)
+
+    def on_submitted(self, order_id: str, *, now: datetime) -> None:
+        """Publish no event, because merchants do not see returns."""
+
+    def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
+        movement, payer_return = lock_return(order_id)
+        approvals.cancel(order_id, now=now)  # a request to end the order as never arrived
+        if result.status == "succeeded":
+            returns.complete(movement, payer_return, now=now, bank_reference=result.reference)
+            return
+        if result.status == "failed":
+            payer_return.transition(ReturnStatus.FAILED, failure_code=result.failure_code)
+        else:
+            payer_return.set_fields(returned_at=now)
+            ledger.hold({payer_return.id: payer_return.amount}, source=payer_return.route, now=now)
+            log.warning("the money of return %s came back and waits for staff", payer_return.id)
+        reopen(movement, now)
+
+
+# By the prefix of the order's id.
+HANDLERS: dict[str, TransferHandler] = {
+    "ref": completion.TRANSFER_HANDLER,
+    "wd": withdrawals.TRANSFER_HANDLER,
+    "rtn": _ReturnHandler(),
+}
+
+
+def handler_of(order_id: str) -> TransferHandler:
+    return HANDLERS[order_id.partition("_")[0]]
+
+
+def lock_return(order_id: str) -> tuple[BankTransaction, Return]:
+    """Lock payment, bank transaction and return. A reversal of an excess changes the payment too."""
+    keys = Return.objects.values_list("movement_id", "movement__payment_id")
+    movement_id, payment_id = keys.get(pk=order_id)
+    if payment_id is not None:
+        Payment.objects.locked(payment_id)
+    movement = BankTransaction.objects.locked(movement_id)
+    return movement, Return.objects.select_for_update(no_key=True).get(pk=order_id)
+
+
+def reopen(movement: BankTransaction, now: datetime) -> None:
+    """Make the money an exception again, unless its bank reversed it meanwhile: then apply that reversal."""
+    returns.held_part(movement).resolve(ResolutionState.OPEN, now=now)
+    payment = movement.payment if movement.is_credited else None
+    reversals.apply_if_due(reversals.find_due(movement), movement, payment, now=now)
+
+
+def run_due_returns(*, now: Callable[[], datetime]) -> None:
+    """Send due returns, and ask about those without an answer."""
+    transfers.run_due("return", HANDLERS["rtn"], now=now)
+
+
+def accept_notification(*, bank: str, body: bytes, notification: ReportedTransfer, now: datetime) -> None:
+    """Store the message in one commit and complete its order in the next.
+
+    If the second commit fails, the bank gets an error and sends the message again.
+    """
+    result = NotificationResult(transfers.classify_notification(notification, bank=bank))
+    known_order_id = notification.order_id if transfers.exists(notification.order_id) else None
+    intake.store(bank, body, result, now, order_id=known_order_id)
+    if result == NotificationResult.NEW:
+        transfers.apply_notification(notification, handler_of(notification.order_id), now=now)
+
+
+def complete(order_ids: Iterable[str], *, now: datetime) -> None:
+    """Complete orders that the bank reports as reversals. The caller opens the transaction."""
+    for order_id in order_ids:
+        transfers.complete_by_reversal(order_id, handler_of(order_id), now=now)
+
+
+@transaction.atomic
+def complete_by_staff(order_id: str, result: TransferResult, *, now: datetime) -> bool:
+    """Complete an overdue order with the result that the bank gave to staff. Raises transfers.NotOverdue.
+
+    Returns False if a second person must approve it first. A failed order needs this approval: its money
+    returns to the merchant, and the bank may still pay it.
+    """
+    handler_of(order_id).lock(order_id)
+    order = transfers.lock_overdue(order_id, now=now)
+    if result.status == "failed":
+        merchant_id, kind = order.merchant_id or None, ApprovalKind.NEVER_ARRIVED
+        item = approvals.OutgoingMoney.of(order.order, kind, merchant_id, account_digest="")
+        if approvals.is_waiting(order_id) or approvals.request(item, now=now).is_waiting:
+            return False
+    transfers.complete_manually(order_id, result, handler_of(order_id), now=now)
+    return True
+
+
+def complete_as_never_arrived(approval: Approval, *, now: datetime) -> None:
+    """Fail the order after approval. Raises approvals.NotDecidable if it ended or was sent again."""
+    order_id = approval.subject_id
+    try:
+        transfers.complete_manually(order_id, transfers.NEVER_ARRIVED, handler_of(order_id), now=now)
+    except transfers.NotOverdue:
+        raise approvals.NotDecidable(_("It is completed, or was sent again. Reject it.")) from None
+
+
+@transaction.atomic
+def cancel_unsent(order_id: str, *, now: datetime) -> None:
+    """Cancel an order that surely never reached its bank. Raises transfers.AlreadySubmitted.
+
+    The money of a return is an exception again.
+    """
+    if not transfers.is_queued(order_id):
+        raise transfers.AlreadySubmitted(order_id)
+    if order_id.startswith("wd_"):
+        withdrawals.cancel_unsent(withdrawal_id=order_id, now=now)
+    elif order_id.startswith("ref_"):
+        refunds.cancel_unsent(refund_id=order_id, now=now)
+    else:
+        movement, payer_return = lock_return(order_id)
+        if payer_return.status != ReturnStatus.PENDING or not returns.cancel_pending(movement, now=now):
+            raise transfers.AlreadySubmitted(order_id)
+        reopen(movement, now)
+
+
+def types_for_contradiction(contradiction: TransferContradiction) -> frozenset[ResolutionType]:
+    """The resolutions of a contradiction that is open."""
+    if is_card_payment_pending(contradiction):
+        return frozenset([ResolutionType.BOOKED_FAILED])
+    returned = [ResolutionType.BOOKED_RETURNED] if _is_never_sent(contradiction) else []
+    return frozenset([ResolutionType.DISMISSED, *returned])
+
+
+def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
+    """Whether the card payment has not ended. A dismissal would leave it pending forever."""
+    return CardCharge.objects.filter(pk=contradiction.subject_id, state__in=OPEN_STATES).exists()
+
+
+@resolution_records.decision(ResolutionType.BOOKED_FAILED)
+def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
+    """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
+
+    The merchant is notified. Raises ActRefused, AlreadyResolved.
+    """
+    contradiction = TransferContradiction.objects.get(pk=contradiction_id)
+    try:
+        if contradiction.state != PaymentStatus.PENDING:
+            raise cards.ChargeAlreadyCompleted(contradiction.subject_id)
+        cards.fail_manually(contradiction.subject_id, now=now)
+    except cards.ChargeAlreadyCompleted:
+        raise ActRefused(_("This card payment is no longer pending.")) from None
+    resolution_records.lock_message(contradiction_id)
+    return resolution_records.record(contradiction_id, ResolutionType.BOOKED_FAILED, note, now)
+
+
+@resolution_records.decision(ResolutionType.BOOKED_RETURNED)
+def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
+    """Take back the money of an order that the bank reported as sent but never sent.
+
+    The money of a withdrawal returns to the merchant's balance. The money of a refund or a return becomes an
+    exception again. Raises ActRefused, AlreadyResolved.
+    """
+    contradiction = TransferContradiction.objects.get(pk=contradiction_id)
+    if not _is_never_sent(contradiction):
+        raise ActRefused(
+            _("Only an order that succeeded here and failed at the bank can be marked as returned.")
+        )
+    order_id = contradiction.subject_id
+    transfers.mark_returned(order_id, handler_of(order_id), now=now)
+    resolution_records.lock_message(contradiction_id)
+    return resolution_records.record(contradiction_id, ResolutionType.BOOKED_RETURNED, note, now)
+
+
+def _is_never_sent(contradiction: TransferContradiction) -> bool:
+    return (contradiction.state, contradiction.answer) == (TransferState.SUCCEEDED, "failed")

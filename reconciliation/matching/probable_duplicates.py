@@ -1,0 +1,96 @@
+"""Held money that is probably the same bank transaction as another report, and the merge of two reports.
+
+The database function `reconciliation_probable_duplicates` has the rule; triggers and the audit use it too.
+Two credits of the same bank, biller, reference and amount are surely two if both have a statement line, or
+if neither has one and the bank gave two transaction ids. Otherwise they are probably one.
+
+A merge keeps both reports as the bank made them, so that their ids and lines are recognised later.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from core import ids
+from core.database import rows
+from ledger import accounts
+from ledger import services as ledger
+from reconciliation.exceptions import resolution_records
+from reconciliation.matching import returns
+from reconciliation.models import (
+    HELD_RESULTS,
+    BankTransaction,
+    BankTransactionKind,
+    Resolution,
+    ResolutionState,
+    ResolutionType,
+)
+
+FIND_PROBABLE_DUPLICATES = """
+SELECT one, min(other) FROM unnest(%s::text[]) AS one, reconciliation_probable_duplicates(one) AS other
+GROUP BY one
+"""
+RETURNED = [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK]
+
+
+def find(movements: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
+    """The oldest probable duplicate of each open credit, by the id of the credit."""
+    asked = [movement.id for movement in movements if _is_open_credit(movement)]
+    if not asked:
+        return {}
+    found = dict(rows.run(FIND_PROBABLE_DUPLICATES, [asked]).fetchall())
+    others = BankTransaction.objects.in_bulk(list(found.values()))
+    return {one: others[other] for one, other in found.items()}
+
+
+def probable_ids(movement: BankTransaction) -> list[str]:
+    """Return the ids of all probable duplicates, also after a decision of staff."""
+    found = rows.run("SELECT reconciliation_probable_duplicates(%s)", [movement.id]).fetchall()
+    return [other for (other,) in found]
+
+
+def is_returned_already(movement: BankTransaction) -> bool:
+    """Whether staff sent the money of a probable duplicate back."""
+    returned = BankTransaction.objects.filter(pk__in=probable_ids(movement), resolution_state__in=RETURNED)
+    return bool(returned.exists())
+
+
+def payments_with_returned_money(payment_ids: list[str]) -> set[str]:
+    """Return the payments for which staff sent or are sending other money back."""
+    returned = BankTransaction.objects.filter(payment__in=payment_ids, resolution_state__in=RETURNED)
+    return set(returned.values_list("payment_id", flat=True))
+
+
+def merge(movement: BankTransaction, other: BankTransaction, *, note: str, now: datetime) -> Resolution:
+    """Take the money of `movement` out of suspense: only `other` counts. The caller holds both locks."""
+    movement.resolve(ResolutionState.MERGED, now=now)
+    resolution = resolution_records.draft(movement.id, ResolutionType.MERGED, note, now, movement.payment_id)
+    resolution.merged_into_id = other.id
+    # The ledger accepts one journal of a type for each subject.
+    resolution.ledger_subject_id = ids.new("mrg_", now) if resolution.reopen_count else movement.id
+    bank = accounts.bank(movement.bank)
+    ledger.merge(subject_id=resolution.ledger_subject_id, amount=movement.amount, bank=bank, now=now)
+    return resolution_records.save(resolution)
+
+
+def undo_merge(movement: BankTransaction, *, now: datetime) -> None:
+    """Put the money into suspense again. The caller holds the lock of the bank transaction."""
+    subject_id, bank = _merge_resolution(movement).ledger_subject_id, accounts.bank(movement.bank)
+    ledger.unmerge(subject_id=subject_id, amount=movement.amount, bank=bank, now=now)
+    movement.resolve(ResolutionState.OPEN, now=now)
+
+
+def merged_into(movement: BankTransaction) -> BankTransaction:
+    """The bank transaction that counts: this one, or the one that it was merged into."""
+    while movement.resolution_state == ResolutionState.MERGED:
+        movement = BankTransaction.objects.get(pk=_merge_resolution(movement).merged_into_id)
+    return movement
+
+
+def _merge_resolution(movement: BankTransaction) -> Resolution:
+    return Resolution.objects.filter(subject_id=movement.id, type=ResolutionType.MERGED).latest("id")
+
+
+def _is_open_credit(movement: BankTransaction) -> bool:
+    is_held = movement.match_result in HELD_RESULTS and movement.resolution_state == ResolutionState.OPEN
+    is_open_credit = is_held and movement.kind == BankTransactionKind.CREDIT
+    return is_open_credit or returns.find_open_excess(movement) is not None

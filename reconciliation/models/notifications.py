@@ -1,0 +1,89 @@
+"""Notifications from banks, stored as they came and never deleted."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from core import digests, vault
+from core.database import triggers
+from core.database.columns import PublicId, PublicIdKey, known
+from core.digests import DigestedColumn, DigestedRow
+from reconciliation.models.bank_transactions import BankTransaction, ReportSource
+from reconciliation.models.listing import ReconciliationException
+
+
+class NotificationResult(models.TextChoices):
+    NEW = "new"  # made a bank transaction, or completed one of our orders
+    REPEAT = "repeat"  # repeats an earlier report
+    CONFLICT = "conflict"  # contradicts an earlier report, or names an unknown order: an exception
+    UNREADABLE = "unreadable"  # from the bank, but cannot be parsed: an exception
+    UNSIGNED = "unsigned"  # an inquiry must confirm it
+
+
+class BankNotification(DigestedRow):
+    """One notification, byte for byte, encrypted because it names payers. Append-only."""
+
+    DIGESTED = DigestedColumn("body_sealed", "body_digest")
+
+    id = PublicIdKey()
+    bank = models.CharField(max_length=20)
+    source = models.CharField(max_length=10, choices=ReportSource.choices, default=ReportSource.CALLBACK)
+    body_sealed = models.TextField(editable=False)
+    body_digest = digests.digest_column()
+    result = models.CharField(max_length=10, choices=NotificationResult.choices)
+    movement = models.ForeignKey(
+        BankTransaction, on_delete=models.PROTECT, null=True, related_name="notifications"
+    )
+    order_id = PublicId(null=True, help_text="The refund, withdrawal or return that it reports on.")
+    received_at = models.DateTimeField()
+    request_id = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a notification of a bank is never deleted"),
+            triggers.ReadOnly(
+                "a notification of a bank never changes", erasable=["body_sealed"], is_forbidden=True
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["-received_at"], name="notification_newest_first"),
+            models.Index(
+                fields=["order_id"], condition=Q(order_id__isnull=False), name="notification_by_order"
+            ),
+        ]
+        constraints = [known("result", NotificationResult, name="notification_result_known")]
+
+    def __str__(self) -> str:
+        return f"{self.bank} {self.received_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def body(self) -> bytes:
+        """Return the raw bytes, none if they were erased. They are stored as latin-1 text."""
+        sealed = self.body_sealed
+        return vault.open_sealed(sealed, context=self.id).encode("latin-1") if sealed else b""
+
+    def listed(self) -> ReconciliationException:
+        """Its row in the list of exceptions, with what it contradicts."""
+        row = self.movement.listed() if self.movement else ReconciliationException(bank=self.bank)
+        row.id, row.reason, row.opened_at = self.id, self.result, self.received_at
+        row.merchant, row.payment_id, row.amount = None, None, None
+        return row
+
+
+class NotificationId(models.Model):
+    """The id of a notification, a second time. A trigger adds it in the commit of the notification.
+
+    The audit compares both tables, so it finds a notification that was deleted.
+    """
+
+    notification: Any = models.OneToOneField(
+        BankNotification, on_delete=models.PROTECT, primary_key=True, related_name="+"
+    )
+
+    class Meta:
+        default_permissions = ()
+        triggers = [triggers.append_only("the ids of notifications are kept")]
+
+    def __str__(self) -> str:
+        return str(self.notification_id)

@@ -1,0 +1,199 @@
+"""Statement files of banks, and their lines as they were."""
+
+from django.db import models
+from django.db.models import Q
+
+from core import vault
+from core.database import triggers
+from core.database.columns import CausedRow, PublicId, PublicIdKey, known
+from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
+from reconciliation.models.bank_transactions import BankTransaction, BankTransactionKind
+
+
+class Statement(CausedRow):
+    """A file that was imported, even if all its lines were imported before."""
+
+    id = PublicIdKey()
+    bank = models.CharField(max_length=20)
+    file_name = models.CharField(max_length=255, help_text="Name of the uploaded file.")
+    file_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the file, in hex.")
+    created_at = models.DateTimeField()
+    line_count = models.IntegerField(help_text="Lines of the file, without headers and trailers.")
+    stored_count = models.IntegerField(default=0, help_text="Lines that are stored.")
+    duplicate_count = models.IntegerField(
+        default=0, help_text="Lines that were stored before, by another import."
+    )
+    problems = models.TextField(blank=True, default="", help_text="What is wrong with the file as a whole.")
+    completed_at = models.DateTimeField(null=True, help_text="Null: it runs or was interrupted.")
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a statement is never deleted"),
+            triggers.ReadOnly(
+                "a statement never changes",
+                exclude=["stored_count", "duplicate_count", "problems", "completed_at"],
+                is_forbidden=True,
+            ),
+            triggers.Refuse(
+                "final",
+                triggers.UPDATE,
+                "a completed import never changes",
+                condition="OLD.completed_at IS NOT NULL",
+                is_forbidden=True,
+            ),
+        ]
+        constraints = [models.CheckConstraint(condition=~Q(actor=""), name="statement_has_actor")]
+        permissions = [("import_statement", "Can import statement files of banks")]
+        indexes = [models.Index(fields=["-created_at"], name="statement_newest_first")]
+
+    def __str__(self) -> str:
+        return str(self.file_name)
+
+
+class StatementImport(BackgroundJob):
+    """The import of an uploaded file by a worker; see `reconciliation.statements.import_jobs`."""
+
+    statement = models.OneToOneField(
+        Statement, on_delete=models.PROTECT, primary_key=True, related_name="background_import"
+    )
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(
+                fields=["created_at"], condition=Q(state__in=OPEN_STATES), name="statementimport_open"
+            )
+        ]
+        constraints = [known("state", JobState, name="statementimport_state_known")]
+
+    def __str__(self) -> str:
+        return f"{self.statement_id} {self.state}"
+
+
+class StatementUpload(CausedRow):
+    """A file whose import nobody has begun yet: staff see first what was understood. Kept for an hour."""
+
+    id = PublicIdKey(help_text="That of the statement, if the import begins.")
+    bank = models.CharField(max_length=20)
+    file_name = models.CharField(max_length=255)
+    file_sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    line_count = models.IntegerField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(fields=["created_at"], name="statementupload_by_age")]
+
+    def __str__(self) -> str:
+        return str(self.file_name)
+
+
+class StatementPart(models.Model):
+    """A part of an uploaded file, compressed and sealed, until its import ends."""
+
+    statement_id = PublicId(help_text="The upload, and the statement once the import begins.")
+    number = models.IntegerField()
+    content_sealed = models.TextField(editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["statement_id", "number"], name="statementpart_once")]
+
+    def __str__(self) -> str:
+        return self.context
+
+    @property
+    def context(self) -> str:
+        """The context of the encryption."""
+        return f"{self.statement_id}:part:{self.number}"
+
+
+class LineResult(models.TextChoices):
+    ATTACHED = "attached"  # the bank transaction was known before
+    NEW = "new"  # it created a bank transaction
+    UNREADABLE = "unreadable"  # an exception
+
+
+class StatementLine(models.Model):
+    """A line, known by bank, biller id, date, content and how often that content came in the file before.
+
+    Files of every format report the biller id.
+    """
+
+    statement = models.ForeignKey(Statement, on_delete=models.PROTECT, related_name="lines")
+    line_number = models.IntegerField(help_text="In its file, from 1.")
+    bank = models.CharField(max_length=20)
+    biller_id = models.CharField(max_length=20)
+    bank_date = models.DateField(null=True, help_text="The bank's, in Bangkok. Null where it cannot be read.")
+    line_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the line, in hex.")
+    occurrence = models.IntegerField(default=1)
+    line_sealed = models.TextField(editable=False)
+    result = models.CharField(max_length=10, choices=LineResult.choices)
+    error = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="Why the line cannot be read."
+    )
+    kind = models.CharField(max_length=8, choices=BankTransactionKind.choices, blank=True, default="")
+    reference1 = models.CharField(max_length=35, blank=True, default="", db_default="")
+    amount = models.BigIntegerField(null=True, help_text="Satang.")
+    paid_at = models.DateTimeField(null=True)
+    movement = models.OneToOneField(
+        BankTransaction, on_delete=models.PROTECT, null=True, related_name="statement_line"
+    )
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a line of a statement is never deleted"),
+            triggers.ReadOnly(
+                "a line of a statement never changes",
+                exclude=["result", "movement"],
+                erasable=["line_sealed"],
+                is_forbidden=True,
+            ),
+            triggers.Refuse(
+                "matched_once",
+                triggers.UPDATE,
+                "a line of a statement is matched once",
+                condition=(
+                    "OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM "
+                    "(OLD.result, OLD.movement_id)"
+                ),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["bank", "bank_date"], name="statementline_of_day"),
+            models.Index(
+                fields=["reference1", "amount", "biller_id", "bank"],
+                condition=Q(kind="credit"),
+                name="statementline_of_credit",
+            ),
+            models.Index(
+                fields=["statement"], condition=Q(result="unreadable"), name="statementline_unreadable"
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["line_sha256", "occurrence", "bank", "biller_id", "bank_date"],
+                name="statementline_once",
+                nulls_distinct=False,
+            ),
+            known("result", LineResult, name="statementline_result_known"),
+            models.CheckConstraint(
+                condition=Q(result__in=["attached", "new"], movement__isnull=False)
+                | Q(result="unreadable", movement__isnull=True),
+                name="statementline_movement_iff_read",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.statement_id} line {self.line_number}"
+
+    @property
+    def context(self) -> str:
+        """The context of the encryption: known before the row has an id."""
+        return f"{self.statement_id}:{self.line_number}"
+
+    @property
+    def line(self) -> bytes:
+        """The bytes of the line in the file, none if they were erased. They are sealed as latin-1 text."""
+        sealed = self.line_sealed
+        return vault.open_sealed(sealed, context=self.context).encode("latin-1") if sealed else b""

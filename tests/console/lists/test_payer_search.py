@@ -1,0 +1,112 @@
+"""The one search finds payers by the beginning of their name, for staff who may see names. It is recorded."""
+
+import pytest
+from django.contrib.admin.utils import quote
+from django.test import Client
+
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
+from reconciliation import payer_names
+from reconciliation.models import BankTransaction
+from tests.conftest import SandboxBankClient, Shop
+from tests.console.lists.query_plans import unbounded
+from tests.reconciliation.builders import staff_client
+
+pytestmark = pytest.mark.slow
+
+MAY_SEE = ("view_banktransaction", "view_payment", "view_personal_data")
+
+
+@pytest.fixture
+def clerk(db: None) -> Client:
+    return staff_client("malee", *MAY_SEE)
+
+
+def pay(shop: Shop, bank: SandboxBankClient, name: str) -> BankTransaction:
+    code = shop.qr_code()
+    bank.notify(code, payer_name=name)
+    return BankTransaction.objects.get(payment_id=code["payment_id"])
+
+
+def is_found(client: Client, movement: BankTransaction, text: str) -> bool:
+    answer = client.get("/admin/search/", {"q": text})
+    assert answer.status_code in (200, 302)
+    page = f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/"
+    return answer.headers.get("Location") == page or page in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Somchai Jaidee", "Somchai Jaidee"),
+        ("SOMCHAI JAIDEE", "somchai j"),
+        ("Mr. Somchai Jaidee", " somchai   jaidee "),
+        ("นาย สมชาย ใจดี", "สมชาย"),
+        ("นางสาวสมหญิง ใจดี", "สมหญิง ใจดี"),
+        ("น.ส. สมหญิง ใจดี", "สมหญิง"),
+        ("นาย สมชาย ใจดี", "นาย สมชาย"),
+        ("สมชาย ใจดี", "นายสมชาย"),
+        ("น.ส.สมหญิง ใจดี", "นางสาว สมหญิง"),
+        ("MISS SOMYING JAIDEE", "น.ส. somying"),
+        ("mr.somchai jaidee", "Mr Somchai"),
+        ("น\u0e49\u0e33ฝน ใจดี", "น\u0e49\u0e4d\u0e32ฝน"),
+        ("น\u0e4d\u0e49\u0e32ฝน ใจดี", "น\u0e49\u0e33ฝน"),
+        ("สม\u200bชาย \ufeff ใจดี", "สมชาย ใจ"),
+        ("สมชาย ใจดี", "\ufeffสม\u200bชาย\xa0 ใจดี"),
+        ("JEAN\u2013LUC ROY", "jean-luc"),
+        ("Jean-Luc Roy", "jean\u2011luc"),
+    ],
+)
+def test_payer_is_found_by_the_beginning_of_the_name(
+    shop: Shop, bank: SandboxBankClient, clerk: Client, name: str, text: str
+) -> None:
+    movement, other = pay(shop, bank, name), pay(shop, bank, "Anong Suk")
+    assert is_found(clerk, movement, text)
+    assert not is_found(clerk, other, text)
+
+
+@pytest.mark.parametrize("text", ["So", "haidee", "Somchai%", "%", "_omchai", "Somchai1", "\0omchai"])
+def test_what_is_no_beginning_of_a_name_finds_nobody(
+    shop: Shop, bank: SandboxBankClient, clerk: Client, text: str
+) -> None:
+    assert not is_found(clerk, pay(shop, bank, "Somchai Jaidee"), text)
+
+
+def test_staff_without_the_permission_find_nobody_by_name(shop: Shop, bank: SandboxBankClient) -> None:
+    movement = pay(shop, bank, "Somchai Jaidee")
+    client = staff_client("onlooker", "view_banktransaction", "view_payment")
+    for path in ("/admin/search/", "/admin/reconciliation/banktransaction/"):
+        answer = client.get(path, {"q": "Somchai Jaidee"})
+        assert movement.id not in answer.content.decode()
+    assert not AuditRecord.objects.filter(act=Act.SEARCHED).exists()
+
+
+def test_search_that_finds_names_is_recorded(shop: Shop, bank: SandboxBankClient, clerk: Client) -> None:
+    pay(shop, bank, "Somchai Jaidee")
+    clerk.get("/admin/search/", {"q": "somchai jai"})
+    found = AuditRecord.objects.get(act=Act.SEARCHED)
+    assert (found.actor, found.object_type) == ("staff:malee", "reconciliation.banktransaction")
+    assert found.after == {"name": "s*** j***", "rows": 1}
+    assert "somchai" not in str(AuditRecord.objects.values_list("after", "before", "reason"))
+
+
+def test_search_that_finds_no_name_is_not_recorded(
+    shop: Shop, bank: SandboxBankClient, clerk: Client
+) -> None:
+    movement = pay(shop, bank, "Somchai Jaidee")
+    for text in ("Wichai", movement.id, "1500.00"):
+        clerk.get("/admin/search/", {"q": text})
+    assert not AuditRecord.objects.filter(act=Act.SEARCHED).exists()
+
+
+def test_slip_reference_finds_its_bank_transaction(
+    shop: Shop, bank: SandboxBankClient, clerk: Client
+) -> None:
+    code = shop.qr_code()
+    bank.notify(code, slip_reference="SLIP20261125XYZ")
+    movement = BankTransaction.objects.get(payment_id=code["payment_id"])
+    assert is_found(clerk, movement, "SLIP20261125XYZ")
+
+
+def test_names_are_found_by_an_index(db: None) -> None:
+    assert unbounded(payer_names.FIND, params=[["somchai"], 10]) == []

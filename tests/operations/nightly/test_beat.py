@@ -1,0 +1,139 @@
+"""Beat publishes tasks only if they may find work, and each of them from time to time."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import time_machine
+from celery.beat import ScheduleEntry
+from django.db import DatabaseError
+
+from config.celery import app
+from core import clock
+from counts import counting
+from operations.nightly import beat
+from tests.conftest import SandboxBankClient, Shop
+from tests.console.lists.query_plans import unbounded
+from tests.webhooks.builders import make_endpoint, publish
+from tests.withdrawals.builders import fund, withdrawn
+
+ALWAYS = {entry["task"] for entry in app.conf.beat_schedule.values()} - beat.CHECKS.keys()
+# Each new row gives these work.
+BOOKKEEPING = {
+    "counts.roll_up",
+    "ledger.roll_up_due",
+    "audit_trail.chain_waiting",
+    "webhooks.number_events",
+}
+
+
+class Scheduler(beat.Scheduler):
+    """Notes the published tasks in place of sending them."""
+
+    def __init__(self) -> None:
+        self.published: list[str] = []
+        super().__init__(app)
+
+    def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
+        self.published.append(str(entry.task))
+
+    def _record(self) -> None:
+        """Closes old connections, but the test still needs its own."""
+
+    def next_round(self) -> set[str]:
+        """Tick once with all tasks due, and return what was published."""
+        self.published.clear()
+        self.due_at.clear()
+        self.tick()
+        return set(self.published)
+
+
+@pytest.fixture
+def scheduler(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scheduler]:
+    """A scheduler that has published all tasks; both of its clocks stand still."""
+    monkeypatch.setattr(beat, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    with time_machine.travel(clock.now(), tick=False):
+        made = Scheduler()
+        assert made.next_round() == ALWAYS | beat.CHECKS.keys()
+        yield made
+
+
+def test_each_checked_task_is_in_the_schedule() -> None:
+    assert beat.CHECKS.keys() <= {entry["task"] for entry in app.conf.beat_schedule.values()}
+
+
+def test_beat_does_not_publish_tasks_without_due_work(scheduler: Scheduler) -> None:
+    assert scheduler.next_round() == ALWAYS
+
+
+def test_beat_publishes_each_task_every_30_seconds_without_due_work(scheduler: Scheduler) -> None:
+    with time_machine.travel(clock.now() + beat.IDLE_INTERVAL, tick=False):
+        assert scheduler.next_round() == ALWAYS | beat.CHECKS.keys()
+        assert scheduler.next_round() == ALWAYS
+
+
+def test_beat_waits_until_the_next_task_is_due(scheduler: Scheduler) -> None:
+    scheduler.published.clear()
+    assert 0 < scheduler.tick() <= 1
+    assert scheduler.published == []
+
+
+def test_beat_asks_banks_in_each_round_while_a_payment_is_pending(scheduler: Scheduler, shop: Shop) -> None:
+    shop.qr_code()
+    assert [scheduler.next_round() - ALWAYS - BOOKKEEPING for _ in range(2)] == [
+        {"reconciliation.inquire_due"}
+    ] * 2
+
+
+def test_beat_delivers_webhooks_in_each_round_while_a_delivery_is_pending(
+    scheduler: Scheduler, shop: Shop
+) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    assert [scheduler.next_round() - ALWAYS - BOOKKEEPING for _ in range(2)] == [{"webhooks.run_due"}] * 2
+
+
+def test_beat_rolls_up_counts_in_each_round_until_all_are_rolled_up(scheduler: Scheduler, shop: Shop) -> None:
+    shop.qr_code()
+    assert all("counts.roll_up" in scheduler.next_round() for _ in range(2))
+    counting.roll_up()
+    assert "counts.roll_up" not in scheduler.next_round()
+
+
+def test_beat_sends_money_in_each_round_while_a_withdrawal_is_open(
+    scheduler: Scheduler, shop: Shop, bank: SandboxBankClient
+) -> None:
+    fund(shop, bank)
+    assert "withdrawals.run_due" not in scheduler.next_round()
+    withdrawn(shop)
+    assert all("withdrawals.run_due" in scheduler.next_round() for _ in range(2))
+
+
+def test_beat_publishes_the_expiry_task_when_a_payment_is_overdue(scheduler: Scheduler, shop: Shop) -> None:
+    code = shop.qr_code(expiry_minutes=1)
+    assert "payments.expire_due" not in scheduler.next_round()
+    with time_machine.travel(code["expires_at"], tick=False):
+        assert "payments.expire_due" in scheduler.next_round()
+
+
+@pytest.mark.parametrize("task", beat.CHECKS)
+def test_check_for_due_work_does_not_read_history(db: None, task: str) -> None:
+    for rows in beat.CHECKS[task](clock.now()):
+        sql, values = rows.query.exists().sql_with_params()
+        assert not unbounded(sql, params=values)
+
+
+def test_all_checks_are_one_statement(scheduler: Scheduler, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(1):
+        scheduler.next_round()
+
+
+def test_beat_publishes_all_tasks_while_the_database_fails(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(now: object) -> set[str]:
+        raise DatabaseError("no connection")
+
+    monkeypatch.setattr(beat, "tasks_with_work", fail)
+    assert scheduler.next_round() == ALWAYS | beat.CHECKS.keys()
