@@ -57,14 +57,14 @@ class InquiryFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReportedTransaction:
-    """A bank's report of one movement of money.
+    """A bank's report of one credit, decline or reversal.
 
     amount: at least 1. paid_at: the bank's time, to the millisecond. References and payer are empty if the
     bank does not report them. slip_reference: the id of the transfer in the mini-QR on the payer's slip
     (core.thai.slips).
     """
 
-    bank_transaction_id: str
+    bank_reference: str
     kind: TransactionKind
     biller_id: str
     reference1: str

@@ -178,7 +178,7 @@ class BblVoidSender:
             raise NoResponse()
         data = parsing.parse_json(response.body)
         transactions = _parse_transactions(data, self._biller_id)
-        return data, transactions if transactions[0].bank_transaction_id == order.charge_id else []
+        return data, transactions if transactions[0].bank_reference == order.charge_id else []
 
 
 class _Session(AuthorizedSession):
@@ -232,7 +232,7 @@ def _parse_transaction(data: Mapping[str, Any], biller_id: str) -> ReportedTrans
     if text["billerId"] != biller_id:
         raise ValueError("the money is for another biller")
     return ReportedTransaction(
-        bank_transaction_id=_transaction_id(text),
+        bank_reference=_transaction_id(text),
         kind=KINDS[text["txnType"]],
         biller_id=text["billerId"],
         reference1=text["reference1"],

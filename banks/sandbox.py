@@ -125,7 +125,7 @@ class SandboxBank(_SandboxClient):
             raise UnreadableMessage(str(error)) from None
 
     def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
-        return {"status": "received" if transaction else "parked"}
+        return {"status": "received" if transaction else "held"}
 
     @staticmethod
     def calls_needed(inquiry: InquiryRequest) -> int:
@@ -214,7 +214,7 @@ def _parse_transaction(data: Mapping[str, Any]) -> ReportedTransaction:
     # Banks need not report the slip.
     text = parsing.matching_texts({"slip_reference": "", **data}, _TRANSACTION_PATTERNS)
     return ReportedTransaction(
-        bank_transaction_id=text["transaction_id"],
+        bank_reference=text["transaction_id"],
         kind=KINDS[text["type"]],
         biller_id=text["biller_id"],
         reference1=text["reference1"],

@@ -77,7 +77,7 @@ class Scb(LiveBank):
 
     def acknowledge(self, transaction: ReportedTransaction | ReportedTransfer | None) -> dict[str, str]:
         if isinstance(transaction, ReportedTransaction):
-            return _acknowledgement(transaction.bank_transaction_id)
+            return _acknowledgement(transaction.bank_reference)
         return _acknowledgement("")
 
     def look_up_slip(self, slip: Slip) -> SlipTransfer | None:
@@ -181,7 +181,7 @@ def _parse_transaction(data: Mapping[str, Any], kind: TransactionKind, biller_id
     if text["payeeProxyId"] != biller_id:
         raise ValueError("the money is for another biller")
     return ReportedTransaction(
-        bank_transaction_id=text["transactionId"],
+        bank_reference=text["transactionId"],
         kind=kind,
         biller_id=text["payeeProxyId"],
         reference1=text["billPaymentRef1"],

@@ -40,7 +40,7 @@ WHOLE_LIVES = """
 SELECT payment.id FROM payments_payment AS payment
 JOIN reconciliation_banktransaction AS reported
     ON reported.payment_id = payment.id AND reported.match_result = 'applied'
-JOIN reconciliation_banknotification AS notification ON notification.movement_id = reported.id
+JOIN reconciliation_banknotification AS notification ON notification.bank_transaction_id = reported.id
 JOIN transactions_transaction AS history ON history.payment_id = payment.id AND history.status = 'succeeded'
 JOIN ledger_journal AS journal ON journal.subject_id = payment.id AND journal.amount = payment.amount
 JOIN webhooks_event AS event ON event.subject_id = payment.id AND event.type = 'payment.succeeded'

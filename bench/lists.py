@@ -62,7 +62,7 @@ PAYMENTS = MeasuredList(
     "payments_payment",
     f"""
     INSERT INTO payments_payment
-        (id, merchant_id, qr_code_id, status, amount, currency, reference, metadata, bank_transaction_id,
+        (id, merchant_id, qr_code_id, status, amount, currency, reference, metadata, bank_reference,
          payer_differs, amount_refunded, amount_refunding, created_at, updated_at, expires_at, completed_at)
     SELECT 'pay_' || tail, %(owner)s, 'qr_' || tail, status, 150000, 'THB', 'order ' || tail,
         json_build_object('table', mod(n, 100)::text), 'SANDBOX' || tail, false, 0, 0, at, at,
@@ -88,7 +88,7 @@ PAYMENTS = MeasuredList(
         "by metadata, in vain": {"metadata[table]": "none"},
         "by amount": {"amount": "150000"},
         "by amount, in vain": {"amount": "1"},
-        "by the bank's id": {"bank_transaction_id": "SANDBOX{tail}"},
+        "by the bank's id": {"bank_reference": "SANDBOX{tail}"},
     },
 )
 EVENTS = MeasuredList(

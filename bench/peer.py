@@ -28,7 +28,7 @@ BASE_URL = os.environ.get("BASE_URL", "")
 KEYS = os.environ.get("FIELD_ENCRYPTION_KEYS", "").split(",")
 SHOWN = (
     "qr_code_id", "amount", "reference", "description", "amount_received", "amount_refunded", "failure_code",
-    "bank_transaction_id",
+    "bank_reference",
 )  # fmt: skip
 # No payment here is by card or paid, has exceptions, or is of a live merchant.
 NEVER_HERE: dict[str, Any] = {
@@ -84,7 +84,7 @@ FROM unnest($19::text[], $20::text[], $21::text[]) AS d (id, endpoint_id, state)
 POLL = """
 SELECT id, qr_code_id, status, amount, currency, reference, description, metadata, amount_received,
     amount_refunded, failure_code, created_at, updated_at, completed_at, expires_at, authorize_uri,
-    has_exceptions, bank_transaction_id, amount_refunding,
+    has_exceptions, bank_reference, amount_refunding,
     EXISTS (
         SELECT FROM reconciliation_reconciliationexception e WHERE e.bank = $3 AND e.biller_id = $4
             AND p.status IN ('pending', 'expired') AND e.reason = 'unmatched' AND e.amount = p.amount

@@ -33,7 +33,7 @@ THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 
 EXCEPTION = "payments/<str:payment_id>/exceptions/<str:exception_id>"
 REFUND, WEBHOOK = "refunds/<str:refund_id>", "webhooks/<str:webhook_id>"
-NOTIFICATIONS = "banks/<str:bank>/notices"
+NOTIFICATIONS = "banks/<str:bank>/notifications"
 CHANGE_WEBHOOK = {"get": "retrieve", "patch": "partial_update", "delete": "destroy"}
 # path, viewset, method to action
 API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [

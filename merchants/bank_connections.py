@@ -27,7 +27,7 @@ from merchants.errors import CallerNotAllowed, MerchantNotFound
 from merchants.models import BankConnection, Merchant, Mode
 from merchants.services import validated_networks
 
-SECRET_PREFIX, SECRET_LENGTH = "door_", 43  # 256 random bits
+SECRET_PREFIX, SECRET_LENGTH = "bep_", 43  # 256 random bits
 _SECRET_SHAPE = re.compile(f"{SECRET_PREFIX}[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
 MAX_CALLERS = 50
 BANK_IS_FIXED = "keeps its bank and its biller id"
@@ -104,7 +104,7 @@ def kept_secrets(connection: BankConnection, config: ConnectionConfig) -> dict[s
 
 def notification_url(connection: BankConnection, secret: str) -> str:
     """The address that the bank must call. It contains the secret."""
-    return f"{settings.BASE_URL}/banks/{connection.bank}/notices/{secret}"
+    return f"{settings.BASE_URL}/banks/{connection.bank}/notifications/{secret}"
 
 
 def find_by_secret(bank: str, secret: str) -> BankConnection:

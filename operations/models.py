@@ -180,13 +180,13 @@ class WaitingErasure(models.Model):
     """A bank transaction whose payer is still needed. The nightly job looks at it again."""
 
     # Without a foreign key: the books must not need this row.
-    movement_id = PublicIdKey()
+    bank_transaction_id = PublicIdKey()
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
-        return str(self.movement_id)
+        return str(self.bank_transaction_id)
 
 
 class DailyClose(models.Model):

@@ -50,7 +50,7 @@ class PaymentAdmin(ActingAdmin):
 
     export_columns = (
         "id", "merchant", "reference", "status", "amount", "amount_refunded", "card_brand", "payer_name",
-        "payer_bank_code", "bank_transaction_id", "created_at", "completed_at",
+        "payer_bank_code", "bank_reference", "created_at", "completed_at",
     )  # fmt: skip
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_differs"]
@@ -120,7 +120,7 @@ class PaymentAdmin(ActingAdmin):
                 *("payer_name", "payer_bank_code", "payer_account_masked", "payer_differs"),
                 *("client_name", "client_bank_name", "client_account"),
             ],
-            _("Bank"): ["bank_transaction_id", "failure_code", "card_brand", "card_last4", "authorize_uri"],
+            _("Bank"): ["bank_reference", "failure_code", "card_brand", "card_last4", "authorize_uri"],
             _("Times"): ["created_at", "expires_at", "completed_at", "updated_at"],
         }
         shown = {

@@ -36,7 +36,7 @@ CLOCK_SKEW = timedelta(seconds=90)
 
 # The payer copy changes only with the credit, and after that only from unknown to known.
 ERASABLE = ("description", "client_name", "client_bank_name", "client_bank_account_sealed")
-PAYER_COPY = ("payer_name", "payer_bank_code", "payer_account_sealed", "bank_transaction_id")
+PAYER_COPY = ("payer_name", "payer_bank_code", "payer_account_sealed", "bank_reference")
 ERASABLE_COPY = ("payer_name", "payer_account_sealed")
 IS_FINISHED = "OLD.status <> 'pending' AND OLD.amount_refunding = 0"
 
@@ -95,7 +95,7 @@ class Payment(DigestedRow, StateMachine):
     payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
-    bank_transaction_id = models.CharField(max_length=64, null=True, help_text="Of the credit.")  # noqa: DJ001
+    bank_reference = models.CharField(max_length=64, null=True, help_text="Of the credit.")  # noqa: DJ001
     payer_differs = models.BooleanField(
         default=False,
         help_text="Yes if another person or account paid than the client whom the merchant named.",
@@ -209,8 +209,8 @@ class Payment(DigestedRow, StateMachine):
             models.Index(fields=["expires_at"], condition=Q(status="pending"), name="payment_next_to_expire"),
             # A new payment has none, so creating one costs nothing.
             models.Index(
-                fields=["bank_transaction_id", "merchant"],
-                condition=Q(bank_transaction_id__isnull=False),
+                fields=["bank_reference", "merchant"],
+                condition=Q(bank_reference__isnull=False),
                 name="payment_by_bank_transaction",
             ),
         ]

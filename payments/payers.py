@@ -18,8 +18,8 @@ class Payer:
 
 def reported(payment: Payment) -> Payer:
     """Who paid, by the bank transaction that was credited. The copy on the payment is for showing only."""
-    movement = payment.bank_transactions.credited().first()
-    return Payer() if movement is None else movement.payer
+    bank_transaction = payment.bank_transactions.credited().first()
+    return Payer() if bank_transaction is None else bank_transaction.payer
 
 
 def differs_from_client(payment: Payment, payer: Payer) -> bool:

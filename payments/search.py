@@ -16,7 +16,7 @@ from merchants.models import Merchant
 from payments.models import Payment, PaymentQuerySet
 
 SEARCHED = 10_000
-SELECTIVE = ("reference", "qr_code_id", "bank_transaction_id")
+SELECTIVE = ("reference", "qr_code_id", "bank_reference")
 SCANNED = ("amount", "qr_code_id__isnull")
 
 

@@ -32,7 +32,7 @@ class PaymentQuery(StatusQuery):
     qr_code_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
     )
-    bank_transaction_id = fields.Text(
+    bank_reference = fields.Text(
         plain=plain_text.visible,
         min_length=1,
         max_length=64,

@@ -208,5 +208,5 @@ def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
         "payer_bank_code": payer.bank_code or None,
         "payer_account_sealed": vault.seal(payer.account, context=payment.id) if payer.account else None,
         "payer_differs": payers.differs_from_client(payment, payer),
-        "bank_transaction_id": payer.transaction_id or None,
+        "bank_reference": payer.transaction_id or None,
     }

@@ -137,9 +137,7 @@ class PaymentObject(TypedDict):
         ]
     ]
     payer: Annotated[Payer | None, "Null until a bank has reported the payer, and for cards."]
-    bank_transaction_id: Annotated[
-        str | None, {"pattern": "^.{1,64}$"}, "The bank's id of the payer's transfer."
-    ]
+    bank_reference: Annotated[str | None, {"pattern": "^.{1,64}$"}, "The bank's id of the payer's transfer."]
     refunds: RefundSummary
     livemode: Annotated[bool, "False for test money."]
 
@@ -200,7 +198,7 @@ def payment_object(payment: Payment, now: datetime) -> PaymentObject:
         "exceptions": [exception_object(each) for each in exceptions[-MAX_SHOWN:]],
         "exceptions_has_more": len(exceptions) > MAX_SHOWN,
         "payer": _payer(payment),
-        "bank_transaction_id": payment.bank_transaction_id,
+        "bank_reference": payment.bank_reference,
         "refunds": {
             "completed": payment.amount_refunded,
             "pending": payment.amount_refunding,

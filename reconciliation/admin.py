@@ -62,7 +62,7 @@ class BankModeFilter(ModeFilter):
 class BankTransactionAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     list_display = [
-        "id", "bank", "bank_transaction_id", "kind", "baht", "match_result", "is_confirmed",
+        "id", "bank", "bank_reference", "kind", "baht", "match_result", "is_confirmed",
         "payment", "paid_at",
     ]  # fmt: skip
     list_filter = [
@@ -72,8 +72,8 @@ class BankTransactionAdmin(ReadOnlyAdmin):
     list_select_related = ["payment"]
     search_fields = [
         "=id",
-        "=bank_transaction_id",
-        "=later_bank_transaction_id",
+        "=bank_reference",
+        "=later_bank_reference",
         "=slip_reference",
         "=reference1",
         "=payment__id",
@@ -95,8 +95,8 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         return found, may_repeat
 
     @admin.display(description=_("payer's account"))
-    def payer_account_masked(self, movement: BankTransaction) -> str | None:
-        return personal_data.account(movement.payer_account or None)
+    def payer_account_masked(self, bank_transaction: BankTransaction) -> str | None:
+        return personal_data.account(bank_transaction.payer_account or None)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = admin_columns.readable_fields(BankTransaction)
@@ -104,18 +104,28 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         return ["decisions", "baht", *plain, "payer_account_masked"]
 
     @admin.display(description=_("decisions"))
-    def decisions(self, movement: BankTransaction) -> Any:
-        return _page_of(movement.pk, _("Possible payments and history"))
+    def decisions(self, bank_transaction: BankTransaction) -> Any:
+        return _page_of(bank_transaction.pk, _("Possible payments and history"))
 
 
 @admin.register(BankNotification)
 class BankNotificationAdmin(ReadOnlyAdmin):
     shows_personal_data = True
-    list_display = ["id", "bank", "source", "result", "movement", "order_id", "received_at"]
+    list_display = ["id", "bank", "source", "result", "bank_transaction", "order_id", "received_at"]
     list_filter = ["result", "bank"]
-    list_select_related = ["movement"]
-    search_fields = ["=id", "=movement__id", "=order_id"]
-    fields = ["id", "bank", "source", "result", "movement", "order", "received_at", "request_id", "message"]
+    list_select_related = ["bank_transaction"]
+    search_fields = ["=id", "=bank_transaction__id", "=order_id"]
+    fields = [
+        "id",
+        "bank",
+        "source",
+        "result",
+        "bank_transaction",
+        "order",
+        "received_at",
+        "request_id",
+        "message",
+    ]
 
     @admin.display(description=_("order"), empty_value="-")
     def order(self, notification: BankNotification) -> str:
@@ -148,10 +158,19 @@ class ResolutionAdmin(ReadOnlyAdmin):
 
 @admin.register(Return)
 class ReturnAdmin(ReadOnlyAdmin):
-    list_display = ["id", "movement", "baht", "route", "status", "is_manual", "created_at", "completed_at"]
+    list_display = [
+        "id",
+        "bank_transaction",
+        "baht",
+        "route",
+        "status",
+        "is_manual",
+        "created_at",
+        "completed_at",
+    ]
     list_filter = ["status", "is_manual"]
-    list_select_related = ["movement"]
-    search_fields = ["=id", "=movement__id", "=bank_reference"]
+    list_select_related = ["bank_transaction"]
+    search_fields = ["=id", "=bank_transaction__id", "=bank_reference"]
 
 
 @admin.register(TransferContradiction)

@@ -29,7 +29,7 @@ def is_name(text: str) -> bool:
 def find(text: str) -> list[str]:
     """The ids of at most MAX_FOUND bank transactions, the newest of those that were read."""
     found = rows.run(FIND, [_beginnings(text), MAX_FOUND]).fetchall()
-    return sorted((movement_id for (movement_id,) in found), reverse=True)[:MAX_FOUND]
+    return sorted((bank_transaction_id for (bank_transaction_id,) in found), reverse=True)[:MAX_FOUND]
 
 
 def _beginnings(text: str) -> list[str]:

@@ -70,7 +70,7 @@ TEXTS = REPEATED | {
     "slip_reference",
     "warning",
 }
-OTHER_IDS = frozenset({"bank_transaction_id", "biller_id", "request_id", "transaction_id"})
+OTHER_IDS = frozenset({"bank_reference", "biller_id", "request_id", "transaction_id"})
 """Ids that banks and clients make. Others are ours."""
 _CODE = re.compile(r"(?![A-Z][a-z]+$)[^ ]*", re.ASCII)
 """Not a word that begins with a capital letter, as names do."""

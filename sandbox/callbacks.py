@@ -73,7 +73,7 @@ def send(callback: SandboxCallback) -> CallbackResult:
         with requests.Session() as session:
             session.trust_env = False  # the service is on this network: ignore proxies of the environment
             response = session.post(
-                f"{settings.BASE_URL}/banks/sandbox/notices",
+                f"{settings.BASE_URL}/banks/sandbox/notifications",
                 data=body,
                 headers=headers,
                 timeout=(CONNECT_SECONDS, READ_SECONDS),

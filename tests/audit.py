@@ -16,31 +16,34 @@ def not_resolved(subject_id: str) -> str:
     ) IN ('dismissed', 'kept', 'booked_returned', 'booked_failed') IS NOT TRUE"""
 
 
-BANK_ID = "coalesce(nullif(movement.later_bank_transaction_id, ''), movement.bank_transaction_id)"
+BANK_ID = "coalesce(nullif(bank_transaction.later_bank_reference, ''), bank_transaction.bank_reference)"
 # What needs a decision of staff, as the tables say that the list is about.
 OPEN_EXCEPTIONS = f"""
-SELECT movement.id,
-    CASE movement.kind WHEN 'reversal' THEN 'reversal' ELSE movement.match_result END AS reason,
-    movement.bank, movement.merchant_id, movement.biller_id, movement.payment_id, movement.amount,
-    movement.reference1, {BANK_ID} AS bank_transaction_id, movement.received_at AS opened_at
-FROM reconciliation_banktransaction AS movement
-WHERE movement.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')
-    AND movement.resolution_state = ''
+SELECT bank_transaction.id,
+    CASE bank_transaction.kind WHEN 'reversal' THEN 'reversal' ELSE bank_transaction.match_result END AS
+    reason, bank_transaction.bank, bank_transaction.merchant_id, bank_transaction.biller_id,
+    bank_transaction.payment_id, bank_transaction.amount, bank_transaction.reference1, {BANK_ID} AS
+    bank_reference, bank_transaction.received_at AS opened_at
+FROM reconciliation_banktransaction AS bank_transaction
+WHERE bank_transaction.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')
+    AND bank_transaction.resolution_state = ''
 UNION ALL
-SELECT movement.id, 'excess', movement.bank, movement.merchant_id, movement.biller_id, movement.payment_id,
-    excess.amount, movement.reference1, {BANK_ID}, movement.received_at
+SELECT bank_transaction.id, 'excess', bank_transaction.bank, bank_transaction.merchant_id,
+bank_transaction.biller_id, bank_transaction.payment_id,
+    excess.amount, bank_transaction.reference1, {BANK_ID}, bank_transaction.received_at
 FROM reconciliation_excess AS excess
-JOIN reconciliation_banktransaction AS movement ON movement.id = excess.movement_id
+JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = excess.bank_transaction_id
 WHERE excess.resolution_state = ''
 UNION ALL
-SELECT notification.id, notification.result, notification.bank, NULL, coalesce(movement.biller_id, ''), NULL,
-    NULL, coalesce(movement.reference1, ''), coalesce({BANK_ID}, ''), notification.received_at
+SELECT notification.id, notification.result, notification.bank, NULL, coalesce(bank_transaction.biller_id,
+''), NULL,
+    NULL, coalesce(bank_transaction.reference1, ''), coalesce({BANK_ID}, ''), notification.received_at
 FROM reconciliation_banknotification AS notification
-LEFT JOIN reconciliation_banktransaction AS movement ON movement.id = notification.movement_id
-WHERE notification.result IN ('conflict', 'unreadable') AND {not_resolved("notification.id")}
-UNION ALL
-SELECT inquiry.notification_id, 'unconfirmed', inquiry.bank, inquiry.merchant_id, '', inquiry.payment_id,
-    inquiry.amount, inquiry.reference1, inquiry.bank_transaction_id, inquiry.created_at
+LEFT JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id =
+notification.bank_transaction_id WHERE notification.result IN ('conflict', 'unreadable') AND
+{not_resolved("notification.id")} UNION ALL SELECT inquiry.notification_id, 'unconfirmed', inquiry.bank,
+inquiry.merchant_id, '', inquiry.payment_id,
+    inquiry.amount, inquiry.reference1, inquiry.bank_reference, inquiry.created_at
 FROM reconciliation_confirmationinquiry AS inquiry
 WHERE inquiry.notification_id IS NOT NULL AND inquiry.alerted_at IS NOT NULL AND inquiry.confirmed_at IS NULL
     AND {not_resolved("inquiry.notification_id")}
@@ -55,20 +58,18 @@ SELECT found.id, 'contradiction', split_part(found.route, ':', 2), nullif(found.
     found.amount, found.subject_id, found.bank_reference, found.created_at
 FROM transfers_transfercontradiction AS found WHERE {not_resolved("found.id")}
 """
-COLUMNS = (
-    "reason, bank, merchant_id, biller_id, payment_id, amount, reference1, bank_transaction_id, opened_at"
-)
+COLUMNS = "reason, bank, merchant_id, biller_id, payment_id, amount, reference1, bank_reference, opened_at"
 OWN_RULES = [
     AuditRule(
         "payment exceptions match their bank transactions",
         """SELECT id, concat_ws(' ',
-               CASE movement.resolution_state WHEN 'attached' THEN '' ELSE payment_id END,
-               match_result, movement.amount, CASE WHEN excess.movement_id IS NOT NULL THEN 'excess_' END
-               || coalesce(nullif(excess.resolution_state, ''), 'open'),
-               CASE WHEN excess.movement_id IS NULL
-               THEN coalesce(nullif(movement.resolution_state, ''), 'open') END)
-           FROM reconciliation_banktransaction AS movement
-           LEFT JOIN reconciliation_excess AS excess ON excess.movement_id = movement.id
+               CASE bank_transaction.resolution_state WHEN 'attached' THEN '' ELSE payment_id END,
+               match_result, bank_transaction.amount, CASE WHEN excess.bank_transaction_id IS NOT NULL THEN
+               'excess_' END || coalesce(nullif(excess.resolution_state, ''), 'open'), CASE WHEN
+               excess.bank_transaction_id IS NULL THEN coalesce(nullif(bank_transaction.resolution_state, ''),
+               'open') END)
+           FROM reconciliation_banktransaction AS bank_transaction
+           LEFT JOIN reconciliation_excess AS excess ON excess.bank_transaction_id = bank_transaction.id
            WHERE kind = 'credit' AND payment_id IS NOT NULL
                AND match_result IN ('duplicate', 'time_mismatch', 'amount_mismatch', 'late')""",
         """SELECT id, concat_ws(' ', CASE status WHEN 'attached' THEN '' ELSE payment_id END,
@@ -83,7 +84,7 @@ OWN_RULES = [
     AuditRule(
         "the list of exceptions is complete",
         f"""SELECT truth.id, concat_ws(' ', {COLUMNS}, upper(concat_ws(' ', truth.id, payment_id,
-                nullif(reference1, ''), nullif(bank_transaction_id, ''), nullif(payment.reference, ''))))
+                nullif(reference1, ''), nullif(bank_reference, ''), nullif(payment.reference, ''))))
             FROM ({OPEN_EXCEPTIONS}) AS truth
             LEFT JOIN (SELECT id AS paid_id, reference FROM payments_payment) AS payment
                 ON paid_id = payment_id""",

@@ -141,7 +141,7 @@ class SandboxBankClient:
     def post(self, notification: dict[str, Any] | bytes, signature: str | None = None) -> Any:
         body = notification if isinstance(notification, bytes) else json.dumps(notification).encode()
         return self.http.post(
-            "/banks/sandbox/notices",
+            "/banks/sandbox/notifications",
             body,
             content_type="application/json",
             headers={"Sandbox-Bank-Signature": self.sign(body) if signature is None else signature},

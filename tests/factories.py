@@ -60,7 +60,7 @@ def reverse_all(payment: Payment) -> Refund:
     at, refund_id = clock.now(), ids.new("ref_", clock.now())
     amounts = {"amount": payment.amount, "refunded_amount": payment.amount}
     reversal = RefundReversal.objects.create(
-        reversal_id=ids.new("rcp_", at), payment=payment, route="bank:sandbox", created_at=at, **amounts
+        reversal_id=ids.new("btx_", at), payment=payment, route="bank:sandbox", created_at=at, **amounts
     )
     row = TransactionFactory(
         merchant=payment.merchant,

@@ -131,17 +131,17 @@ UNORDERED_TABLES = {
 ID_PREFIXES: dict[str, tuple[str, ...]] = {
     "payments_payment": ("pay_",),
     "payments_cardcharge": ("pay_",),
-    "reconciliation_banktransaction": ("rcp_",),
-    "reconciliation_banknotification": ("ntc_",),
+    "reconciliation_banktransaction": ("btx_",),
+    "reconciliation_banknotification": ("ntf_",),
     "reconciliation_return": ("rtn_",),
-    "reconciliation_excess": ("rcp_",),
+    "reconciliation_excess": ("btx_",),
     "refunds_refund": ("ref_",),
     "withdrawals_withdrawal": ("wd_",),
-    "approvals_approval": ("rcp_", "rtn_", "ref_", "wd_"),
+    "approvals_approval": ("btx_", "rtn_", "ref_", "wd_"),
     "transfers_transfer": ("ref_", "rtn_", "wd_"),
     "transfers_transfercontradiction": ("ctr_",),
-    "payments_paymentexception": ("rcp_",),
-    "reconciliation_reconciliationexception": ("rcp_", "ntc_", "ref_", "ctr_"),
+    "payments_paymentexception": ("btx_",),
+    "reconciliation_reconciliationexception": ("btx_", "ntf_", "ref_", "ctr_"),
     APPROVAL_LIMITS_LOCK: ("outgoing ",),
 }
 ROLL_UPS = (queries.ROLL_UP_ENTRIES, queries.ROLL_UP_NEWEST)

@@ -227,7 +227,7 @@ CASES = [
         "must be one of requested_by_customer, duplicate, fraudulent, late_payment, other",
     ),
     Case(
-        "invalid_part", act_on(f"{PAYMENTS}/pay_x/exceptions/rcp_x/return", {"part": "rest"}),
+        "invalid_part", act_on(f"{PAYMENTS}/pay_x/exceptions/btx_x/return", {"part": "rest"}),
         'part must be all or excess. Received: "rest".', "must be one of all, excess",
     ),
     Case(
@@ -399,7 +399,7 @@ CASES = [
         "delivery_not_found", of_webhook("post", f"/deliveries/dlv_{UNKNOWN}/redeliver"),
         f"No delivery dlv_{UNKNOWN} of this webhook.",
     ),
-    Case("bank_not_found", lambda shop: shop.http.post("/banks/nobank/notices"), "No bank nobank."),
+    Case("bank_not_found", lambda shop: shop.http.post("/banks/nobank/notifications"), "No bank nobank."),
     Case(
         "invalid_qr_data", pay_with(qr_data="4051234567"),
         "qr_data must be the payload of a Thai QR bill payment with an amount. "

@@ -86,7 +86,7 @@ class Caller:
     def notify(self, qr_code: dict[str, Any]) -> dict[str, Any]:
         bank = SandboxBankClient(Client())
         body = json.dumps(bank.notification(qr_code | {"amount": 150_000})).encode()
-        made = RequestFactory().post("/banks/sandbox/notices", body, "application/json")
+        made = RequestFactory().post("/banks/sandbox/notifications", body, "application/json")
         return self._ask(made.environ | {"HTTP_SANDBOX_BANK_SIGNATURE": bank.sign(body)})
 
     def poll(self, payment_id: str) -> dict[str, Any]:

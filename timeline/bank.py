@@ -23,7 +23,7 @@ from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, 
 
 
 def sources(context: PaymentContext) -> list[EntrySource]:
-    ours = Q(movement__in=context.movement_ids)
+    ours = Q(bank_transaction__in=context.bank_transaction_ids)
     inquiries = InquiryAnswer.objects.filter(payment=context.payment)
     of_charge = ChargeAnswer.objects.filter(charge=context.payment.pk).select_related("charge")
     # The bank must confirm these. Its confirmation is another notification.
@@ -32,7 +32,7 @@ def sources(context: PaymentContext) -> list[EntrySource]:
     ).select_related("notification")
     # The others were made from statement lines.
     signed = BankNotification.objects.filter(ours).exclude(source=ReportSource.STATEMENT)
-    lines = StatementLine.objects.filter(ours).select_related("movement", "statement")
+    lines = StatementLine.objects.filter(ours).select_related("bank_transaction", "statement")
     # Money of no payment yet. Once staff have decided, it is gone from here.
     unmatched = BankTransaction.objects.filter(pk__in=context.unmatched_ids)
     return [
@@ -40,9 +40,9 @@ def sources(context: PaymentContext) -> list[EntrySource]:
         EntrySource(of_charge, "created_at", _charge_inquiry),
         EntrySource(unsigned.defer("notification__body_sealed"), "created_at", _unsigned),
         EntrySource(
-            signed.select_related("movement").defer("body_sealed"),
+            signed.select_related("bank_transaction").defer("body_sealed"),
             "received_at",
-            lambda row: notification(row, _movement_details(row.movement)),
+            lambda row: notification(row, _bank_transaction_details(row.bank_transaction)),
         ),
         EntrySource(lines, "statement__created_at", _statement_line),
         EntrySource(unmatched, "received_at", _unmatched),
@@ -84,7 +84,7 @@ def _unsigned(inquiry: Any) -> TimelineEntry:
     details = {
         "verdict": found.result,
         "source": found.source,
-        "bank_transaction_id": inquiry.bank_transaction_id,
+        "bank_reference": inquiry.bank_reference,
         "amount": inquiry.amount,
         "confirmed_at": iso_or_none(inquiry.confirmed_at),
     }
@@ -94,43 +94,47 @@ def _unsigned(inquiry: Any) -> TimelineEntry:
 
 
 def _statement_line(line: Any) -> TimelineEntry:
-    words = {"movement": explanations.of_report(line.movement)}
+    words = {"bank_transaction": explanations.of_report(line.bank_transaction)}
     summary = texts.STATEMENT % words
-    if not line.movement.is_confirmed:
+    if not line.bank_transaction.is_confirmed:
         summary += f" {texts.ONLY_STATEMENT}"
     return TimelineEntry.of(
         line,
         TimelineEntryType.STATEMENT,
         summary,
-        {"result": line.result, "source": ReportSource.STATEMENT.value, **_movement_details(line.movement)},
+        {
+            "result": line.result,
+            "source": ReportSource.STATEMENT.value,
+            **_bank_transaction_details(line.bank_transaction),
+        },
         actor=f"bank:{line.bank}",
         request_id=line.statement.request_id,
         internal={"statement": line.statement.file_name, "imported_by": line.statement.actor},
     )
 
 
-def _unmatched(movement: BankTransaction) -> TimelineEntry:
+def _unmatched(bank_transaction: BankTransaction) -> TimelineEntry:
     details = {
-        "source": movement.source,
-        "receipt_id": movement.id,
-        "amount": movement.amount,
-        "paid_at": iso(movement.paid_at),
-        "outcome": movement.match_result,
+        "source": bank_transaction.source,
+        "bank_transaction_id": bank_transaction.id,
+        "amount": bank_transaction.amount,
+        "paid_at": iso(bank_transaction.paid_at),
+        "outcome": bank_transaction.match_result,
     }
-    caused_by = {"actor": f"bank:{movement.bank}", "request_id": ""}
+    caused_by = {"actor": f"bank:{bank_transaction.bank}", "request_id": ""}
     type_ = TimelineEntryType.NOTIFICATION
-    return TimelineEntry.of(movement, type_, _(UNMATCHED_MONEY), details, **caused_by)
+    return TimelineEntry.of(bank_transaction, type_, _(UNMATCHED_MONEY), details, **caused_by)
 
 
-def _movement_details(movement: BankTransaction) -> dict[str, Any]:
+def _bank_transaction_details(bank_transaction: BankTransaction) -> dict[str, Any]:
     """What merchants see of the money. The payer's account is masked."""
     return {
-        "receipt_id": movement.id,
-        "bank_transaction_id": movement.current_bank_transaction_id,
-        "kind": movement.kind,
-        "amount": movement.amount,
-        "paid_at": iso(movement.paid_at),
-        "outcome": movement.match_result or None,
-        "resolution": movement.resolution_state or None,
-        "payer_account": vault.masked(movement.payer_account or None),
+        "bank_transaction_id": bank_transaction.id,
+        "bank_reference": bank_transaction.current_bank_reference,
+        "kind": bank_transaction.kind,
+        "amount": bank_transaction.amount,
+        "paid_at": iso(bank_transaction.paid_at),
+        "outcome": bank_transaction.match_result or None,
+        "resolution": bank_transaction.resolution_state or None,
+        "payer_account": vault.masked(bank_transaction.payer_account or None),
     }

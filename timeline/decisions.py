@@ -17,26 +17,30 @@ from reconciliation.models import (
     SlipCheck,
 )
 from timeline import explanations as texts
-from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType, public_type
+from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from transfers.models import TransferContradiction
 
-ID_NAMES = {"ref": "refund_id", "rcp": "receipt_id", "rtn": "return_id"}
+ID_NAMES = {"ref": "refund_id", "btx": "bank_transaction_id", "rtn": "return_id"}
 
 
 def resolutions(context: PaymentContext) -> list[EntrySource]:
     """Slips that were shown for the payment, or are of its money; and what was decided about its money."""
-    payment, movements, orders = context.payment, Q(movement__in=context.movement_ids), context.order_ids
-    slips = SlipCheck.objects.filter(Q(claimed_payment_id=payment.pk) | movements)
+    payment, bank_transactions, orders = (
+        context.payment,
+        Q(bank_transaction__in=context.bank_transaction_ids),
+        context.order_ids,
+    )
+    slips = SlipCheck.objects.filter(Q(claimed_payment_id=payment.pk) | bank_transactions)
     # Notifications that contradict earlier ones about the same money or order.
     conflicts = BankNotification.objects.filter(
-        movements | Q(order_id__in=orders), result=NotificationResult.CONFLICT
+        bank_transactions | Q(order_id__in=orders), result=NotificationResult.CONFLICT
     )
     # Of a transfer or of the card charge.
     contradictions = TransferContradiction.objects.filter(subject_id__in=[payment.pk, *orders])
     ours = Payment.objects.filter(pk=OuterRef("payment_id"), merchant=payment.merchant_id)
     decided = Resolution.objects.annotate(is_ours=Exists(ours))
     subjects = (
-        Q(payment_id=payment.pk) | Q(subject_id__in=[*context.movement_ids, *context.refund_ids]),
+        Q(payment_id=payment.pk) | Q(subject_id__in=[*context.bank_transaction_ids, *context.refund_ids]),
         Q(subject_id__in=conflicts.values("pk")),
         Q(subject_id__in=contradictions.values("pk")),
     )
@@ -47,7 +51,7 @@ def resolutions(context: PaymentContext) -> list[EntrySource]:
 
 
 def approvals(context: PaymentContext) -> list[EntrySource]:
-    rows = Approval.objects.filter(subject_id__in=[*context.order_ids, *context.movement_ids])
+    rows = Approval.objects.filter(subject_id__in=[*context.order_ids, *context.bank_transaction_ids])
     requested = rows.exclude(status=ApprovalStatus.WITHIN_LIMITS)
     return [
         EntrySource(requested, "requested_at", _approval_requested),
@@ -61,7 +65,10 @@ def _resolution(action: Any) -> TimelineEntry:
     details = {"subject_id": action.subject_id}
     if action.payment_id and action.is_ours:
         details["payment_id"] = action.payment_id
-    type_, summary = public_type(by, action.type), explanations.RESOLUTIONS[ResolutionType(action.type)]
+    type_, summary = (
+        TimelineEntryType(f"{by}.{action.type}"),
+        explanations.RESOLUTIONS[ResolutionType(action.type)],
+    )
     internal = {"why": action.note, "payment_id": action.payment_id or ""}
     return TimelineEntry.of(action, type_, summary, details, internal=internal)
 
@@ -93,14 +100,14 @@ def _approval_details(row: Approval) -> dict[str, object]:
 
 def _slip(context: PaymentContext, check: SlipCheck) -> TimelineEntry:
     """Only staff see other money, and the payment that the slip was shown for."""
-    is_ours = check.movement_id in context.movement_ids
+    is_ours = check.bank_transaction_id in context.bank_transaction_ids
     if is_ours:
         summary = texts.SLIP
     else:
-        summary = texts.SLIP_OF_OTHER_MONEY if check.movement_id else texts.SLIP_OF_NO_MONEY
-    details = {"receipt_id": check.movement_id} if is_ours else {}
+        summary = texts.SLIP_OF_OTHER_MONEY if check.bank_transaction_id else texts.SLIP_OF_NO_MONEY
+    details = {"bank_transaction_id": check.bank_transaction_id} if is_ours else {}
     internal = {
-        "other_receipt": "" if is_ours else check.movement_id or "",
+        "other_bank_transaction": "" if is_ours else check.bank_transaction_id or "",
         "sending_bank": check.sending_bank,
         "transaction_id": check.transaction_id,
         "shown_for": check.claimed_payment_id or "",

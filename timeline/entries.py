@@ -42,12 +42,12 @@ class TimelineEntryType(StrEnum):
     KEPT = "staff.kept"
     BOOKED_RETURNED = "staff.booked_returned"  # the bank never sent what it reported as sent
     BOOKED_FAILED = "staff.booked_failed"  # the acquirer charged and refunded another amount
-    WRITTEN_OFF = "staff.lost"
+    WRITTEN_OFF = "staff.written_off"
     CONFIRMED = "staff.confirmed"  # a second person confirmed money of a statement
     REOPENED = "staff.reopened"  # a dismissal, merge or write-off was a mistake
     SLIP_CHECKED = "staff.slip_checked"  # a slip was shown for the payment, or is of its money
-    RETURN_SUBMITTED = "return.told"  # the bank has, or may have, the order
-    RETURN_NOT_SENT = "return.unreached"  # the bank has no order; it is sent again
+    RETURN_SUBMITTED = "return.submitted"  # the bank has, or may have, the order
+    RETURN_NOT_SENT = "return.not_sent"  # the bank has no order; it is sent again
     RETURN_INQUIRY = "return.inquiry"  # we asked the bank about the order
     RETURN_COMPLETED = "return.completed"
     RETURN_FAILED = "return.failed"
@@ -55,8 +55,8 @@ class TimelineEntryType(StrEnum):
     RETURN_RETURNED = "return.returned"
     REFUND_CREATED = "refund.created"
     REFUND_DESTINATION_SET = "refund.addressed"  # the merchant named an account
-    REFUND_SUBMITTED = "refund.told"
-    REFUND_NOT_SENT = "refund.unreached"
+    REFUND_SUBMITTED = "refund.submitted"
+    REFUND_NOT_SENT = "refund.not_sent"
     REFUND_INQUIRY = "refund.inquiry"
     REFUND_COMPLETED = "refund.completed"
     REFUND_FAILED = "refund.failed"
@@ -70,15 +70,6 @@ class TimelineEntryType(StrEnum):
     HELD = "webhook.held"  # kept for a replay, because the webhook is disabled
     ATTEMPT = "webhook.attempt"
     DROPPED = "webhook.dropped"  # not sent: the webhook was deleted or disabled
-
-
-# Stored names that the API shows under another name.
-PUBLIC_NAMES = {"submitted": "told", "not_sent": "unreached", "written_off": "lost"}
-
-
-def public_type(prefix: str, name: str) -> TimelineEntryType:
-    """Return the entry type of a stored event, such as `refund.told`."""
-    return TimelineEntryType(f"{prefix}.{PUBLIC_NAMES.get(name, name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +114,7 @@ class PaymentContext:
     """A payment, the ids of its money, refunds and returns, of money that may be for it, and the time."""
 
     payment: Payment
-    movement_ids: list[str]
+    bank_transaction_ids: list[str]
     refund_ids: list[str]
     return_ids: list[str]
     unmatched_ids: list[str]
@@ -141,7 +132,9 @@ class PaymentContext:
         if (code := QrCode.objects.select_related("merchant").filter(payment=payment).first()) is not None:
             ours |= Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
         refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
-        movements = list(BankTransaction.objects.filter(ours).values_list("pk", flat=True))
-        returns = Return.objects.filter(movement__in=movements).values_list("pk", flat=True)
-        unmatched = [movement.id for movement in unmatched_money.find(payment, for_staff=for_staff)]
-        return cls(payment, movements, list(refunds), list(returns), unmatched, now)
+        bank_transactions = list(BankTransaction.objects.filter(ours).values_list("pk", flat=True))
+        returns = Return.objects.filter(bank_transaction__in=bank_transactions).values_list("pk", flat=True)
+        unmatched = [
+            bank_transaction.id for bank_transaction in unmatched_money.find(payment, for_staff=for_staff)
+        ]
+        return cls(payment, bank_transactions, list(refunds), list(returns), unmatched, now)

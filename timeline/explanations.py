@@ -9,7 +9,7 @@ INQUIRY = _("Inquiry: %(outcome)s.")
 REPEATED = _("%(answer)s %(count)d times in a row.")
 CHARGE_INQUIRY = _("Inquiry about the charge: %(outcome)s.")
 UNSIGNED = _("A notification reports %(amount)s. It is not signed, so the bank is asked to confirm it.")
-STATEMENT = _("A bank statement reports: %(movement)s.")
+STATEMENT = _("A bank statement reports: %(bank_transaction)s.")
 ONLY_STATEMENT = _("Only the statement reports it so far: the money cannot be paid out.")
 # Decisions.
 APPROVAL_REQUESTED = _("%(amount)s need approval by a second person: %(reason)s.")

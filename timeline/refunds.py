@@ -43,7 +43,7 @@ def _ended_returns(context: PaymentContext) -> list[EntrySource]:
     completed, sent = returns.filter(status=ReturnStatus.COMPLETED), returns.filter(is_manual=False)
     # Staff sent this money at the bank themselves. The actor is in the resolution before the completion.
     by_hand = Resolution.objects.filter(
-        subject_id=OuterRef("movement_id"),
+        subject_id=OuterRef("bank_transaction_id"),
         type=ResolutionType.SENT_BACK_BY_HAND,
         created_at__lte=OuterRef("completed_at"),
     ).order_by("-created_at", "-pk")
@@ -121,7 +121,7 @@ def _source(
         ids = (
             {"refund_id": row.id}
             if isinstance(row, Refund)
-            else {"return_id": row.id, "receipt_id": row.movement_id}
+            else {"return_id": row.id, "bank_transaction_id": row.bank_transaction_id}
         )
         details = ids | {"amount": row.amount} | {name: getattr(row, name) for name in detail_names}
         text = str(summary).format(amount=money.display(row.amount), reason=failures.words(row.failure_code))

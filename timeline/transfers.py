@@ -8,7 +8,7 @@ from core import money
 from reconciliation.exceptions import explanations
 from reconciliation.models import BankNotification
 from timeline import bank
-from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType, public_type
+from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from transfers import explanations as texts
 from transfers.models import Transfer, TransferContradiction, TransferEvent, TransferEventType
 
@@ -40,7 +40,7 @@ def _event(event: TransferEvent) -> TimelineEntry:
     details = {f"{order.purpose}_id": order.id, "amount": order.amount}
     if event.answer:
         details["said"] = event.answer
-    return TimelineEntry.of(event, public_type(order.purpose, event.type), summary, details)
+    return TimelineEntry.of(event, TimelineEntryType(f"{order.purpose}.{event.type}"), summary, details)
 
 
 def _contradiction(found: TransferContradiction) -> TimelineEntry:

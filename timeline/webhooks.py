@@ -23,7 +23,7 @@ from webhooks.models import (
 
 
 def sources(context: PaymentContext) -> list[EntrySource]:
-    subjects = [context.payment.pk, *context.refund_ids, *context.movement_ids]
+    subjects = [context.payment.pk, *context.refund_ids, *context.bank_transaction_ids]
     deliveries = Delivery.objects.filter(event__subject_id__in=subjects)
     deliveries = deliveries.select_related("event", "endpoint").defer("event__body")
     # Of several replays of one delivery only the last is stored.

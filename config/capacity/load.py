@@ -24,7 +24,7 @@ from webhooks import endpoints
 from webhooks.models import Endpoint, EventType
 
 SHOPS = 20
-NOTIFICATION_PATH = "/banks/sandbox/notices"
+NOTIFICATION_PATH = "/banks/sandbox/notifications"
 PATIENCE_SECONDS = 20.0
 CODE = {"amount": 150_000, "currency": "THB", "reference": "order-1042", "client_name": "Somchai Jaidee"}
 

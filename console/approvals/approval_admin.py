@@ -29,7 +29,7 @@ from ledger import services as ledger
 from ledger.services import Balance
 from merchants.models import ApiKey, Mode
 from merchants.services import SANDBOX
-from reconciliation.exceptions import approval_handlers as movements
+from reconciliation.exceptions import approval_handlers as returns
 from reconciliation.exceptions.explanations import bank_label, format_duration
 from reconciliation.models import BankTransaction, Return
 from refunds import completion as refunds
@@ -40,7 +40,7 @@ DECIDE_PERMISSION = "approvals.decide_approval"
 HANDLERS: dict[str, services.ApprovalHandler] = {
     ApprovalKind.WITHDRAWAL: withdrawals.APPROVAL_HANDLER,
     ApprovalKind.REFUND: refunds.APPROVAL_HANDLER,
-    **movements.HANDLERS,
+    **returns.HANDLERS,
 }
 # The console page of the subject of an approval.
 SUBJECT_URLS = {
@@ -220,7 +220,7 @@ def of_mode(approvals: Any, mode: str) -> Any:
     """Approvals of live or test money. Without a merchant, the bank of the money tells."""
     subject = OuterRef("subject_id")
     written_off = BankTransaction.objects.filter(pk=subject, bank=SANDBOX)
-    returned = Return.objects.filter(pk=subject, movement__bank=SANDBOX)
+    returned = Return.objects.filter(pk=subject, bank_transaction__bank=SANDBOX)
     is_sandbox = Q(Exists(written_off) | Exists(returned))
     has_no_merchant = Q(merchant=None) & (is_sandbox if mode == Mode.TEST else ~is_sandbox)
     return approvals.filter(Q(merchant__mode=mode) | has_no_merchant)

@@ -28,14 +28,14 @@ SELECT merchant_id, %s, '', 0, sum(rolled_up_balance + ({PENDING_SUM}) - (
 ))::bigint
 FROM account GROUP BY merchant_id
 """  # noqa: S608
-# One statement, so that balances and movements are of one snapshot. It reads the entries of each account by
+# One statement, so that balances and entries are of one snapshot. It reads the entries of each account by
 # their index, and no others.
 READ = f"""
 WITH account AS (
     SELECT id, merchant_id, rolled_up_balance FROM ledger_account
     WHERE type = ANY(%s) AND (%s = '' OR merchant_id = %s)
 ),
-movement AS (
+entry AS (
     SELECT account.merchant_id, entry.journal_id, sum(entry.amount) AS amount
     FROM account CROSS JOIN LATERAL (
         SELECT journal_id, amount FROM ledger_entry
@@ -43,8 +43,8 @@ movement AS (
     ) AS entry
     GROUP BY account.merchant_id, entry.journal_id HAVING sum(entry.amount) <> 0
 )
-SELECT merchant_id, journal.type, coalesce(other.account_id, ''), count(*), sum(movement.amount)::bigint
-FROM movement JOIN ledger_journal AS journal ON journal.id = movement.journal_id
+SELECT merchant_id, journal.type, coalesce(other.account_id, ''), count(*), sum(entry.amount)::bigint
+FROM entry JOIN ledger_journal AS journal ON journal.id = entry.journal_id
 LEFT JOIN LATERAL (
     SELECT min(account_id) AS account_id FROM ledger_entry
     WHERE ledger_entry.journal_id = journal.id AND split_part(account_id, ':', 1) <> ALL(%s)
@@ -73,7 +73,7 @@ class Month(Period):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Movements of one kind with one counterpart, such as `bank:scb`; satang."""
+    """Entries of one kind with one counterpart, such as `bank:scb`; satang."""
 
     type: str
     counterpart: str
@@ -100,7 +100,7 @@ class MerchantMonth:
 
     @property
     def is_used(self) -> bool:
-        """Whether there was a balance or a movement."""
+        """Whether there was a balance or an entry."""
         return bool(self.lines or self.opening or self.closing)
 
     @property
@@ -128,7 +128,7 @@ def parse(text: str, today: date) -> Month:
 
 
 def read(month: Month, merchant_id: str = "") -> list[MerchantMonth]:
-    """The report of one merchant, or of all that had a balance or a movement, sorted by name."""
+    """The report of one merchant, or of all that had a balance or an entry, sorted by name."""
     types = list(MERCHANT_ACCOUNT_TYPES)
     values = [types, merchant_id, merchant_id, month.start, month.end, types]
     found = rows.run(READ, [*values, OPENING, month.start, CLOSING, month.end]).fetchall()

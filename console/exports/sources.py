@@ -152,7 +152,7 @@ def _count(found: QuerySet[Any]) -> int | None:
 
 
 def _reports(month: monthly.Month, merchant_id: str) -> Iterator[monthly.MerchantMonth]:
-    """The reports of one merchant, or of all that had a balance or a movement, sorted by name."""
+    """The reports of one merchant, or of all that had a balance or an entry, sorted by name."""
     wanted = (
         [merchant_id] if merchant_id else Merchant.objects.order_by("name", "pk").values_list("pk", flat=True)
     )

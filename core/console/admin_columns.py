@@ -29,7 +29,7 @@ TONE_BY_VALUE = {value: tone for tone, values in TONES.items() for value in valu
 # The prefix and the last characters identify a row among the ones that staff look at.
 SHOWN_CHARACTERS = 6
 LONGEST_WHOLE_ID = 16
-ID_FIELDS = frozenset({"bank_transaction_id", "charge_id", "bank_reference", "request_id", "transaction_id"})
+ID_FIELDS = frozenset({"bank_reference", "charge_id", "request_id", "transaction_id"})
 # Columns with satang.
 AMOUNT_NAME = re.compile(r"(^|_)(amount|balance)(_|$)")
 EMPTY = "-"

@@ -12,7 +12,7 @@ from core.database.availability import is_unavailable
 PREFORMATTED_LOGGERS = {"security"}  # loggers whose messages are JSON objects already
 MAX_NAMES = 4096
 _SECRETS = re.compile(
-    r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(door_|clt_)[0-9A-Za-z]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
+    r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(bep_|clt_)[0-9A-Za-z]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
 )
 _LONG_DIGITS = re.compile(r"(?<![0-9A-Za-z])\d{6,15}(\d{4})(?![0-9A-Za-z])")
 

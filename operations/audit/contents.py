@@ -45,15 +45,16 @@ FINAL = {"failure_code", "completed_at", "bank_reference", "amount_received"}
 STATUSES = {"withdrawal.processed": {"processing"}, "payment.failed": {"failed", "expired"}}
 DESTINATIONS = f"""
     SELECT transfer.id, transfer.bank_code, transfer.account_sealed, approval.account_last4,
-        movement.id, movement.payer_bank_code, movement.payer_account_sealed
+        bank_transaction.id, bank_transaction.payer_bank_code, bank_transaction.payer_account_sealed
     FROM transfers_transfer AS transfer
     LEFT JOIN approvals_approval AS approval
         ON approval.subject_id = transfer.id AND approval.kind IN ('refund', 'return')
     LEFT JOIN refunds_refund AS refund ON refund.id = transfer.id
     LEFT JOIN reconciliation_return AS made ON made.id = transfer.id
-    LEFT JOIN reconciliation_banktransaction AS movement ON movement.id = coalesce(made.movement_id, (
-        SELECT movement.id FROM reconciliation_banktransaction AS movement
-        WHERE movement.payment_id = refund.payment_id AND {CREDITED}))
+    LEFT JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id =
+    coalesce(made.bank_transaction_id, (
+        SELECT bank_transaction.id FROM reconciliation_banktransaction AS bank_transaction
+        WHERE bank_transaction.payment_id = refund.payment_id AND {CREDITED}))
     WHERE purpose <> 'withdrawal' AND transfer.account_sealed <> ''
 """  # noqa: S608
 
@@ -82,28 +83,28 @@ def _changed_rows(model: type[DigestedRow]) -> Iterator[tuple[str, str]]:
 def _unreported_payers() -> Iterator[tuple[str, str]]:
     """Accounts of payers that no kept message of the bank names. Statement lines have none."""
     named = BankTransaction.objects.filter(payer_account_sealed__gt="").prefetch_related("notifications")
-    for movement in named.iterator(CHUNK):
+    for bank_transaction in named.iterator(CHUNK):
         try:
-            account = movement.payer_account.encode()
-            bodies = [each.body for each in movement.notifications.all()]
+            account = bank_transaction.payer_account.encode()
+            bodies = [each.body for each in bank_transaction.notifications.all()]
         except vault.CannotOpen:
             continue  # which `_changed_rows` yields
-        code = f'"{movement.payer_bank_code}"'.encode() if movement.payer_bank_code else b""
+        code = f'"{bank_transaction.payer_bank_code}"'.encode() if bank_transaction.payer_bank_code else b""
         is_erased = not all(bodies)
         if not is_erased and not all(any(each in body for body in bodies) for each in (account, code)):
-            yield movement.pk, "no kept message of the bank names its payer's account and bank"
+            yield bank_transaction.pk, "no kept message of the bank names its payer's account and bank"
 
 
 def _other_payers() -> Iterator[tuple[str, str]]:
     """Copies on payments of another account than the bank reported. A rule compares the other columns."""
     paid = BankTransaction.objects.credited().filter(payment__payer_account_sealed__isnull=False)
-    for movement in paid.select_related("payment").iterator(CHUNK):
-        payment = movement.payment
+    for bank_transaction in paid.select_related("payment").iterator(CHUNK):
+        payment = bank_transaction.payment
         try:
-            if payment is not None and payment.payer_account != movement.payer_account:
+            if payment is not None and payment.payer_account != bank_transaction.payer_account:
                 yield payment.pk, "its payer has another account than its bank transaction"
         except vault.CannotOpen:
-            yield movement.payment_id, "the account of its payer cannot be decrypted"
+            yield bank_transaction.payment_id, "the account of its payer cannot be decrypted"
 
 
 def _other_destinations() -> Iterator[tuple[str, str]]:
@@ -113,10 +114,18 @@ def _other_destinations() -> Iterator[tuple[str, str]]:
     """
     with connection.chunked_cursor() as cursor:
         cursor.execute(DESTINATIONS)
-        for order_id, bank_code, sealed, approved_last4, movement_id, payer_bank_code, payer_sealed in cursor:
+        for (
+            order_id,
+            bank_code,
+            sealed,
+            approved_last4,
+            bank_transaction_id,
+            payer_bank_code,
+            payer_sealed,
+        ) in cursor:
             try:
                 account = vault.open_sealed(sealed, context=order_id)
-                payer = payer_sealed and vault.open_sealed(payer_sealed, context=movement_id)
+                payer = payer_sealed and vault.open_sealed(payer_sealed, context=bank_transaction_id)
             except vault.CannotOpen:
                 continue  # reported by `_changed_rows`
             if approved_last4 is None and (bank_code, account) != (payer_bank_code, payer):

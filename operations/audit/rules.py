@@ -26,7 +26,9 @@ COUNTED_LISTS: list[CountedList[Any]] = [
     TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS, BALANCE_TRANSACTIONS,
 ]  # fmt: skip
 # A payment succeeded by this bank transaction.
-CREDITED = "(movement.match_result = 'applied' OR movement.resolution_state IN ('accepted', 'attached'))"
+CREDITED = """(
+    bank_transaction.match_result = 'applied' OR bank_transaction.resolution_state IN ('accepted', 'attached')
+)"""
 WORDS = {
     "CREDITED": CREDITED,
     "HELD_RESULTS": sql_list(HELD_RESULTS),

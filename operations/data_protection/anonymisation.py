@@ -27,33 +27,35 @@ def anonymise(*, before: datetime) -> Counts:
     for start in range(0, len(waiting), BATCH):
         counts += _erase_batch(waiting[start : start + BATCH])
     # Ids sort by time.
-    old = BankTransaction.objects.filter(HAS_PAYER, pk__lt=ids.first("rcp_", before)).order_by("pk")
+    old = BankTransaction.objects.filter(HAS_PAYER, pk__lt=ids.first("btx_", before)).order_by("pk")
     cursor = ErasureCursor.objects.first() or ErasureCursor()
-    while movement_ids := list(old.filter(pk__gt=cursor.last_id).values_list("pk", flat=True)[:BATCH]):
-        counts += _erase_batch(movement_ids)
+    while bank_transaction_ids := list(
+        old.filter(pk__gt=cursor.last_id).values_list("pk", flat=True)[:BATCH]
+    ):
+        counts += _erase_batch(bank_transaction_ids)
         # A run that is killed before the next line looks at the batch again.
-        cursor.last_id = movement_ids[-1]
+        cursor.last_id = bank_transaction_ids[-1]
         cursor.save()
     return counts
 
 
-def _erase_batch(movement_ids: list[str]) -> Counts:
+def _erase_batch(bank_transaction_ids: list[str]) -> Counts:
     """Erase all of them, or one by one if some have not ended. These wait."""
     unfinished: list[str] = []
     try:
-        counts = _erase(movement_ids)
+        counts = _erase(bank_transaction_ids)
     except NotFinished:
         counts = Counter()
-        for movement_id in movement_ids:
+        for bank_transaction_id in bank_transaction_ids:
             try:
-                counts += _erase([movement_id])
+                counts += _erase([bank_transaction_id])
             except NotFinished:
-                unfinished.append(movement_id)
-    WaitingErasure.objects.filter(pk__in=set(movement_ids) - set(unfinished)).delete()
-    waiting = [WaitingErasure(movement_id=each) for each in unfinished]
+                unfinished.append(bank_transaction_id)
+    WaitingErasure.objects.filter(pk__in=set(bank_transaction_ids) - set(unfinished)).delete()
+    waiting = [WaitingErasure(bank_transaction_id=each) for each in unfinished]
     WaitingErasure.objects.bulk_create(waiting, ignore_conflicts=True)
     return counts
 
 
-def _erase(movement_ids: list[str]) -> Counts:
-    return erasure.erase_recorded(erasure.select(movement_ids), by="anonymise", reason=REASON)
+def _erase(bank_transaction_ids: list[str]) -> Counts:
+    return erasure.erase_recorded(erasure.select(bank_transaction_ids), by="anonymise", reason=REASON)

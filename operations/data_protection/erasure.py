@@ -60,7 +60,7 @@ class Payer:
 class Selection:
     """The bank transactions of a payer, the payments that they paid, and the refunds and returns of these."""
 
-    movement_ids: Sequence[str]
+    bank_transaction_ids: Sequence[str]
     payment_ids: Sequence[str] = field(default_factory=list)
     order_ids: Sequence[str] = field(default_factory=list)
 
@@ -71,7 +71,7 @@ def find(payer: Payer) -> Selection:
     Names and accounts are compared as people read them, also of rows that were stored otherwise.
     """
     if payer.transaction_id:
-        ids = Q(bank_transaction_id=payer.transaction_id) | Q(later_bank_transaction_id=payer.transaction_id)
+        ids = Q(bank_reference=payer.transaction_id) | Q(later_bank_reference=payer.transaction_id)
         return select(_ids(BankTransaction.objects.filter(ids)))
     found = BankTransaction.objects.filter(payer_bank_code=payer.bank_code)
     if payer.name:
@@ -84,13 +84,15 @@ def find(payer: Payer) -> Selection:
     )
 
 
-def select(movement_ids: Sequence[str]) -> Selection:
+def select(bank_transaction_ids: Sequence[str]) -> Selection:
     """The bank transactions, and what hangs on them. A payment that other money paid is left out."""
-    credited = BankTransaction.objects.filter(CREDITED, pk__in=movement_ids, payment__isnull=False)
+    credited = BankTransaction.objects.filter(CREDITED, pk__in=bank_transaction_ids, payment__isnull=False)
     payment_ids = list(credited.values_list("payment_id", flat=True))
     refunds = _ids(Refund.objects.filter(payment__in=payment_ids))
     return Selection(
-        movement_ids, payment_ids, refunds + _ids(Return.objects.filter(movement__in=movement_ids))
+        bank_transaction_ids,
+        payment_ids,
+        refunds + _ids(Return.objects.filter(bank_transaction__in=bank_transaction_ids)),
     )
 
 
@@ -104,7 +106,7 @@ def erase(selection: Selection) -> Counts:
     """Erase and count the rows by model. Raises NotFinished and changes nothing."""
     # In the order of all locks: payments before what hangs on them. Nothing that is locked here can begin to
     # move between the check and the commit.
-    for model, ids in ((Payment, selection.payment_ids), (BankTransaction, selection.movement_ids)):
+    for model, ids in ((Payment, selection.payment_ids), (BankTransaction, selection.bank_transaction_ids)):
         list(model.objects.filter(pk__in=ids).order_by("pk").select_for_update(no_key=True).values_list("pk"))
     if unfinished := list(not_finished(selection)):
         raise NotFinished(unfinished)
@@ -126,7 +128,7 @@ def not_finished(selection: Selection) -> Iterator[str]:
     """The ids of what has not ended."""
     pending = Payment.objects.filter(pk__in=selection.payment_ids, status=PaymentStatus.PENDING)
     yield from _ids(pending)
-    yield from _ids(BankTransaction.objects.filter(MOVING, pk__in=selection.movement_ids))
+    yield from _ids(BankTransaction.objects.filter(MOVING, pk__in=selection.bank_transaction_ids))
     orders = selection.order_ids
     yield from _ids(Refund.objects.filter(pk__in=orders, status=RefundStatus.PENDING))
     yield from _ids(Return.objects.filter(pk__in=orders, status=ReturnStatus.PENDING))
@@ -138,11 +140,11 @@ def _erasures(selection: Selection) -> Iterator[tuple[QuerySet[Any], dict[str, A
     client = dict.fromkeys(("client_name", "client_bank_name", "client_bank_account_sealed"))
     payer = dict.fromkeys(("payer_name", "payer_account_sealed", "description"))
     yield Payment.objects.filter(pk__in=selection.payment_ids), client | payer
-    movements = BankTransaction.objects.filter(pk__in=selection.movement_ids)
-    yield movements, {"payer_name": "", "payer_account_sealed": ""}
+    bank_transactions = BankTransaction.objects.filter(pk__in=selection.bank_transaction_ids)
+    yield bank_transactions, {"payer_name": "", "payer_account_sealed": ""}
     # What banks wrote about the money and its orders, also without a signature.
     messages = BankNotification.objects.filter(
-        Q(movement__in=selection.movement_ids)
+        Q(bank_transaction__in=selection.bank_transaction_ids)
         | Q(order_id__in=selection.order_ids)
         | Q(confirmation_inquiry__payment_id__in=selection.payment_ids)
     )
@@ -152,7 +154,7 @@ def _erasures(selection: Selection) -> Iterator[tuple[QuerySet[Any], dict[str, A
     yield decided, {"account_last4": "", "account_name": "", "note": ""}
     orders = Transfer.objects.filter(pk__in=selection.order_ids)
     yield orders, {"account_name": "", "account_sealed": ""}
-    lines = StatementLine.objects.filter(movement__in=selection.movement_ids)
+    lines = StatementLine.objects.filter(bank_transaction__in=selection.bank_transaction_ids)
     yield lines, {"line_sealed": ""}
     requests = RequestRecord.objects.filter(payment_id__in=selection.payment_ids)
     yield requests, {"request_body": "", "response_body": ""}

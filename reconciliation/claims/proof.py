@@ -59,7 +59,7 @@ def _slip_references(payment: Payment) -> list[str]:
     Only of the money that paid: somebody else can pay the same code again, and would have a slip of it.
     """
     credits = payment.bank_transactions.credited()
-    found = [name for each in credits for name in (each.slip_reference, *each.bank_transaction_ids)]
+    found = [name for each in credits for name in (each.slip_reference, *each.bank_references)]
     return [plain_text.compact(name).upper() for name in found if name]
 
 

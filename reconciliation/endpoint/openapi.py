@@ -10,7 +10,7 @@ from core.http.openapi import Signature, Tag, described
 class NotificationAnswer(TypedDict):
     """What the sandbox bank expects. Other banks get answers in their own format."""
 
-    status: Annotated[str, one_of(["received", "parked"])]
+    status: Annotated[str, one_of(["received", "held"])]
 
 
 _banks = partial(described, __file__, tag=Tag.BANKS)

@@ -46,8 +46,8 @@ def _receive(bank: str, adapter: banks.Bank, request: Request) -> ApiResponse:
         else:  # it waits for staff
             intake.store(bank, body, NotificationResult.UNREADABLE, now)
     elif adapter.signs_callbacks:
-        movement = intake.receive(bank=bank, body=body, notification=notification, now=now)
-        matching.apply_report(movement, now=clock.now())
+        bank_transaction = intake.receive(bank=bank, body=body, notification=notification, now=now)
+        matching.apply_report(bank_transaction, now=clock.now())
     else:
         confirmation_inquiries.receive_unsigned(bank=bank, body=body, notification=notification, now=now)
     return ApiResponse.of(adapter.acknowledge(notification))

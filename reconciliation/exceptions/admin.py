@@ -135,7 +135,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
             sources.append(newer.filter(*(Q(search_text__contains=word) for word in words)))
         # The rows of messages do not name the payment of what they contradict, which can change.
         named = Payment.objects.filter(Q(pk__in=texts) | Q(reference__in=texts))
-        about = BankNotification.objects.filter(movement__payment__in=named)
+        about = BankNotification.objects.filter(bank_transaction__payment__in=named)
         sources.append(known.filter(pk__in=about.values("pk")))
         if (amount := money.parse(search_term)) is not None:
             sources.append(known.filter(amount=amount))

@@ -21,27 +21,27 @@ class _ReturnHandler:
 
     def approve(self, approval: Approval, *, now: datetime) -> None:
         """Raises NotDecidable for what the bank has reported since the request."""
-        movement, payer_return = order_completion.lock_return(approval.subject_id)
+        bank_transaction, payer_return = order_completion.lock_return(approval.subject_id)
         if payer_return.is_manual:
-            returns.complete(movement, payer_return, now=now)
+            returns.complete(bank_transaction, payer_return, now=now)
             return
-        if reversals.find_unapplied(movement) is not None:
+        if reversals.find_unapplied(bank_transaction) is not None:
             text = _(
                 "The bank is reversing money of this transaction: ask the bank how much is left, or "
                 "reject it."
             )
             raise approvals.NotDecidable(text)
-        if others := probable_duplicates.probable_ids(movement):
+        if others := probable_duplicates.probable_ids(bank_transaction):
             text = _("It is probably a duplicate of %(other)s. Reject it.")
             raise approvals.NotDecidable(text % {"other": others[0]})
         transfers.release(payer_return.id, now=now)
 
     def reject(self, approval: Approval, *, now: datetime) -> None:
-        movement, payer_return = order_completion.lock_return(approval.subject_id)
+        bank_transaction, payer_return = order_completion.lock_return(approval.subject_id)
         if not payer_return.is_manual:
             transfers.cancel(payer_return.id, now=now)
         payer_return.transition(ReturnStatus.CANCELED)
-        order_completion.reopen(movement, now)
+        order_completion.reopen(bank_transaction, now)
 
 
 class _OpenUntilApproved:

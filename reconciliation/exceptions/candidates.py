@@ -84,9 +84,13 @@ class Candidate:
         return self.payment.status in (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
 
 
-def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
+def find(bank_transactions: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
     """The most likely payments of each credit, best first, by the id of the bank transaction."""
-    credits = [movement for movement in movements if movement.kind == BankTransactionKind.CREDIT]
+    credits = [
+        bank_transaction
+        for bank_transaction in bank_transactions
+        if bank_transaction.kind == BankTransactionKind.CREDIT
+    ]
     if not credits:
         return {}
     found, limit = _find_codes(credits), _share(SPELLINGS, len(credits))
@@ -96,35 +100,39 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
     wanted = known.filter(Q(id__in=list(ids)) | Q(reference1__in=list(references)))
     codes = {key: code for code in wanted for key in (code.id, code.reference1)}
     candidates: dict[str, list[Candidate]] = {}
-    for movement in credits:
-        keys = [*found_spellings[movement.id], *found[movement.id]]
+    for bank_transaction in credits:
+        keys = [*found_spellings[bank_transaction.id], *found[bank_transaction.id]]
         near = {codes[key].id: codes[key] for key in keys if key in codes}
-        compared = [each for code in near.values() if (each := compare(movement, code)) is not None]
-        candidates[movement.id] = sorted(compared, key=partial(_sort_key, movement))[:MAX_CANDIDATES]
+        compared = [each for code in near.values() if (each := compare(bank_transaction, code)) is not None]
+        candidates[bank_transaction.id] = sorted(compared, key=partial(_sort_key, bank_transaction))[
+            :MAX_CANDIDATES
+        ]
     return candidates
 
 
-def compare(movement: BankTransaction, code: QrCode) -> Candidate | None:
+def compare(bank_transaction: BankTransaction, code: QrCode) -> Candidate | None:
     """Compare a payment to the money; None if neither the reference nor the amount is similar."""
     payment = code.payment
-    similar = compare_references(movement.reference1, code.reference1)
-    if code.merchant.bank != movement.bank or (similar is None and movement.amount != payment.amount):
+    similar = compare_references(bank_transaction.reference1, code.reference1)
+    if code.merchant.bank != bank_transaction.bank or (
+        similar is None and bank_transaction.amount != payment.amount
+    ):
         return None
     score, text = similar or (0, _("another reference"))
-    if movement.biller_id != code.biller_id:
+    if bank_transaction.biller_id != code.biller_id:
         score, text = score - 10, ", ".join([text, _("another biller id")])
-    if movement.amount == payment.amount:
+    if bank_transaction.amount == payment.amount:
         score, amount_text = score + 30, _("same amount")
     else:
-        amount_text = explanations.of_difference(movement.amount - payment.amount)
-    time_score, time_text = _compare_time(payment, movement.paid_at)
+        amount_text = explanations.of_difference(bank_transaction.amount - payment.amount)
+    time_score, time_text = _compare_time(payment, bank_transaction.paid_at)
     return Candidate(payment, code, score + time_score, f"{amount_text}, {time_text}, {text}")
 
 
-def _sort_key(movement: BankTransaction, candidate: Candidate) -> tuple[int, timedelta, str]:
+def _sort_key(bank_transaction: BankTransaction, candidate: Candidate) -> tuple[int, timedelta, str]:
     """Among equal scores, the code whose time is closest to the payment time comes first."""
     payment = candidate.payment
-    return -candidate.score, abs(movement.paid_at - payment.created_at), payment.id
+    return -candidate.score, abs(bank_transaction.paid_at - payment.created_at), payment.id
 
 
 def _compare_time(payment: Payment, paid_at: datetime) -> tuple[int, str]:
@@ -138,25 +146,25 @@ def _compare_time(payment: Payment, paid_at: datetime) -> tuple[int, str]:
 _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta(days=1), 5)]
 
 
-def _find_codes(movements: Sequence[BankTransaction]) -> defaultdict[str, list[str]]:
+def _find_codes(bank_transactions: Sequence[BankTransaction]) -> defaultdict[str, list[str]]:
     """Return the ids of candidate QR codes by bank transaction id."""
     values = {
-        "ids": [each.id for each in movements],
+        "ids": [each.id for each in bank_transactions],
         "search_before": SEARCH_BEFORE,
         "search_after": SEARCH_AFTER,
-        "max_searched": _share(PAYMENTS_SEARCHED, len(movements)),
-        "max_kept": _share(CODES_KEPT, len(movements)),
+        "max_searched": _share(PAYMENTS_SEARCHED, len(bank_transactions)),
+        "max_kept": _share(CODES_KEPT, len(bank_transactions)),
     }
     found = defaultdict(list)
-    for movement_id, code_id in rows.run(FIND_CODES, values).fetchall():
-        found[movement_id].append(code_id)
+    for bank_transaction_id, code_id in rows.run(FIND_CODES, values).fetchall():
+        found[bank_transaction_id].append(code_id)
     return found
 
 
-def _share(limits: tuple[int, int, int], movements: int) -> int:
+def _share(limits: tuple[int, int, int], bank_transactions: int) -> int:
     """The limit for each of so many bank transactions."""
     most, together, least = limits
-    return min(max(together // movements, least), most)
+    return min(max(together // bank_transactions, least), most)
 
 
 def normalize(reference: str) -> str:

@@ -33,7 +33,9 @@ MAX_SHOWN = 20
 def context(summary: ExceptionSummary) -> dict[str, Any]:
     """The context of the template. It escapes every value, and calls what only some details need."""
     subject, model = summary.subject, summary.subject._meta.model_name
-    movement = subject if isinstance(subject, BankTransaction) else getattr(subject, "movement", None)
+    bank_transaction = (
+        subject if isinstance(subject, BankTransaction) else getattr(subject, "bank_transaction", None)
+    )
     shown: dict[str, Any] = {
         "summary": summary,
         "subject": subject,
@@ -42,10 +44,12 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
         "resolutions": Resolution.objects.filter(subject_id=subject.pk).order_by("created_at", "id"),
         "notifications": _notifications(subject),
     }
-    if movement is not None:
-        made = list(movement.returns.order_by("created_at", "id"))
+    if bank_transaction is not None:
+        made = list(bank_transaction.returns.order_by("created_at", "id"))
         orders = Transfer.objects.in_bulk([each.id for each in made])
-        checks = SlipCheck.objects.filter(movement=movement).order_by("-checked_at")[:MAX_SHOWN]
+        checks = SlipCheck.objects.filter(bank_transaction=bank_transaction).order_by("-checked_at")[
+            :MAX_SHOWN
+        ]
         shown |= {"returns": [(each, orders.get(each.id)) for each in made], "slip_checks": checks}
     if isinstance(subject, BankTransaction):
         shown |= {
@@ -87,14 +91,18 @@ def status_label(payment: Payment) -> str:
     return _(str(payment.status_at(clock.now()).label))
 
 
-def transaction_link(movement: BankTransaction | None) -> str:
+def transaction_link(bank_transaction: BankTransaction | None) -> str:
     """A link to the page of another bank transaction, with its amount and state."""
-    if movement is None:
+    if bank_transaction is None:
         return ""
-    is_resolved = movement.resolution_state
-    state = movement.get_resolution_state_display() if is_resolved else movement.get_match_result_display()
-    label = f"{money.display(movement.amount)}, {state.lower()}"
-    return str(admin_columns.link_to(ReconciliationException, movement.pk, label))
+    is_resolved = bank_transaction.resolution_state
+    state = (
+        bank_transaction.get_resolution_state_display()
+        if is_resolved
+        else bank_transaction.get_match_result_display()
+    )
+    label = f"{money.display(bank_transaction.amount)}, {state.lower()}"
+    return str(admin_columns.link_to(ReconciliationException, bank_transaction.pk, label))
 
 
 def _notifications(subject: Subject) -> list[BankNotification]:
@@ -103,8 +111,10 @@ def _notifications(subject: Subject) -> list[BankNotification]:
         return notifications_of_order(subject.pk)
     if isinstance(subject, TransferContradiction):
         return notifications_of_order(subject.subject_id)
-    movement = subject if isinstance(subject, BankTransaction) else subject.movement
-    notifications = list(movement.notifications.order_by("received_at")[:MAX_SHOWN]) if movement else []
+    bank_transaction = subject if isinstance(subject, BankTransaction) else subject.bank_transaction
+    notifications = (
+        list(bank_transaction.notifications.order_by("received_at")[:MAX_SHOWN]) if bank_transaction else []
+    )
     if isinstance(subject, BankNotification) and subject not in notifications:
         notifications.append(subject)
     return notifications

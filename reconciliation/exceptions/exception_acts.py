@@ -136,19 +136,19 @@ def _explain(text: str | Promise, summary: ExceptionSummary, **words: str) -> st
 
 def _explain_success(summary: ExceptionSummary, payment: Payment | None = None) -> str:
     """The money pays this payment, or its own."""
-    movement = _transaction_of(summary)
-    payment = payment or movement.payment
+    bank_transaction = _transaction_of(summary)
+    payment = payment or bank_transaction.payment
     assert payment is not None, "`allowed_types` checks this"
     text = _(
         "Payment %(payment)s of %(merchant)s asked for %(amount)s. It succeeds with the %(received)s that "
         "arrived: the merchant is notified, and the money is added to its balance."
     )
-    if movement.amount == payment.amount:
+    if bank_transaction.amount == payment.amount:
         text = _(
             "Payment %(payment)s of %(merchant)s succeeds with this %(received)s, the merchant is notified, "
             "and the money is added to its balance."
         )
-    return text % _words_of(payment, received=money.display(movement.amount))
+    return text % _words_of(payment, received=money.display(bank_transaction.amount))
 
 
 def _words_of(payment: Payment, **words: str) -> dict[str, str]:
@@ -157,14 +157,14 @@ def _words_of(payment: Payment, **words: str) -> dict[str, str]:
 
 
 def _explain_return_of_excess(summary: ExceptionSummary) -> str:
-    movement = _transaction_of(summary)
-    payment, destination = movement.payment, returns.find_destination_of_excess(movement)
+    bank_transaction = _transaction_of(summary)
+    payment, destination = bank_transaction.payment, returns.find_destination_of_excess(bank_transaction)
     assert payment is not None, "`allowed_types` checks this"
     credited = _(
         "Payment %(payment)s of %(merchant)s succeeds with its %(amount)s: the merchant is notified, and "
         "%(amount)s are credited."
     ) % _words_of(payment)
-    words = {"amount": money.display(movement.amount - payment.amount)}
+    words = {"amount": money.display(bank_transaction.amount - payment.amount)}
     text = _(
         "The excess of %(amount)s waits here for another decision: it cannot be sent to the payer's account "
         "from here."
@@ -176,12 +176,12 @@ def _explain_return_of_excess(summary: ExceptionSummary) -> str:
 
 
 def _explain_send_back(summary: ExceptionSummary) -> str:
-    movement = _transaction_of(summary)
-    destination = returns.destination_of_payer(movement)
+    bank_transaction = _transaction_of(summary)
+    destination = returns.destination_of_payer(bank_transaction)
     text = _("%(amount)s is sent back to the payer, %(name)s, account %(account)s.")
     if destination.transaction_id:
         text = _("%(bank)s voids the payment. This is possible until the end of the bank's day.")
-    return _explain(text, summary, bank=bank_label(movement.bank), **_words_to(destination))
+    return _explain(text, summary, bank=bank_label(bank_transaction.bank), **_words_to(destination))
 
 
 def _words_to(destination: ReturnDestination) -> dict[str, str]:
@@ -242,20 +242,26 @@ def _can_be_sent(is_to_payer: bool, summary: ExceptionSummary, now: datetime) ->
     """Whether the bank can send the money to the payer, or to any account."""
     if ResolutionType.SENT_BACK not in summary.allowed_types:
         return False
-    movement = _transaction_of(summary)
+    bank_transaction = _transaction_of(summary)
     try:
-        destination = returns.destination_of_payer(movement) if is_to_payer else ReturnDestination()
-        returns.check_bank_can_send(movement, destination)
+        destination = returns.destination_of_payer(bank_transaction) if is_to_payer else ReturnDestination()
+        returns.check_bank_can_send(bank_transaction, destination)
     except NoWayBack:
         return False
     return True
 
 
 def _send_to(
-    movement_id: str, *, bank_code: str, bank_account: str, account_name: str, note: str, now: datetime
+    bank_transaction_id: str,
+    *,
+    bank_code: str,
+    bank_account: str,
+    account_name: str,
+    note: str,
+    now: datetime,
 ) -> object:
     destination = ReturnDestination(bank_code, bank_account, account_name)
-    return resolutions.send_back(movement_id, destination=destination, note=note, now=now)
+    return resolutions.send_back(bank_transaction_id, destination=destination, note=note, now=now)
 
 
 def _act(

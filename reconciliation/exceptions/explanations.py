@@ -147,7 +147,7 @@ def of_other(subject: BankNotification | Refund | TransferContradiction) -> str:
 
 
 def of_transaction(
-    movement: BankTransaction,
+    bank_transaction: BankTransaction,
     credited: BankTransaction | None,
     latest_return: Return | None,
     *,
@@ -162,26 +162,28 @@ def of_transaction(
     is_waiting_for_approval: a return or a write-off waits for a second person.
     """
     if probable_duplicate is not None:
-        return of_probable_duplicate(movement, probable_duplicate)
-    sentence = _of_excess(movement, excess) if excess else _of_match_result(movement, credited)
+        return of_probable_duplicate(bank_transaction, probable_duplicate)
+    sentence = (
+        _of_excess(bank_transaction, excess) if excess else _of_match_result(bank_transaction, credited)
+    )
     if is_waiting_for_approval:
         more = gettext("The requested action waits for approval by a second person.")
     elif latest_return is None:
         return sentence
-    elif movement.kind == BankTransactionKind.REVERSAL:
+    elif bank_transaction.kind == BankTransactionKind.REVERSAL:
         more = _of_manual_return(latest_return)
     else:
         more = of_return(latest_return)
     return f"{sentence} {more}"
 
 
-def of_probable_duplicate(movement: BankTransaction, other: BankTransaction) -> str:
+def of_probable_duplicate(bank_transaction: BankTransaction, other: BankTransaction) -> str:
     """Why two reports are probably one bank transaction, and what would prove that they are two."""
     why = gettext("one of them is only a statement line, the other is in no statement")
     proof = gettext("So does a bank transaction id for the statement line.")
-    if movement.id_at_bank and other.id_at_bank:
+    if bank_transaction.id_at_bank and other.id_at_bank:
         why, proof = gettext("the bank gave two transaction ids, but its statement has one line for both"), ""
-    days = ", ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (movement, other)}))
+    days = ", ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (bank_transaction, other)}))
     text = _(
         "Probable duplicate of %(other)s of %(at)s: %(why)s. The money cannot move until two transactions "
         "are proven. Import the complete statements of %(days)s: a second line with this reference and "
@@ -193,11 +195,13 @@ def of_probable_duplicate(movement: BankTransaction, other: BankTransaction) -> 
 
 def of_notification(notification: BankNotification) -> str:
     """About a bank transaction, an order, or neither."""
-    movement, result = notification.movement, NotificationResult(notification.result)
-    if movement is not None and result == NotificationResult.NEW:
-        return _("The bank reports: %(movement)s.") % {"movement": of_report(movement)}
-    if movement is not None and result == NotificationResult.CONFLICT:
-        name = movement.current_bank_transaction_id
+    bank_transaction, result = notification.bank_transaction, NotificationResult(notification.result)
+    if bank_transaction is not None and result == NotificationResult.NEW:
+        return _("The bank reports: %(bank_transaction)s.") % {
+            "bank_transaction": of_report(bank_transaction)
+        }
+    if bank_transaction is not None and result == NotificationResult.CONFLICT:
+        name = bank_transaction.current_bank_reference
         return _("The bank reported transaction %(id)s differently before.") % {"id": name}
     if result == NotificationResult.CONFLICT and not notification.order_id:
         return gettext("The bank reports an order that we did not send.")
@@ -206,10 +210,12 @@ def of_notification(notification: BankNotification) -> str:
     return str(NOTIFICATIONS[result])
 
 
-def of_report(movement: BankTransaction) -> str:
+def of_report(bank_transaction: BankTransaction) -> str:
     """What the bank reports, and what matching found, within a sentence."""
-    what = KINDS[BankTransactionKind(movement.kind)].format(amount=money.display(movement.amount))
-    return f"{what}, {movement.get_match_result_display().lower()}"
+    what = KINDS[BankTransactionKind(bank_transaction.kind)].format(
+        amount=money.display(bank_transaction.amount)
+    )
+    return f"{what}, {bank_transaction.get_match_result_display().lower()}"
 
 
 def of_contradiction(contradiction: TransferContradiction) -> str:
@@ -260,10 +266,10 @@ def charged(contradiction: TransferContradiction) -> str:
     }
 
 
-def _of_excess(movement: BankTransaction, excess: Excess) -> str:
+def _of_excess(bank_transaction: BankTransaction, excess: Excess) -> str:
     words = {
-        "received": money.display(movement.amount),
-        "credited": money.display(movement.amount - excess.amount),
+        "received": money.display(bank_transaction.amount),
+        "credited": money.display(bank_transaction.amount - excess.amount),
         "excess": money.display(excess.amount),
     }
     if excess.resolution_state == ResolutionState.TAKEN_BACK:
@@ -271,37 +277,39 @@ def _of_excess(movement: BankTransaction, excess: Excess) -> str:
     return _("Of %(received)s, %(credited)s are credited. The excess is %(excess)s.") % words
 
 
-def _of_match_result(movement: BankTransaction, credited: BankTransaction | None) -> str:
-    if movement.resolution_state == ResolutionState.MERGED:
-        return f"{movement.get_resolution_state_display()}."
-    if movement.resolution_state == ResolutionState.ATTACHED:
-        return _("It was attached to payment %(payment_id)s.") % {"payment_id": movement.payment_id}
-    if movement.match_result not in HELD:
-        return f"{movement.get_match_result_display()}."
-    if movement.kind == BankTransactionKind.REVERSAL:
+def _of_match_result(bank_transaction: BankTransaction, credited: BankTransaction | None) -> str:
+    if bank_transaction.resolution_state == ResolutionState.MERGED:
+        return f"{bank_transaction.get_resolution_state_display()}."
+    if bank_transaction.resolution_state == ResolutionState.ATTACHED:
+        return _("It was attached to payment %(payment_id)s.") % {"payment_id": bank_transaction.payment_id}
+    if bank_transaction.match_result not in HELD:
+        return f"{bank_transaction.get_match_result_display()}."
+    if bank_transaction.kind == BankTransactionKind.REVERSAL:
         return gettext("Reversed by the bank, but the money is no longer here.")
-    if movement.payment is None:
-        return gettext(HELD[MatchResult.UNMATCHED].sentence if movement.reference1 else NO_REFERENCE)
-    return _of_held_money(movement, movement.payment, credited)
+    if bank_transaction.payment is None:
+        return gettext(HELD[MatchResult.UNMATCHED].sentence if bank_transaction.reference1 else NO_REFERENCE)
+    return _of_held_money(bank_transaction, bank_transaction.payment, credited)
 
 
-def _of_held_money(movement: BankTransaction, payment: Payment, credited: BankTransaction | None) -> str:
-    match movement.match_result:
+def _of_held_money(
+    bank_transaction: BankTransaction, payment: Payment, credited: BankTransaction | None
+) -> str:
+    match bank_transaction.match_result:
         case MatchResult.TIME_MISMATCH:
-            values = {"duration": format_duration(payment.created_at - movement.paid_at)}
+            values = {"duration": format_duration(payment.created_at - bank_transaction.paid_at)}
         case MatchResult.LATE if payment.expires_at is not None:
-            values = {"duration": format_duration(movement.paid_at - payment.expires_at)}
+            values = {"duration": format_duration(bank_transaction.paid_at - payment.expires_at)}
         case MatchResult.AMOUNT_MISMATCH:
-            difference = of_difference(movement.amount - payment.amount)
+            difference = of_difference(bank_transaction.amount - payment.amount)
             values = {"difference": difference, "expected": money.display(payment.amount)}
         case MatchResult.DUPLICATE if credited is not None:
-            values = {"id": credited.current_bank_transaction_id, "at": clock.display(credited.paid_at)}
+            values = {"id": credited.current_bank_reference, "at": clock.display(credited.paid_at)}
         case MatchResult.DUPLICATE if payment.failure_code:
             reason = failures.words(payment.failure_code)
             return _("Paid after the payment had failed: %(reason)s.") % {"reason": reason}
         case _:
-            return f"{movement.get_match_result_display()}."
-    return gettext(OF_PAYMENTS[MatchResult(movement.match_result)].sentence) % values
+            return f"{bank_transaction.get_match_result_display()}."
+    return gettext(OF_PAYMENTS[MatchResult(bank_transaction.match_result)].sentence) % values
 
 
 def _of_manual_return(payer_return: Return) -> str:
@@ -320,8 +328,8 @@ def of_return(payer_return: Return) -> str:
 
 def of_slip(slip_check: SlipCheck) -> Iterator[Finding]:
     """Facts first, then warnings and errors."""
-    movement, claimed = slip_check.movement, slip_check.claimed_payment_id
-    if movement is None:
+    bank_transaction, claimed = slip_check.bank_transaction, slip_check.claimed_payment_id
+    if bank_transaction is None:
         is_wallet = slip_check.sending_bank == checking.TRUEMONEY
         sender = "TrueMoney" if is_wallet else bank_label(slip_check.sending_bank)
         text = _(
@@ -330,7 +338,7 @@ def of_slip(slip_check: SlipCheck) -> Iterator[Finding]:
         )
         yield "warning", text % {"result": sender, "transaction_id": slip_check.transaction_id}
     else:
-        yield from _of_money_of_slip(movement, claimed)
+        yield from _of_money_of_slip(bank_transaction, claimed)
     for shown in checking.earlier_checks(slip_check):
         other = {"claimed_payment_id": shown.claimed_payment_id}
         what = _(" for payment %(claimed_payment_id)s") % other if shown.claimed_payment_id else ""
@@ -340,21 +348,31 @@ def of_slip(slip_check: SlipCheck) -> Iterator[Finding]:
         yield "error" if is_other else "warning", text % {"at": at, "name": name, "what": what}
 
 
-def _of_money_of_slip(movement: BankTransaction, claimed_payment_id: str | None) -> Iterator[Finding]:
+def _of_money_of_slip(bank_transaction: BankTransaction, claimed_payment_id: str | None) -> Iterator[Finding]:
     """What the transfer paid."""
-    arrived = {"amount": money.display(movement.amount), "at": clock.display(movement.paid_at)}
+    arrived = {
+        "amount": money.display(bank_transaction.amount),
+        "at": clock.display(bank_transaction.paid_at),
+    }
     yield "success", _("%(amount)s arrived, paid on %(at)s.") % arrived
-    if movement.is_credited and movement.merchant is not None:
-        paid = {"payment_id": movement.payment_id, "merchant": movement.merchant.name}
+    if bank_transaction.is_credited and bank_transaction.merchant is not None:
+        paid = {"payment_id": bank_transaction.payment_id, "merchant": bank_transaction.merchant.name}
         yield "success", _("It paid payment %(payment_id)s of %(merchant)s.") % paid
-    elif movement.resolution_state:
-        yield "error", f"{movement.get_resolution_state_display()}."
+    elif bank_transaction.resolution_state:
+        yield "error", f"{bank_transaction.get_resolution_state_display()}."
     else:
         yield "warning", gettext("It has paid nothing yet: it is an open exception.")
-    if claimed_payment_id and movement.is_credited and claimed_payment_id != movement.payment_id:
+    if (
+        claimed_payment_id
+        and bank_transaction.is_credited
+        and claimed_payment_id != bank_transaction.payment_id
+    ):
         text = _("It was used already for payment %(payment_id)s, not for %(claimed_payment_id)s.")
-        yield "error", text % {"payment_id": movement.payment_id, "claimed_payment_id": claimed_payment_id}
-    if (reversal := deduplication.counterpart(movement)) is not None:
+        yield (
+            "error",
+            text % {"payment_id": bank_transaction.payment_id, "claimed_payment_id": claimed_payment_id},
+        )
+    if (reversal := deduplication.counterpart(bank_transaction)) is not None:
         yield "error", _("The bank reversed this money: %(reversal)s.") % {"reversal": reversal.id}
 
 

@@ -36,7 +36,7 @@ def find_payment(merchant: Merchant, payment_id: str) -> Payment:
 def find(merchant: Merchant, payment_id: str, exception_id: str) -> PaymentException:
     """Raises PaymentNotFound, ExceptionNotFound."""
     payment = find_payment(merchant, payment_id)
-    return ids.find(exception_id, "rcp_", payment.exceptions.filter(pk=exception_id).first, ExceptionNotFound)
+    return ids.find(exception_id, "btx_", payment.exceptions.filter(pk=exception_id).first, ExceptionNotFound)
 
 
 def accept(exception: PaymentException, *, note: str = DEFAULT_NOTE, now: datetime) -> PaymentException:

@@ -30,8 +30,8 @@ from transfers.models import TransferContradiction
 
 # What an exception is about, by the prefix of its id.
 SUBJECTS: dict[str, type[Model]] = {
-    "rcp": BankTransaction,
-    "ntc": BankNotification,
+    "btx": BankTransaction,
+    "ntf": BankNotification,
     "ctr": TransferContradiction,
     "ref": Refund,
 }

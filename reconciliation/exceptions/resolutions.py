@@ -54,124 +54,141 @@ EXCESS_TYPES = frozenset({ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_
 RETURN_TYPES = {*EXCESS_TYPES, ResolutionType.EXCESS_SENT_BACK}
 
 
-def allowed_types(movement: BankTransaction) -> frozenset[ResolutionType]:
+def allowed_types(bank_transaction: BankTransaction) -> frozenset[ResolutionType]:
     """Return the possible resolutions. `returns.check_bank_can_send` checks whether the bank can send."""
-    found = _allowed_if_confirmed(movement)
-    is_settled = movement.is_confirmed or movement.resolution_state == ResolutionState.MERGED
+    found = _allowed_if_confirmed(bank_transaction)
+    is_settled = bank_transaction.is_confirmed or bank_transaction.resolution_state == ResolutionState.MERGED
     return found if is_settled else found - RETURN_TYPES | {ResolutionType.CONFIRMED}
 
 
-def _allowed_if_confirmed(movement: BankTransaction) -> frozenset[ResolutionType]:
-    if returns.find_open_excess(movement) is not None:
-        return frozenset() if probable_duplicates.find([movement]) else EXCESS_TYPES
-    if movement.resolution_state in REOPENABLE:
+def _allowed_if_confirmed(bank_transaction: BankTransaction) -> frozenset[ResolutionType]:
+    if returns.find_open_excess(bank_transaction) is not None:
+        return frozenset() if probable_duplicates.find([bank_transaction]) else EXCESS_TYPES
+    if bank_transaction.resolution_state in REOPENABLE:
         return frozenset({ResolutionType.REOPENED})
-    if movement.match_result not in HELD_RESULTS or movement.resolution_state != ResolutionState.OPEN:
+    if (
+        bank_transaction.match_result not in HELD_RESULTS
+        or bank_transaction.resolution_state != ResolutionState.OPEN
+    ):
         return frozenset()
-    if movement.kind == BankTransactionKind.REVERSAL:
+    if bank_transaction.kind == BankTransactionKind.REVERSAL:
         types = {ResolutionType.DISMISSED}
-        return frozenset(types if approvals.is_waiting(movement.id) else types | {ResolutionType.WRITTEN_OFF})
-    if probable_duplicates.find([movement]):
+        return frozenset(
+            types if approvals.is_waiting(bank_transaction.id) else types | {ResolutionType.WRITTEN_OFF}
+        )
+    if probable_duplicates.find([bank_transaction]):
         return frozenset({ResolutionType.MERGED})
     types = {ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
-    is_acceptable = movement.match_result in ACCEPTABLE
-    if is_acceptable and movement.payment is not None and movement.payment.status in PAYABLE:
+    is_acceptable = bank_transaction.match_result in ACCEPTABLE
+    if is_acceptable and bank_transaction.payment is not None and bank_transaction.payment.status in PAYABLE:
         types |= {ResolutionType.ACCEPTED}
-        is_wrong_amount = movement.match_result == MatchResult.AMOUNT_MISMATCH
-        if is_wrong_amount and movement.amount > movement.payment.amount:
+        is_wrong_amount = bank_transaction.match_result == MatchResult.AMOUNT_MISMATCH
+        if is_wrong_amount and bank_transaction.amount > bank_transaction.payment.amount:
             types |= {ResolutionType.EXCESS_SENT_BACK}
     return frozenset(types)
 
 
 @resolution_records.decision(ResolutionType.ACCEPTED)
-def accept(movement_id: str, *, note: str, now: datetime) -> BankTransaction:
+def accept(bank_transaction_id: str, *, note: str, now: datetime) -> BankTransaction:
     """Let late money, or money of a wrong amount or time, pay the payment that it names."""
-    movement, payment = _lock_with_payment(movement_id, now)
-    if payment is None or ResolutionType.ACCEPTED not in allowed_types(movement):
+    bank_transaction, payment = _lock_with_payment(bank_transaction_id, now)
+    if payment is None or ResolutionType.ACCEPTED not in allowed_types(bank_transaction):
         raise ActRefused(_("This money cannot be accepted: its payment is not waiting for money."))
-    return _credit(movement, payment, ResolutionType.ACCEPTED, note, now)
+    return _credit(bank_transaction, payment, ResolutionType.ACCEPTED, note, now)
 
 
 @resolution_records.decision(ResolutionType.ATTACHED)
-def attach(movement_id: str, *, payment_id: str, note: str, now: datetime) -> BankTransaction:
+def attach(bank_transaction_id: str, *, payment_id: str, note: str, now: datetime) -> BankTransaction:
     """Let the money pay another payment at the same bank. The amounts may differ."""
     try:
         payment = _lock_payable(payment_id, now)
     except PaymentNotFound:
         raise ActRefused(_("There is no payment with this id.")) from None
-    movement = _lock_usable(movement_id)
-    if ResolutionType.ATTACHED not in allowed_types(movement):
+    bank_transaction = _lock_usable(bank_transaction_id)
+    if ResolutionType.ATTACHED not in allowed_types(bank_transaction):
         raise ActRefused(_("Only a credit can be attached to a payment."))
     if payment is None:
         text = _("Payment %(payment)s is not waiting for a QR payment.")
         raise ActRefused(text % {"payment": payment_id})
-    if payment.merchant.bank != movement.bank:
+    if payment.merchant.bank != bank_transaction.bank:
         text = _("Payment %(payment)s belongs to a merchant of another bank.")
         raise ActRefused(text % {"payment": payment_id})
-    if (payee := returns.merchant_of_biller(movement)) not in (None, payment.merchant):
+    if (payee := returns.merchant_of_biller(bank_transaction)) not in (None, payment.merchant):
         text = _("This money was paid to %(payee)s: send it back, or attach it to one of their payments.")
         raise ActRefused(text % {"payee": payee.name})
-    is_own = movement.payment_id == payment.id
+    is_own = bank_transaction.payment_id == payment.id
     return _credit(
-        movement, payment, ResolutionType.ACCEPTED if is_own else ResolutionType.ATTACHED, note, now
+        bank_transaction, payment, ResolutionType.ACCEPTED if is_own else ResolutionType.ATTACHED, note, now
     )
 
 
 @resolution_records.decision(ResolutionType.EXCESS_SENT_BACK)
-def return_excess(movement_id: str, *, note: str, now: datetime, must_send: bool = False) -> Return | Excess:
+def return_excess(
+    bank_transaction_id: str, *, note: str, now: datetime, must_send: bool = False
+) -> Return | Excess:
     """Let an over-payment pay its payment with the payment's amount, and order a return of the rest.
 
     The return goes to the payer's account as the bank reported it. If it is unknown, or if this bank cannot
     send a part, the excess waits for another decision, and is the result; with `must_send` it is NoWayBack.
     """
-    movement, payment = _lock_with_payment(movement_id, now)
-    _check_confirmed(movement)
-    if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(movement):
-        has_none = payment is not None and movement.amount <= payment.amount
+    bank_transaction, payment = _lock_with_payment(bank_transaction_id, now)
+    _check_confirmed(bank_transaction)
+    if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(bank_transaction):
+        has_none = payment is not None and bank_transaction.amount <= payment.amount
         refused = resolution_records.NoExcess if has_none else ActRefused
         raise refused(_("This money has no excess, or its payment is not waiting for money."))
-    _check_not_reversed(movement)
-    destination = returns.find_destination_of_excess(movement)
+    _check_not_reversed(bank_transaction)
+    destination = returns.find_destination_of_excess(bank_transaction)
     if must_send and destination is None:
         raise resolution_records.NoWayBack("The excess cannot be sent to the payer's account from here.")
-    resolution = resolution_records.draft(movement.id, ResolutionType.EXCESS_SENT_BACK, note, now, payment.id)
-    crediting.credit_from_suspense(movement, payment, resolution, received=payment.amount)
-    amount = movement.amount - payment.amount
-    excess = Excess.objects.create(movement=movement, amount=amount, created_at=now)
+    resolution = resolution_records.draft(
+        bank_transaction.id, ResolutionType.EXCESS_SENT_BACK, note, now, payment.id
+    )
+    crediting.credit_from_suspense(bank_transaction, payment, resolution, received=payment.amount)
+    amount = bank_transaction.amount - payment.amount
+    excess = Excess.objects.create(bank_transaction=bank_transaction, amount=amount, created_at=now)
     excess.publish_state()
-    return returns.order_return(movement, destination, note=note, now=now) if destination else excess
+    return returns.order_return(bank_transaction, destination, note=note, now=now) if destination else excess
 
 
 @resolution_records.decision(ResolutionType.SENT_BACK)
 def send_back(
-    movement_id: str, *, note: str, now: datetime, destination: ReturnDestination | None = None
+    bank_transaction_id: str, *, note: str, now: datetime, destination: ReturnDestination | None = None
 ) -> Return:
     """Order a return to the payer's account as the bank reported it, or to the account that staff entered."""
-    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK)
-    target = destination or returns.destination_of_payer(movement)
-    returns.check_bank_can_send(movement, target)
-    payer_return = returns.order_return(movement, target, note=note, now=now)
-    resolution_records.record(movement_id, ResolutionType.SENT_BACK, note, now, movement.payment_id)
+    bank_transaction = _lock_returnable(bank_transaction_id, ResolutionType.SENT_BACK)
+    target = destination or returns.destination_of_payer(bank_transaction)
+    returns.check_bank_can_send(bank_transaction, target)
+    payer_return = returns.order_return(bank_transaction, target, note=note, now=now)
+    resolution_records.record(
+        bank_transaction_id, ResolutionType.SENT_BACK, note, now, bank_transaction.payment_id
+    )
     return payer_return
 
 
 @resolution_records.decision(ResolutionType.SENT_BACK_BY_HAND)
-def record_manual_return(movement_id: str, *, bank_reference: str, note: str, now: datetime) -> Return:
+def record_manual_return(
+    bank_transaction_id: str, *, bank_reference: str, note: str, now: datetime
+) -> Return:
     """Record a return that staff made at the bank, with the bank's reference."""
-    movement = _lock_returnable(movement_id, ResolutionType.SENT_BACK_BY_HAND)
-    payer_return = returns.record_manual_return(movement, bank_reference=bank_reference, note=note, now=now)
-    resolution_records.record(movement_id, ResolutionType.SENT_BACK_BY_HAND, note, now, movement.payment_id)
+    bank_transaction = _lock_returnable(bank_transaction_id, ResolutionType.SENT_BACK_BY_HAND)
+    payer_return = returns.record_manual_return(
+        bank_transaction, bank_reference=bank_reference, note=note, now=now
+    )
+    resolution_records.record(
+        bank_transaction_id, ResolutionType.SENT_BACK_BY_HAND, note, now, bank_transaction.payment_id
+    )
     return payer_return
 
 
 @resolution_records.decision(ResolutionType.DISMISSED)
 def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
     """Close a message, a contradiction, or a reversal of money that we never had."""
-    if subject_id.startswith("rcp_"):
-        movement = _lock_open(subject_id)
-        if ResolutionType.DISMISSED not in allowed_types(movement):
+    if subject_id.startswith("btx_"):
+        bank_transaction = _lock_open(subject_id)
+        if ResolutionType.DISMISSED not in allowed_types(bank_transaction):
             raise ActRefused(_("Money cannot be dismissed: accept it, attach it or send it back."))
-        movement.resolve(ResolutionState.DISMISSED, now=now)
+        bank_transaction.resolve(ResolutionState.DISMISSED, now=now)
         approvals.cancel(subject_id, now=now)
     elif (message := resolution_records.lock_message(subject_id)) is None:
         raise ActRefused(_("This message is not an open exception."))
@@ -181,24 +198,24 @@ def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
 
 
 @resolution_records.decision(ResolutionType.MERGED)
-def merge(movement_id: str, *, note: str, now: datetime) -> Resolution:
+def merge(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution:
     """Merge the bank transaction into its probable duplicate: only that one counts."""
-    unlocked = BankTransaction.objects.get(pk=movement_id)
+    unlocked = BankTransaction.objects.get(pk=bank_transaction_id)
     if unlocked.payment_id is not None:
         Payment.objects.locked(unlocked.payment_id)
-    other = probable_duplicates.find([unlocked]).get(movement_id)
+    other = probable_duplicates.find([unlocked]).get(bank_transaction_id)
     # In order of their ids, so that two people cannot merge the two with each other.
-    for each in sorted([movement_id, *([other.id] if other else [])]):
+    for each in sorted([bank_transaction_id, *([other.id] if other else [])]):
         BankTransaction.objects.locked(each)
-    movement = _lock_open(movement_id)
-    found = probable_duplicates.find([movement]).get(movement_id)
+    bank_transaction = _lock_open(bank_transaction_id)
+    found = probable_duplicates.find([bank_transaction]).get(bank_transaction_id)
     if other is None or found != other:
         raise ActRefused(_("This is not, or no longer, a probable duplicate of another bank transaction."))
-    if reversals.find_unapplied(movement) is not None:
+    if reversals.find_unapplied(bank_transaction) is not None:
         raise ActRefused(
             _("The bank is reversing money of this transaction: ask the bank which one it means.")
         )
-    return probable_duplicates.merge(movement, found, note=note, now=now)
+    return probable_duplicates.merge(bank_transaction, found, note=note, now=now)
 
 
 @resolution_records.decision(ResolutionType.KEPT)
@@ -219,19 +236,19 @@ def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resol
     return resolution
 
 
-def write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Approval:
+def write_off(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution | Approval:
     """Book an uncovered reversal as the operator's loss.
 
     First, take the money that is available now. If the rest becomes available later, the write-off ends.
     """
-    matching.apply(movement_id=movement_id, now=now)
-    return _write_off(movement_id, note=note, now=now)
+    matching.apply(bank_transaction_id=bank_transaction_id, now=now)
+    return _write_off(bank_transaction_id, note=note, now=now)
 
 
 @resolution_records.decision(ResolutionType.WRITTEN_OFF)
-def _write_off(movement_id: str, *, note: str, now: datetime) -> Resolution | Approval:
+def _write_off(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution | Approval:
     """Book it now, or wait for a second person."""
-    reversal = _lock_open(movement_id)
+    reversal = _lock_open(bank_transaction_id)
     if ResolutionType.WRITTEN_OFF not in allowed_types(reversal):
         raise ActRefused(_("Only a reversal that could not be covered can be written off, and only once."))
     merchant = returns.merchant_of_biller(reversal)
@@ -255,7 +272,7 @@ def book_write_off(approval: Approval, *, now: datetime) -> Resolution:
     resolution = resolution_records.draft(reversal.id, ResolutionType.WRITTEN_OFF, approval.note, now)
     resolution.actor = approval.requested_by  # who wrote the note; the approval names the second person
     # The ledger accepts one journal of a type for each subject.
-    resolution.ledger_subject_id = ids.new("los_", now) if resolution.reopen_count else reversal.id
+    resolution.ledger_subject_id = ids.new("wof_", now) if resolution.reopen_count else reversal.id
     route = accounts.bank(reversal.bank)
     ledger.write_off(subject_id=resolution.ledger_subject_id, amount=reversal.amount, to=route, now=now)
     return resolution_records.save(resolution)
@@ -264,14 +281,14 @@ def book_write_off(approval: Approval, *, now: datetime) -> Resolution:
 def reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
     """Open an exception again. For a reversal, the next commit takes the money that is available now."""
     resolution = _reopen(subject_id, note=note, now=now)
-    if subject_id.startswith("rcp_"):
-        matching.apply(movement_id=subject_id, now=now)
+    if subject_id.startswith("btx_"):
+        matching.apply(bank_transaction_id=subject_id, now=now)
     return resolution
 
 
 @resolution_records.decision(ResolutionType.REOPENED)
 def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
-    is_transaction = subject_id.startswith("rcp_")
+    is_transaction = subject_id.startswith("btx_")
     lock: Callable[[str], Any] = resolution_records.lock_message
     if is_transaction:
         lock = BankTransaction.objects.locked
@@ -294,19 +311,21 @@ def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
     return resolution
 
 
-def _payment_id_of(movement_id: str) -> str | None:
-    found: str | None = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+def _payment_id_of(bank_transaction_id: str) -> str | None:
+    found: str | None = BankTransaction.objects.values_list("payment_id", flat=True).get(
+        pk=bank_transaction_id
+    )
     return found
 
 
-def _lock_with_payment(movement_id: str, now: datetime) -> tuple[BankTransaction, Payment | None]:
+def _lock_with_payment(bank_transaction_id: str, now: datetime) -> tuple[BankTransaction, Payment | None]:
     """An open bank transaction, and its payment if that still waits for money, both locked.
 
     The payment's lock stops another report of the same money from paying it meanwhile.
     """
-    payment_id = _payment_id_of(movement_id)
+    payment_id = _payment_id_of(bank_transaction_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
-    return _lock_usable(movement_id), payment
+    return _lock_usable(bank_transaction_id), payment
 
 
 def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
@@ -317,42 +336,47 @@ def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
     return payment if is_payable else None
 
 
-def _lock_open(movement_id: str) -> BankTransaction:
+def _lock_open(bank_transaction_id: str) -> BankTransaction:
     """An unresolved bank transaction, or one with an open excess, under its lock. Raises AlreadyResolved."""
-    movement: BankTransaction = BankTransaction.objects.locked(movement_id)
-    if movement.resolution_state == ResolutionState.TAKEN_BACK:
+    bank_transaction: BankTransaction = BankTransaction.objects.locked(bank_transaction_id)
+    if bank_transaction.resolution_state == ResolutionState.TAKEN_BACK:
         raise AlreadyResolved(_("The bank has reversed this money: there is nothing to decide."))
-    if movement.resolution_state != ResolutionState.OPEN and returns.find_open_excess(movement) is None:
-        raise resolution_records.already_resolved(movement_id)
-    return movement
+    if (
+        bank_transaction.resolution_state != ResolutionState.OPEN
+        and returns.find_open_excess(bank_transaction) is None
+    ):
+        raise resolution_records.already_resolved(bank_transaction_id)
+    return bank_transaction
 
 
-def _lock_usable(movement_id: str) -> BankTransaction:
+def _lock_usable(bank_transaction_id: str) -> BankTransaction:
     """Do what `_lock_open` does. Raises ProbableDuplicate for money that probably counts already."""
-    movement = _lock_open(movement_id)
-    for other in probable_duplicates.find([movement]).values():
-        raise resolution_records.ProbableDuplicate(explanations.of_probable_duplicate(movement, other))
-    return movement
+    bank_transaction = _lock_open(bank_transaction_id)
+    for other in probable_duplicates.find([bank_transaction]).values():
+        raise resolution_records.ProbableDuplicate(
+            explanations.of_probable_duplicate(bank_transaction, other)
+        )
+    return bank_transaction
 
 
-def _lock_returnable(movement_id: str, type: ResolutionType) -> BankTransaction:
+def _lock_returnable(bank_transaction_id: str, type: ResolutionType) -> BankTransaction:
     """A bank transaction whose money can be returned in this way. Raises ActRefused.
 
     Its payment is locked for the same reason as in `_lock_with_payment`, and does not change.
     """
-    if (payment_id := _payment_id_of(movement_id)) is not None:
+    if (payment_id := _payment_id_of(bank_transaction_id)) is not None:
         Payment.objects.locked(payment_id)
-    movement = _lock_usable(movement_id)
-    _check_confirmed(movement)
-    if type not in allowed_types(movement):
+    bank_transaction = _lock_usable(bank_transaction_id)
+    _check_confirmed(bank_transaction)
+    if type not in allowed_types(bank_transaction):
         raise ActRefused(_("This bank transaction has no money that can be returned."))
-    _check_not_reversed(movement)
-    return movement
+    _check_not_reversed(bank_transaction)
+    return bank_transaction
 
 
-def _check_confirmed(movement: BankTransaction) -> None:
+def _check_confirmed(bank_transaction: BankTransaction) -> None:
     """Raises NotConfirmed."""
-    if not movement.is_confirmed:
+    if not bank_transaction.is_confirmed:
         text = _(
             "Only an uploaded statement reports this money. The bank or a second person must confirm it "
             "before it can be sent."
@@ -360,19 +384,19 @@ def _check_confirmed(movement: BankTransaction) -> None:
         raise resolution_records.NotConfirmed(text)
 
 
-def _check_not_reversed(movement: BankTransaction) -> None:
+def _check_not_reversed(bank_transaction: BankTransaction) -> None:
     """Raises BeingReversed for money that the bank is taking back itself."""
-    if reversals.find_unapplied(movement) is not None:
+    if reversals.find_unapplied(bank_transaction) is not None:
         text = _("The bank is reversing money of this transaction: ask the bank how much is left.")
         raise resolution_records.BeingReversed(text)
 
 
 def _credit(
-    movement: BankTransaction, payment: Payment, type: ResolutionType, note: str, now: datetime
+    bank_transaction: BankTransaction, payment: Payment, type: ResolutionType, note: str, now: datetime
 ) -> BankTransaction:
-    reversal = reversals.find_due(movement)
-    resolution = resolution_records.draft(movement.id, type, note, now, payment.id)
-    crediting.credit_from_suspense(movement, payment, resolution)
+    reversal = reversals.find_due(bank_transaction)
+    resolution = resolution_records.draft(bank_transaction.id, type, note, now, payment.id)
+    crediting.credit_from_suspense(bank_transaction, payment, resolution)
     # From now on, a reversal that came while the money was held concerns the merchant.
-    reversals.apply_if_due(reversal, movement, payment, now=now)
-    return movement
+    reversals.apply_if_due(reversal, bank_transaction, payment, now=now)
+    return bank_transaction

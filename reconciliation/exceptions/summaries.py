@@ -68,7 +68,7 @@ class ExceptionSummary:
 def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     """Summaries by id; unknown ids are left out."""
     others = [
-        *BankNotification.objects.filter(pk__in=ids).select_related("movement"),
+        *BankNotification.objects.filter(pk__in=ids).select_related("bank_transaction"),
         *Refund.objects.filter(pk__in=ids).select_related("merchant", "payment"),
         *TransferContradiction.objects.filter(pk__in=ids),
     ]
@@ -78,54 +78,61 @@ def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
 
 def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     found = list(BankTransaction.objects.filter(pk__in=ids).select_related("payment", "merchant", "excess"))
-    paid_ids = {movement.payment_id for movement in found if movement.payment_id}
+    paid_ids = {bank_transaction.payment_id for bank_transaction in found if bank_transaction.payment_id}
     paid = BankTransaction.objects.credited().filter(payment__in=paid_ids)
-    credited = {movement.payment_id: movement for movement in paid}
-    made = Return.objects.filter(movement__in=ids).order_by("created_at", "id")
-    returns = {each.movement_id: each for each in made} | _manual_returns(found)
-    subject_ids = [*(movement.id for movement in found), *(each.id for each in returns.values())]
+    credited = {bank_transaction.payment_id: bank_transaction for bank_transaction in paid}
+    made = Return.objects.filter(bank_transaction__in=ids).order_by("created_at", "id")
+    returns = {each.bank_transaction_id: each for each in made} | _manual_returns(found)
+    subject_ids = [
+        *(bank_transaction.id for bank_transaction in found),
+        *(each.id for each in returns.values()),
+    ]
     waiting = Approval.objects.waiting().filter(subject_id__in=subject_ids)
     waiting_ids = set(waiting.values_list("subject_id", flat=True))
     payment_candidates = candidates.find(
         [
-            movement
-            for movement in found
-            if movement.match_result in HELD_RESULTS and movement.resolution_state == ResolutionState.OPEN
+            bank_transaction
+            for bank_transaction in found
+            if bank_transaction.match_result in HELD_RESULTS
+            and bank_transaction.resolution_state == ResolutionState.OPEN
         ]
     )
     duplicates = probable_duplicates.find(found)
     return {
-        movement.id: ExceptionSummary(
-            movement,
+        bank_transaction.id: ExceptionSummary(
+            bank_transaction,
             explanations.of_transaction(
-                movement,
-                credited.get(movement.payment_id),
-                payer_return := returns.get(movement.id),
-                excess=getattr(movement, "excess", None),
-                is_waiting_for_approval=movement.id in waiting_ids
+                bank_transaction,
+                credited.get(bank_transaction.payment_id),
+                payer_return := returns.get(bank_transaction.id),
+                excess=getattr(bank_transaction, "excess", None),
+                is_waiting_for_approval=bank_transaction.id in waiting_ids
                 or (payer_return is not None and payer_return.id in waiting_ids),
-                probable_duplicate=duplicates.get(movement.id),
+                probable_duplicate=duplicates.get(bank_transaction.id),
             ),
-            payment_candidates.get(movement.id, []),
-            duplicates.get(movement.id),
+            payment_candidates.get(bank_transaction.id, []),
+            duplicates.get(bank_transaction.id),
         )
-        for movement in found
+        for bank_transaction in found
     }
 
 
-def _manual_returns(movements: Iterable[BankTransaction]) -> dict[str, Return]:
+def _manual_returns(bank_transactions: Iterable[BankTransaction]) -> dict[str, Return]:
     """Manual returns of the credits of unmatched reversals, by the id of the reversal."""
     wanted = {
-        (movement.bank, name): movement.id
-        for movement in movements
-        if movement.kind == BankTransactionKind.REVERSAL and movement.match_result == MatchResult.UNMATCHED
-        for name in movement.bank_transaction_ids
+        (bank_transaction.bank, name): bank_transaction.id
+        for bank_transaction in bank_transactions
+        if bank_transaction.kind == BankTransactionKind.REVERSAL
+        and bank_transaction.match_result == MatchResult.UNMATCHED
+        for name in bank_transaction.bank_references
     }
     names = [name for _, name in wanted]
-    made = Return.objects.filter(is_manual=True, movement__bank_transaction_id__in=names).select_related(
-        "movement"
+    made = Return.objects.filter(is_manual=True, bank_transaction__bank_reference__in=names).select_related(
+        "bank_transaction"
     )
     credits = (
-        (each, (each.movement.bank, name)) for each in made for name in each.movement.bank_transaction_ids
+        (each, (each.bank_transaction.bank, name))
+        for each in made
+        for name in each.bank_transaction.bank_references
     )
     return {wanted[credit]: each for each, credit in credits if credit in wanted}

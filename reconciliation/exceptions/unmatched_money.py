@@ -60,9 +60,9 @@ def find(payment: Payment, *, for_staff: bool = False) -> list[BankTransaction]:
     waiting = rows.find(BankTransaction, _FIRST, for_staff, payment.id)
     found = candidates.find(waiting)
     named = [
-        (candidate.score, movement)
-        for movement in waiting
-        for candidate in found[movement.id]
+        (candidate.score, bank_transaction)
+        for bank_transaction in waiting
+        for candidate in found[bank_transaction.id]
         if candidate.payment.id == payment.id and candidate.is_unpaid
     ]
-    return [movement for _, movement in sorted(named, key=lambda each: -each[0])]
+    return [bank_transaction for _, bank_transaction in sorted(named, key=lambda each: -each[0])]

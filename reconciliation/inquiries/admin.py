@@ -23,7 +23,7 @@ class ConfirmationInquiryAdmin(ReadOnlyAdmin):
     list_display = [
         "id",
         "bank",
-        "movement_id",
+        "bank_transaction_id",
         "notification_id",
         "last_outcome",
         "attempts",
@@ -31,7 +31,7 @@ class ConfirmationInquiryAdmin(ReadOnlyAdmin):
         "confirmed_at",
     ]
     list_filter = ["bank", "last_outcome", ("confirmed_at", admin.EmptyFieldListFilter)]
-    search_fields = ["=movement__id", "=notification__id", "=payment_id"]
+    search_fields = ["=bank_transaction__id", "=notification__id", "=payment_id"]
     ordering = ["-id"]
 
 

@@ -36,14 +36,15 @@ RETRY_SECONDS = {True: (1, 2, 5, 10, 30, 60, 300, 900, 3600), False: (60, 300, 9
 ALERT_AFTER = timedelta(minutes=5)
 CREATE = """
 INSERT INTO reconciliation_confirmationinquiry (
-    bank, merchant_id, movement_id, bank_transaction_id, biller_id, reference1, amount, paid_at, is_urgent,
+    bank, merchant_id, bank_transaction_id, bank_reference, biller_id, reference1, amount, paid_at, is_urgent,
     attempts, last_outcome, due_at, created_at
 )
-SELECT movement.bank, merchant.id, movement.id, '', movement.biller_id, reference1, amount, paid_at, false,
+SELECT bank_transaction.bank, merchant.id, bank_transaction.id, '', bank_transaction.biller_id, reference1,
+amount, paid_at, false,
     0, '', %s, %s
-FROM reconciliation_banktransaction AS movement JOIN merchants_merchant AS merchant
-    ON merchant.bank = movement.bank AND merchant.biller_id = movement.biller_id
-WHERE movement.id = ANY(%s) AND reference1 <> ''
+FROM reconciliation_banktransaction AS bank_transaction JOIN merchants_merchant AS merchant
+    ON merchant.bank = bank_transaction.bank AND merchant.biller_id = bank_transaction.biller_id
+WHERE bank_transaction.id = ANY(%s) AND reference1 <> ''
 """
 
 
@@ -62,7 +63,7 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
             merchant=merchant,
             notification=stored,
             payment_id=codes.values_list("payment_id", flat=True).first(),
-            bank_transaction_id=notification.bank_transaction_id,
+            bank_reference=notification.bank_reference,
             biller_id=notification.biller_id,
             reference1=notification.reference1,
             amount=notification.amount,
@@ -76,26 +77,28 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
         rate_limit.ensure_rows([bank])
 
 
-def create_for_statement(bank: str, movements: Sequence[BankTransaction], *, now: datetime) -> None:
+def create_for_statement(bank: str, bank_transactions: Sequence[BankTransaction], *, now: datetime) -> None:
     """Schedule inquiries about credits that only a statement reports, if the bank is configured."""
-    unconfirmed = [movement.id for movement in movements if not movement.is_confirmed]
+    unconfirmed = [
+        bank_transaction.id for bank_transaction in bank_transactions if not bank_transaction.is_confirmed
+    ]
     if unconfirmed and bank in banks.configured_banks():
         rate_limit.ensure_rows([bank])
         rows.run(CREATE, [now, now, unconfirmed])
 
 
-def first_received_at(movement: BankTransaction) -> datetime:
+def first_received_at(bank_transaction: BankTransaction) -> datetime:
     """Return when the first report of this bank transaction came, which may be an unsigned notification."""
     unsigned = ConfirmationInquiry.objects.filter(
-        bank=movement.bank,
-        bank_transaction_id__in=movement.bank_transaction_ids,
-        biller_id=movement.biller_id,
-        reference1=movement.reference1,
-        amount=movement.amount,
+        bank=bank_transaction.bank,
+        bank_reference__in=bank_transaction.bank_references,
+        biller_id=bank_transaction.biller_id,
+        reference1=bank_transaction.reference1,
+        amount=bank_transaction.amount,
         notification__isnull=False,
     )
     received = unsigned.order_by("created_at").values_list("created_at", flat=True).first()
-    return movement.received_at if received is None else min(received, movement.received_at)
+    return bank_transaction.received_at if received is None else min(received, bank_transaction.received_at)
 
 
 @transaction.atomic
@@ -121,7 +124,9 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
     locked.save()
     if locked.alerted_at:
         show(locked)
-    if payment_id := locked.payment_id or (locked.movement.payment_id if locked.movement else None):
+    if payment_id := locked.payment_id or (
+        locked.bank_transaction.payment_id if locked.bank_transaction else None
+    ):
         bank_calls.record_response(payment_id, answer, now)
 
 
@@ -141,16 +146,16 @@ def show(inquiry: ConfirmationInquiry) -> None:
         payment_id=inquiry.payment_id,
         amount=inquiry.amount,
         reference1=inquiry.reference1,
-        bank_transaction_id=inquiry.bank_transaction_id,
+        bank_reference=inquiry.bank_reference,
         opened_at=inquiry.created_at,
     )
     listing.show([row])
 
 
 def _is_confirmed(inquiry: ConfirmationInquiry) -> bool:
-    if inquiry.movement_id:
-        return bool(BankTransaction.objects.filter(pk=inquiry.movement_id, is_confirmed=True).exists())
-    known = deduplication.find_by_bank_id(
-        inquiry.bank, inquiry.bank_transaction_id, BankTransactionKind.CREDIT
-    )
+    if inquiry.bank_transaction_id:
+        return bool(
+            BankTransaction.objects.filter(pk=inquiry.bank_transaction_id, is_confirmed=True).exists()
+        )
+    known = deduplication.find_by_bank_id(inquiry.bank, inquiry.bank_reference, BankTransactionKind.CREDIT)
     return known is not None and known.is_confirmed

@@ -69,19 +69,19 @@ def _record_safely(
 
 
 def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Callable[[], datetime]) -> None:
-    """Store what the bank reports as a notification, once for each movement, and match it."""
+    """Store what the bank reports as a notification, once for each bank transaction, and match it."""
     body, source = answer.found.body, ReportSource.INQUIRY
     if answer.outcome == InquiryOutcome.UNREADABLE and not _was_stored_unreadable(inquiry):
         intake.store(inquiry.bank, body, NotificationResult.UNREADABLE, now(), source=source)
     for notification in answer.found.transactions:
-        movement = _find_inquired(inquiry.bank, notification)
-        if movement is None:
-            movement = intake.receive(
+        bank_transaction = _find_inquired(inquiry.bank, notification)
+        if bank_transaction is None:
+            bank_transaction = intake.receive(
                 bank=inquiry.bank, body=body, notification=notification, now=now(), source=source
             )
-        elif movement.is_confirmed:
+        elif bank_transaction.is_confirmed:
             continue
-        matching.try_apply(movement_id=movement.id, now=now())
+        matching.try_apply(bank_transaction_id=bank_transaction.id, now=now())
 
 
 def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:
@@ -91,12 +91,12 @@ def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:
 
 
 def _find_inquired(bank: str, notification: banks.ReportedTransaction) -> BankTransaction | None:
-    """Return the bank transaction if an earlier inquiry reported the same movement."""
-    known = deduplication.find_by_bank_id(bank, notification.bank_transaction_id, notification.kind)
+    """Return the bank transaction if an earlier inquiry reported the same money."""
+    known = deduplication.find_by_bank_id(bank, notification.bank_reference, notification.kind)
     if known is None:
         return None
     answers = known.notifications.filter(source=ReportSource.INQUIRY)
-    if not deduplication.is_same_movement(known, notification):
+    if not deduplication.is_same_bank_transaction(known, notification):
         # A contradiction between two answers becomes one exception, not one for each inquiry.
         answers = answers.filter(result=NotificationResult.CONFLICT)
     return known if answers.exists() else None

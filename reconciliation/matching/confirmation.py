@@ -28,56 +28,56 @@ from refunds import completion as refunds
 log = logging.getLogger("reconciliation")
 
 
-def confirm_if_bank_reported(movement: BankTransaction, *, now: datetime) -> None:
+def confirm_if_bank_reported(bank_transaction: BankTransaction, *, now: datetime) -> None:
     """Confirm money that the bank itself has reported. The caller has locked payment and bank transaction."""
-    if movement.is_confirmed:
+    if bank_transaction.is_confirmed:
         return
     agree = BankNotification.objects.filter(
-        movement=movement, result__in=[NotificationResult.NEW, NotificationResult.REPEAT]
+        bank_transaction=bank_transaction, result__in=[NotificationResult.NEW, NotificationResult.REPEAT]
     )
     if agree.filter(source__in=[ReportSource.CALLBACK, ReportSource.INQUIRY]).exists():
-        _confirm(movement, now)
+        _confirm(bank_transaction, now)
 
 
 @resolution_records.decision(ResolutionType.CONFIRMED)
-def confirm_manually(movement_id: str, *, note: str, now: datetime) -> Resolution:
+def confirm_manually(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution:
     """Confirm that the bank has this money, as a second person. Raises ActRefused, AlreadyResolved."""
-    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=movement_id)
+    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=bank_transaction_id)
     if payment_id is not None:
         Payment.objects.locked(payment_id)
-    movement: BankTransaction = BankTransaction.objects.locked(movement_id)
-    if movement.is_confirmed:
-        if Resolution.objects.filter(subject_id=movement.id, type=ResolutionType.CONFIRMED).exists():
-            raise resolution_records.already_resolved(movement.id)
+    bank_transaction: BankTransaction = BankTransaction.objects.locked(bank_transaction_id)
+    if bank_transaction.is_confirmed:
+        if Resolution.objects.filter(subject_id=bank_transaction.id, type=ResolutionType.CONFIRMED).exists():
+            raise resolution_records.already_resolved(bank_transaction.id)
         raise ActRefused(_("This money is confirmed: the bank itself reported it."))
-    if request_context.current().actor == uploader_of(movement):
+    if request_context.current().actor == uploader_of(bank_transaction):
         raise ActRefused(_("You uploaded this statement: another person must confirm what it reports."))
     resolution = resolution_records.draft(
-        movement_id, ResolutionType.CONFIRMED, note, now, movement.payment_id
+        bank_transaction_id, ResolutionType.CONFIRMED, note, now, bank_transaction.payment_id
     )
     resolution_records.save(resolution)
-    _confirm(movement, now)
+    _confirm(bank_transaction, now)
     return resolution
 
 
-def uploader_of(movement: BankTransaction) -> str:
+def uploader_of(bank_transaction: BankTransaction) -> str:
     """Return the actor who imported the statement, or an empty text."""
-    line = StatementLine.objects.filter(movement=movement).select_related("statement").first()
+    line = StatementLine.objects.filter(bank_transaction=bank_transaction).select_related("statement").first()
     return line.statement.actor if line else ""
 
 
-def _confirm(movement: BankTransaction, now: datetime) -> None:
+def _confirm(bank_transaction: BankTransaction, now: datetime) -> None:
     """Make credited money available, less what the bank has reversed."""
-    movement.set_fields(is_confirmed=True)
-    log.info("bank transaction %s of %s is confirmed", movement.id, movement.bank)
-    payment = movement.payment
-    if not movement.is_credited or payment is None:
+    bank_transaction.set_fields(is_confirmed=True)
+    log.info("bank transaction %s of %s is confirmed", bank_transaction.id, bank_transaction.bank)
+    payment = bank_transaction.payment
+    if not bank_transaction.is_credited or payment is None:
         return
-    left = movement.amount - refunds.reversed_amount(payment)
+    left = bank_transaction.amount - refunds.reversed_amount(payment)
     if left:
         ledger.confirm(
             merchant_id=payment.merchant_id,
-            subject_id=movement.id,
+            subject_id=bank_transaction.id,
             source_id=payment.id,
             amount=left,
             now=now,

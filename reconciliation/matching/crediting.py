@@ -18,40 +18,49 @@ POLICY_ACTOR = "policy:late_money"
 def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now: datetime) -> None:
     """Make the payments succeed by money from the account `source`, with a fixed number of statements."""
     payments.succeed(
-        [_paid_payment(movement, payment, movement.amount) for movement, payment in paid],
+        [
+            _paid_payment(bank_transaction, payment, bank_transaction.amount)
+            for bank_transaction, payment in paid
+        ],
         source=source,
         now=now,
     )
 
 
 def credit_from_suspense(
-    movement: BankTransaction, payment: Payment, resolution: Resolution, *, received: int | None = None
+    bank_transaction: BankTransaction,
+    payment: Payment,
+    resolution: Resolution,
+    *,
+    received: int | None = None,
 ) -> None:
     """Credit held money to this payment, by a decision of staff or by the merchant's policy.
 
     received: satang, if only a part of the money is credited. The rest stays in suspense.
     """
-    source = accounts.suspense_for(accounts.bank(movement.bank))
-    paid = _paid_payment(movement, payment, movement.amount if received is None else received)
+    source = accounts.suspense_for(accounts.bank(bank_transaction.bank))
+    paid = _paid_payment(bank_transaction, payment, bank_transaction.amount if received is None else received)
     payments.succeed([paid], source=source, now=resolution.created_at)
     is_attached = resolution.type == ResolutionType.ATTACHED
     target = ResolutionState.ATTACHED if is_attached else ResolutionState.ACCEPTED
-    movement.resolve(target, now=resolution.created_at, payment=payment, merchant=payment.merchant)
+    bank_transaction.resolve(target, now=resolution.created_at, payment=payment, merchant=payment.merchant)
     resolution.save(force_insert=True)
 
 
-def accept_by_policy(movement: BankTransaction, payment: Payment, *, now: datetime) -> None:
+def accept_by_policy(bank_transaction: BankTransaction, payment: Payment, *, now: datetime) -> None:
     """Credit late money by the merchant's policy, without a decision of staff."""
     resolution = Resolution(
-        subject_id=movement.id,
+        subject_id=bank_transaction.id,
         type=ResolutionType.ACCEPTED,
         actor=POLICY_ACTOR,
         note="The merchant accepts money that arrives after the code expired.",
         payment_id=payment.id,
         created_at=now,
     )
-    credit_from_suspense(movement, payment, resolution)
+    credit_from_suspense(bank_transaction, payment, resolution)
 
 
-def _paid_payment(movement: BankTransaction, payment: Payment, received: int) -> PaidPayment:
-    return PaidPayment(payment, movement.paid_at, movement.payer, received, movement.is_confirmed)
+def _paid_payment(bank_transaction: BankTransaction, payment: Payment, received: int) -> PaidPayment:
+    return PaidPayment(
+        payment, bank_transaction.paid_at, bank_transaction.payer, received, bank_transaction.is_confirmed
+    )

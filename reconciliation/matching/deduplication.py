@@ -1,7 +1,8 @@
-"""Several reports of one movement become one bank transaction.
+"""Several reports of the same money become one bank transaction.
 
 Statement lines have no transaction id, so they are compared by bank, kind, biller id, reference, amount and
-day. A lock on these is held until the commit, so that concurrent reports of one movement find each other.
+day. A lock on these is held until the commit, so that concurrent reports of the same money find each
+other.
 """
 
 import hashlib
@@ -33,20 +34,20 @@ OPTIONAL_FIELDS = ["payer_name", "slip_reference"]
 # Without the last condition the planner does not use the partial index.
 WITH_BANK_ID = """
 WHERE t.bank = %s AND t.kind = %s
-    AND (t.bank_transaction_id = %s OR t.later_bank_transaction_id = %s AND t.later_bank_transaction_id <> '')
+    AND (t.bank_reference = %s OR t.later_bank_reference = %s AND t.later_bank_reference <> '')
 ORDER BY t.id LIMIT 1
 """
 # Bank transactions of statement lines that have no bank id yet, the oldest first.
 UNIDENTIFIED = """
 WHERE t.bank = %s AND t.kind = %s AND t.biller_id = %s AND t.reference1 = %s AND t.amount = %s
-    AND t.source = 'statement' AND t.later_bank_transaction_id = ''
+    AND t.source = 'statement' AND t.later_bank_reference = ''
 ORDER BY t.id
 """
 LOCK_SQL = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
-MovementReport = BankTransaction | ReportedTransaction
+BankTransactionReport = BankTransaction | ReportedTransaction
 
 
-def lock_name(bank: str, report: MovementReport) -> str:
+def lock_name(bank: str, report: BankTransactionReport) -> str:
     """Name the lock of reports that can be the same. A reversal has the same lock as its credit."""
     return f"money {bank} {report.biller_id} {report.reference1} {report.amount}"
 
@@ -57,8 +58,8 @@ def lock_names(names: Iterable[str]) -> None:
     rows.run(LOCK_SQL, [sorted({int.from_bytes(digest, signed=True) for digest in digests})])
 
 
-def is_same_movement(one: MovementReport, other: MovementReport) -> bool:
-    """Whether two reports are of the same movement, if one of them has no transaction id.
+def is_same_bank_transaction(one: BankTransactionReport, other: BankTransactionReport) -> bool:
+    """Whether two reports are of the same money, if one of them has no transaction id.
 
     Sources round times and their clocks differ, so only the bank day must agree. The time of a reversal does
     not matter: a bank reverses a credit only once.
@@ -86,13 +87,13 @@ def bank_day_range(moments: Iterable[datetime]) -> tuple[datetime, datetime]:
     return first - CLOCK_TOLERANCE, last + timedelta(days=1) + CLOCK_TOLERANCE
 
 
-def closeness(one: MovementReport, other: MovementReport) -> tuple[bool, timedelta]:
+def closeness(one: BankTransactionReport, other: BankTransactionReport) -> tuple[bool, timedelta]:
     """Sort key of similar reports: the same second first, then by the time between them."""
     is_other_second = _truncate_to_second(one.paid_at) != _truncate_to_second(other.paid_at)
     return is_other_second, abs(one.paid_at - other.paid_at)
 
 
-def reversal_cutoff(reversal: MovementReport) -> datetime:
+def reversal_cutoff(reversal: BankTransactionReport) -> datetime:
     """Return the instant before which the reversed credit was paid: the end of the reversal's second.
 
     Statement lines have whole seconds, and some banks report a reversal with the time of its credit.
@@ -101,27 +102,33 @@ def reversal_cutoff(reversal: MovementReport) -> datetime:
 
 
 def is_separated_by_reversal(
-    one: MovementReport, other: MovementReport, reversals: Iterable[MovementReport]
+    one: BankTransactionReport, other: BankTransactionReport, reversals: Iterable[BankTransactionReport]
 ) -> bool:
     """Whether a reversal happened between the two times. Then the later report is about other money."""
     first, last = sorted([one.paid_at, other.paid_at])
     return any(first < reversal_cutoff(reversal) <= last for reversal in reversals)
 
 
-def find_statement_movement(new_movement: BankTransaction) -> BankTransaction | None:
+def find_statement_bank_transaction(new_bank_transaction: BankTransaction) -> BankTransaction | None:
     """Return the bank transaction that a statement line made and that has no bank id yet.
 
     The caller holds the lock.
     """
     names = ("bank", "kind", "biller_id", "reference1", "amount")
-    values = (getattr(new_movement, name) for name in names)
+    values = (getattr(new_bank_transaction, name) for name in names)
     found = rows.find(BankTransaction, UNIDENTIFIED, *values)
-    fitting = [movement for movement in found if is_same_movement(movement, new_movement)]
-    if new_movement.kind == BankTransactionKind.REVERSAL:
-        fitting = _reversal_candidates(new_movement, fitting)
+    fitting = [
+        bank_transaction
+        for bank_transaction in found
+        if is_same_bank_transaction(bank_transaction, new_bank_transaction)
+    ]
+    if new_bank_transaction.kind == BankTransactionKind.REVERSAL:
+        fitting = _reversal_candidates(new_bank_transaction, fitting)
     elif fitting:
-        fitting = _credit_candidates(new_movement, fitting)
-    return min(fitting, key=lambda movement: closeness(movement, new_movement), default=None)
+        fitting = _credit_candidates(new_bank_transaction, fitting)
+    return min(
+        fitting, key=lambda bank_transaction: closeness(bank_transaction, new_bank_transaction), default=None
+    )
 
 
 def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransaction | None:
@@ -130,32 +137,32 @@ def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransactio
     return found[0] if found else None
 
 
-def counterpart(movement: BankTransaction) -> BankTransaction | None:
+def counterpart(bank_transaction: BankTransaction) -> BankTransaction | None:
     """The reversal of a credit, or the credit of a reversal."""
-    is_reversal = movement.kind == BankTransactionKind.REVERSAL
+    is_reversal = bank_transaction.kind == BankTransactionKind.REVERSAL
     kind = BankTransactionKind.CREDIT if is_reversal else BankTransactionKind.REVERSAL
-    found = (find_by_bank_id(movement.bank, name, kind) for name in movement.bank_transaction_ids)
+    found = (find_by_bank_id(bank_transaction.bank, name, kind) for name in bank_transaction.bank_references)
     return next((each for each in found if each is not None), None)
 
 
-def set_bank_id(movement: BankTransaction, transaction_id: str) -> None:
+def set_bank_id(bank_transaction: BankTransaction, transaction_id: str) -> None:
     """Store the bank's id of a bank transaction that a statement line made. The caller holds both locks."""
-    movement.set_fields(later_bank_transaction_id=transaction_id)
-    listed = list(ReconciliationException.objects.filter(pk=movement.id))
+    bank_transaction.set_fields(later_bank_reference=transaction_id)
+    listed = list(ReconciliationException.objects.filter(pk=bank_transaction.id))
     for row in listed:
-        row.bank_transaction_id = transaction_id
+        row.bank_reference = transaction_id
     listing.show(listed)
 
 
 @transaction.atomic
-def add_payer_details(movement: BankTransaction, other: BankTransaction) -> None:
+def add_payer_details(bank_transaction: BankTransaction, other: BankTransaction) -> None:
     """Add the payer details of another report of the same money. Stored details do not change.
 
     other: the bank transaction that the report would have made.
     """
-    if not _new_details(movement, other):
+    if not _new_details(bank_transaction, other):
         return
-    known = BankTransaction.objects.locked(movement.id)
+    known = BankTransaction.objects.locked(bank_transaction.id)
     known.set_fields(**_new_details(known, other))
 
 
@@ -164,11 +171,11 @@ def identify_credit_of(reversal: BankTransaction) -> None:
 
     The caller holds the locks. If several credits are possible, staff decide.
     """
-    if find_by_bank_id(reversal.bank, reversal.bank_transaction_id, BankTransactionKind.CREDIT):
+    if find_by_bank_id(reversal.bank, reversal.bank_reference, BankTransactionKind.CREDIT):
         return
     nameless = unidentified_credits(reversal)
     if len(nameless) == 1:
-        set_bank_id(nameless[0], reversal.bank_transaction_id)
+        set_bank_id(nameless[0], reversal.bank_reference)
 
 
 def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
@@ -176,49 +183,49 @@ def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
     of_code = BankTransaction.objects.filter(
         bank=reversal.bank, biller_id=reversal.biller_id, reference1=reversal.reference1
     )
-    reversed_ids = of_code.filter(kind=BankTransactionKind.REVERSAL).values("bank_transaction_id")
+    reversed_ids = of_code.filter(kind=BankTransactionKind.REVERSAL).values("bank_reference")
     nameless = of_code.filter(
         kind=BankTransactionKind.CREDIT,
         amount=reversal.amount,
         source=ReportSource.STATEMENT,
-        later_bank_transaction_id="",
+        later_bank_reference="",
         paid_at__lt=reversal_cutoff(reversal),
     )
-    return list(nameless.exclude(bank_transaction_id__in=reversed_ids))
+    return list(nameless.exclude(bank_reference__in=reversed_ids))
 
 
 def _credit_candidates(
-    new_movement: BankTransaction, credits: list[BankTransaction]
+    new_bank_transaction: BankTransaction, credits: list[BankTransaction]
 ) -> list[BankTransaction]:
     """Exclude credits that were reversed before the new one, or under another transaction id.
 
     Credits of the same second come first: a reversal can have been attached to the wrong line.
     """
-    if same := [credit for credit in credits if not closeness(credit, new_movement)[0]]:
+    if same := [credit for credit in credits if not closeness(credit, new_bank_transaction)[0]]:
         return same
     reversals = list(
         BankTransaction.objects.filter(
-            bank=new_movement.bank,
+            bank=new_bank_transaction.bank,
             kind=BankTransactionKind.REVERSAL,
-            biller_id=new_movement.biller_id,
-            reference1=new_movement.reference1,
-            amount=new_movement.amount,
+            biller_id=new_bank_transaction.biller_id,
+            reference1=new_bank_transaction.reference1,
+            amount=new_bank_transaction.amount,
         )
     )
-    ids = {each.bank_transaction_id: each.id_at_bank for each in reversals}
+    ids = {each.bank_reference: each.id_at_bank for each in reversals}
     return [
         credit
         for credit in credits
-        if not is_separated_by_reversal(credit, new_movement, reversals)
-        and ids.get(credit.bank_transaction_id, "") in ("", new_movement.bank_transaction_id)
+        if not is_separated_by_reversal(credit, new_bank_transaction, reversals)
+        and ids.get(credit.bank_reference, "") in ("", new_bank_transaction.bank_reference)
     ]
 
 
 def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction]) -> list[BankTransaction]:
     """Exclude reversals of credits that have another bank id."""
-    credit = find_by_bank_id(reversal.bank, reversal.bank_transaction_id, BankTransactionKind.CREDIT)
+    credit = find_by_bank_id(reversal.bank, reversal.bank_reference, BankTransactionKind.CREDIT)
     taken = [
-        (debit, find_by_bank_id(debit.bank, debit.bank_transaction_id, BankTransactionKind.CREDIT))
+        (debit, find_by_bank_id(debit.bank, debit.bank_reference, BankTransactionKind.CREDIT))
         for debit in debits
     ]
     undecided = [debit for debit, other in taken if other is None]
@@ -227,13 +234,15 @@ def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction
     return undecided + [debit for debit, other in taken if other is not None and not other.id_at_bank]
 
 
-def _new_details(movement: BankTransaction, other: BankTransaction) -> dict[str, str]:
-    details = {field: getattr(other, field) for field in OPTIONAL_FIELDS if not getattr(movement, field)}
+def _new_details(bank_transaction: BankTransaction, other: BankTransaction) -> dict[str, str]:
+    details = {
+        field: getattr(other, field) for field in OPTIONAL_FIELDS if not getattr(bank_transaction, field)
+    }
     # An account number is only valid together with its bank.
-    is_same_bank = movement.payer_bank_code in ("", other.payer_bank_code)
+    is_same_bank = bank_transaction.payer_bank_code in ("", other.payer_bank_code)
     # An account that was erased does not come back.
-    if other.payer_account and is_same_bank and not movement.payer_account_digest:
-        sealed = digests.seal(other.payer_account, context=movement.id)
+    if other.payer_account and is_same_bank and not bank_transaction.payer_account_digest:
+        sealed = digests.seal(other.payer_account, context=bank_transaction.id)
         details |= {
             "payer_bank_code": other.payer_bank_code,
             "payer_account_sealed": sealed.token,
@@ -246,12 +255,12 @@ def _truncate_to_second(moment: datetime) -> datetime:
     return moment.replace(microsecond=0)
 
 
-def sources_of(movements: QuerySet[BankTransaction]) -> list[ReportSource]:
+def sources_of(bank_transactions: QuerySet[BankTransaction]) -> list[ReportSource]:
     """Return the sources whose reports agree, in the order of `ReportSource`."""
     agree = BankNotification.objects.filter(
-        movement__in=movements, result__in=[NotificationResult.NEW, NotificationResult.REPEAT]
+        bank_transaction__in=bank_transactions, result__in=[NotificationResult.NEW, NotificationResult.REPEAT]
     )
     found = set(agree.values_list("source", flat=True).distinct())
-    if StatementLine.objects.filter(movement__in=movements).exists():
+    if StatementLine.objects.filter(bank_transaction__in=bank_transactions).exists():
         found.add(ReportSource.STATEMENT)
     return [source for source in ReportSource if source in found]

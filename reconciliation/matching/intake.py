@@ -27,7 +27,7 @@ NEEDS_STAFF = {NotificationResult.CONFLICT, NotificationResult.UNREADABLE}
 # names differently.
 _COMPARED_FIELDS = ("biller_id", "reference1", "reference2", "reference3", "amount")
 _KEPT_AS_REPORTED = (
-    "bank_transaction_id", "kind", *_COMPARED_FIELDS, "paid_at", "payer_bank_code", "slip_reference",
+    "bank_reference", "kind", *_COMPARED_FIELDS, "paid_at", "payer_bank_code", "slip_reference",
 )  # fmt: skip
 
 
@@ -44,16 +44,18 @@ def receive(
     New details of the payer are stored in a second commit. If that fails, the notification is stored, and the
     bank gets an error and sends it again.
     """
-    new_movement = build_movement(bank, notification, source, now)
+    new_bank_transaction = build_bank_transaction(bank, notification, source, now)
     with transaction.atomic():
-        movement, result = _find(new_movement)
-        notification_row = build_notification(bank, body, result, now, source, movement=movement)
-        new_rows = [movement] if result == NotificationResult.NEW else []
+        bank_transaction, result = _find(new_bank_transaction)
+        notification_row = build_notification(
+            bank, body, result, now, source, bank_transaction=bank_transaction
+        )
+        new_rows = [bank_transaction] if result == NotificationResult.NEW else []
         rows.insert_together([*new_rows, notification_row])
         show([notification_row])
     if result == NotificationResult.REPEAT:
-        deduplication.add_payer_details(movement, new_movement)
-    return movement
+        deduplication.add_payer_details(bank_transaction, new_bank_transaction)
+    return bank_transaction
 
 
 def store(
@@ -81,8 +83,11 @@ def build_notification(
     source: ReportSource,
     **reported: Any,
 ) -> BankNotification:
-    """Return a notification, byte for byte, that the caller stores. reported: its movement, or its order."""
-    notification_id = ids.new("ntc_", now)
+    """Return a notification, byte for byte, that the caller stores.
+
+    reported: its bank transaction, or its order.
+    """
+    notification_id = ids.new("ntf_", now)
     if result in NEEDS_STAFF:
         log.warning("notification %s of %s waits for staff: %s", notification_id, bank, result)
     notification = BankNotification(
@@ -103,33 +108,33 @@ def show(notifications: Sequence[BankNotification]) -> None:
     listing.show([each.listed() for each in notifications if each.result in NEEDS_STAFF])
 
 
-def _find(new_movement: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
+def _find(new_bank_transaction: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
     """Return the stored bank transaction, or else the new one, which the caller stores. Takes its locks."""
     # Also lock the bank's id: no id may be the first id of one bank transaction and the later id of another.
     deduplication.lock_names(
         [
-            f"name {new_movement.bank} {new_movement.bank_transaction_id}",
-            deduplication.lock_name(new_movement.bank, new_movement),
+            f"name {new_bank_transaction.bank} {new_bank_transaction.bank_reference}",
+            deduplication.lock_name(new_bank_transaction.bank, new_bank_transaction),
         ]
     )
-    bank_id = new_movement.bank_transaction_id
-    if stored := deduplication.find_by_bank_id(new_movement.bank, bank_id, new_movement.kind):
-        is_same = _is_same_report(stored, new_movement)
+    bank_id = new_bank_transaction.bank_reference
+    if stored := deduplication.find_by_bank_id(new_bank_transaction.bank, bank_id, new_bank_transaction.kind):
+        is_same = _is_same_report(stored, new_bank_transaction)
         return stored, NotificationResult.REPEAT if is_same else NotificationResult.CONFLICT
-    if of_line := deduplication.find_statement_movement(new_movement):
+    if of_line := deduplication.find_statement_bank_transaction(new_bank_transaction):
         deduplication.set_bank_id(of_line, bank_id)
         return of_line, NotificationResult.REPEAT
-    if new_movement.kind == BankTransactionKind.REVERSAL:
-        deduplication.identify_credit_of(new_movement)
-    return new_movement, NotificationResult.NEW
+    if new_bank_transaction.kind == BankTransactionKind.REVERSAL:
+        deduplication.identify_credit_of(new_bank_transaction)
+    return new_bank_transaction, NotificationResult.NEW
 
 
-def build_movement(
+def build_bank_transaction(
     bank: str, notification: base.ReportedTransaction, source: ReportSource, now: datetime
 ) -> BankTransaction:
     """A bank transaction that the caller stores."""
-    movement = BankTransaction(
-        id=ids.new("rcp_", now),
+    bank_transaction = BankTransaction(
+        id=ids.new("btx_", now),
         bank=bank,
         source=source,
         payer_name=plain_text.name(notification.payer_name)[:MAX_NAME_LENGTH],
@@ -137,13 +142,13 @@ def build_movement(
         **{name: getattr(notification, name) for name in _KEPT_AS_REPORTED},
     )
     if notification.payer_account:
-        movement.seal(notification.payer_account)
-    return movement
+        bank_transaction.seal(notification.payer_account)
+    return bank_transaction
 
 
-def _is_same_report(stored: BankTransaction, new_movement: BankTransaction) -> bool:
+def _is_same_report(stored: BankTransaction, new_bank_transaction: BankTransaction) -> bool:
     """Compare two reports. Times can differ: some banks send milliseconds only in answers to inquiries."""
     if stored.source == ReportSource.STATEMENT:
-        return deduplication.is_same_movement(stored, new_movement)
-    is_same = all(getattr(stored, name) == getattr(new_movement, name) for name in _COMPARED_FIELDS)
-    return is_same and deduplication.is_same_bank_day(stored.paid_at, new_movement.paid_at)
+        return deduplication.is_same_bank_transaction(stored, new_bank_transaction)
+    is_same = all(getattr(stored, name) == getattr(new_bank_transaction, name) for name in _COMPARED_FIELDS)
+    return is_same and deduplication.is_same_bank_day(stored.paid_at, new_bank_transaction.paid_at)

@@ -11,34 +11,36 @@ from reconciliation.matching import probable_duplicates
 from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReportSource
 
 
-def result_for(movement: BankTransaction, payment: Payment | None) -> MatchResult:
+def result_for(bank_transaction: BankTransaction, payment: Payment | None) -> MatchResult:
     """Return the result for a credit or decline and its payment, whose expiry is stored already.
 
     The first rule that fits decides. Reversals have their own rules: see `reconciliation.matching.reversals`.
     """
-    if movement.kind == BankTransactionKind.DECLINE:
+    if bank_transaction.kind == BankTransactionKind.DECLINE:
         return MatchResult.DECLINED
     if payment is None:
         return MatchResult.UNMATCHED
     if payment.status not in (PaymentStatus.PENDING, PaymentStatus.EXPIRED):
         return MatchResult.DUPLICATE
-    if is_before_creation(movement, payment):
+    if is_before_creation(bank_transaction, payment):
         return MatchResult.TIME_MISMATCH
-    if movement.amount != payment.amount:
+    if bank_transaction.amount != payment.amount:
         return MatchResult.AMOUNT_MISMATCH
     expires_at = payment.expires_at
-    was_late = expires_at is not None and is_late(movement.paid_at, movement.received_at, expires_at)
+    was_late = expires_at is not None and is_late(
+        bank_transaction.paid_at, bank_transaction.received_at, expires_at
+    )
     return MatchResult.LATE if was_late else MatchResult.APPLIED
 
 
-def is_before_creation(movement: BankTransaction, payment: Payment) -> bool:
+def is_before_creation(bank_transaction: BankTransaction, payment: Payment) -> bool:
     """Whether the bank says that this was before the payment existed: one of the two is wrong.
 
     Midnight in a statement stands for a time that the bank left out, so the whole day counts.
     """
-    paid_at = movement.paid_at
+    paid_at = bank_transaction.paid_at
     has_no_time = paid_at.astimezone(BANGKOK).time() == time()
-    if movement.source == ReportSource.STATEMENT and has_no_time:
+    if bank_transaction.source == ReportSource.STATEMENT and has_no_time:
         paid_at += timedelta(days=1)
     return not payment.can_be_paid_at(paid_at)
 
@@ -55,20 +57,20 @@ def is_late(paid_at: datetime, received_at: datetime, expires_at: datetime) -> b
     return received_at > deadline or paid_at - received_at > CLOCK_SKEW
 
 
-def decide(movement: BankTransaction, payment: Payment | None) -> MatchResult:
+def decide(bank_transaction: BankTransaction, payment: Payment | None) -> MatchResult:
     """Return the result of `result_for`, with what other rows tell about late money.
 
     A payment is not late if its first report came in time. Money that was already returned, as late money,
     does not pay again.
     """
-    match_result = result_for(movement, payment)
+    match_result = result_for(bank_transaction, payment)
     if payment is None or payment.expires_at is None:
         return match_result
     if match_result == MatchResult.LATE:
         # An unsigned notification can have come before the code expired, and its confirmation after that.
-        received_at = confirmation_inquiries.first_received_at(movement)
-        if not is_late(movement.paid_at, received_at, payment.expires_at):
+        received_at = confirmation_inquiries.first_received_at(bank_transaction)
+        if not is_late(bank_transaction.paid_at, received_at, payment.expires_at):
             match_result = MatchResult.APPLIED
     was_late = match_result == MatchResult.APPLIED and payment.status == PaymentStatus.EXPIRED
-    is_double = was_late and probable_duplicates.is_returned_already(movement)
+    is_double = was_late and probable_duplicates.is_returned_already(bank_transaction)
     return MatchResult.DUPLICATE if is_double else match_result

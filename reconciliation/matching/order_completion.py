@@ -44,15 +44,15 @@ class _ReturnHandler:
     """Handles the transfers of returns (see `transfers.services.TransferHandler`)."""
 
     def lock(self, order_id: str) -> None:
-        movement, _ = lock_return(order_id)
+        bank_transaction, _ = lock_return(order_id)
         # If the money comes back, a reversal may take it; its lock comes before those of accounts.
-        reversals.find_due(movement)
+        reversals.find_due(bank_transaction)
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         """Held while the bank is reversing the money itself, or it would go to a wrong account."""
-        movement, _ = lock_return(transfer.id)
-        is_reversed = reversals.find_unapplied(movement) is not None
-        return is_reversed or not returns.may_be_sent(movement, transfer)
+        bank_transaction, _ = lock_return(transfer.id)
+        is_reversed = reversals.find_unapplied(bank_transaction) is not None
+        return is_reversed or not returns.may_be_sent(bank_transaction, transfer)
 
     def account_digest(self, order_id: str) -> str:
         return str(lock_return(order_id)[1].account_digest)
@@ -61,10 +61,10 @@ class _ReturnHandler:
         """Publish no event, because merchants do not see returns."""
 
     def on_completed(self, order_id: str, result: TransferResult, *, now: datetime) -> None:
-        movement, payer_return = lock_return(order_id)
+        bank_transaction, payer_return = lock_return(order_id)
         approvals.cancel(order_id, now=now)  # a request to end the order as never arrived
         if result.status == "succeeded":
-            returns.complete(movement, payer_return, now=now, bank_reference=result.reference)
+            returns.complete(bank_transaction, payer_return, now=now, bank_reference=result.reference)
             return
         if result.status == "failed":
             payer_return.transition(ReturnStatus.FAILED, failure_code=result.failure_code)
@@ -72,7 +72,7 @@ class _ReturnHandler:
             payer_return.set_fields(returned_at=now)
             ledger.hold({payer_return.id: payer_return.amount}, source=payer_return.route, now=now)
             log.warning("the money of return %s came back and waits for staff", payer_return.id)
-        reopen(movement, now)
+        reopen(bank_transaction, now)
 
 
 # By the prefix of the order's id.
@@ -89,19 +89,19 @@ def handler_of(order_id: str) -> TransferHandler:
 
 def lock_return(order_id: str) -> tuple[BankTransaction, Return]:
     """Lock payment, bank transaction and return. A reversal of an excess changes the payment too."""
-    keys = Return.objects.values_list("movement_id", "movement__payment_id")
-    movement_id, payment_id = keys.get(pk=order_id)
+    keys = Return.objects.values_list("bank_transaction_id", "bank_transaction__payment_id")
+    bank_transaction_id, payment_id = keys.get(pk=order_id)
     if payment_id is not None:
         Payment.objects.locked(payment_id)
-    movement = BankTransaction.objects.locked(movement_id)
-    return movement, Return.objects.select_for_update(no_key=True).get(pk=order_id)
+    bank_transaction = BankTransaction.objects.locked(bank_transaction_id)
+    return bank_transaction, Return.objects.select_for_update(no_key=True).get(pk=order_id)
 
 
-def reopen(movement: BankTransaction, now: datetime) -> None:
+def reopen(bank_transaction: BankTransaction, now: datetime) -> None:
     """Make the money an exception again, unless its bank reversed it meanwhile: then apply that reversal."""
-    returns.held_part(movement).resolve(ResolutionState.OPEN, now=now)
-    payment = movement.payment if movement.is_credited else None
-    reversals.apply_if_due(reversals.find_due(movement), movement, payment, now=now)
+    returns.held_part(bank_transaction).resolve(ResolutionState.OPEN, now=now)
+    payment = bank_transaction.payment if bank_transaction.is_credited else None
+    reversals.apply_if_due(reversals.find_due(bank_transaction), bank_transaction, payment, now=now)
 
 
 def run_due_returns(*, now: Callable[[], datetime]) -> None:
@@ -167,10 +167,12 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
     elif order_id.startswith("ref_"):
         refunds.cancel_unsent(refund_id=order_id, now=now)
     else:
-        movement, payer_return = lock_return(order_id)
-        if payer_return.status != ReturnStatus.PENDING or not returns.cancel_pending(movement, now=now):
+        bank_transaction, payer_return = lock_return(order_id)
+        if payer_return.status != ReturnStatus.PENDING or not returns.cancel_pending(
+            bank_transaction, now=now
+        ):
             raise transfers.AlreadySubmitted(order_id)
-        reopen(movement, now)
+        reopen(bank_transaction, now)
 
 
 def types_for_contradiction(contradiction: TransferContradiction) -> frozenset[ResolutionType]:

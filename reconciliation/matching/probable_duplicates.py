@@ -32,9 +32,11 @@ GROUP BY one
 RETURNED = [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK]
 
 
-def find(movements: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
+def find(bank_transactions: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
     """The oldest probable duplicate of each open credit, by the id of the credit."""
-    asked = [movement.id for movement in movements if _is_open_credit(movement)]
+    asked = [
+        bank_transaction.id for bank_transaction in bank_transactions if _is_open_credit(bank_transaction)
+    ]
     if not asked:
         return {}
     found = dict(rows.run(FIND_PROBABLE_DUPLICATES, [asked]).fetchall())
@@ -42,15 +44,17 @@ def find(movements: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
     return {one: others[other] for one, other in found.items()}
 
 
-def probable_ids(movement: BankTransaction) -> list[str]:
+def probable_ids(bank_transaction: BankTransaction) -> list[str]:
     """Return the ids of all probable duplicates, also after a decision of staff."""
-    found = rows.run("SELECT reconciliation_probable_duplicates(%s)", [movement.id]).fetchall()
+    found = rows.run("SELECT reconciliation_probable_duplicates(%s)", [bank_transaction.id]).fetchall()
     return [other for (other,) in found]
 
 
-def is_returned_already(movement: BankTransaction) -> bool:
+def is_returned_already(bank_transaction: BankTransaction) -> bool:
     """Whether staff sent the money of a probable duplicate back."""
-    returned = BankTransaction.objects.filter(pk__in=probable_ids(movement), resolution_state__in=RETURNED)
+    returned = BankTransaction.objects.filter(
+        pk__in=probable_ids(bank_transaction), resolution_state__in=RETURNED
+    )
     return bool(returned.exists())
 
 
@@ -60,37 +64,47 @@ def payments_with_returned_money(payment_ids: list[str]) -> set[str]:
     return set(returned.values_list("payment_id", flat=True))
 
 
-def merge(movement: BankTransaction, other: BankTransaction, *, note: str, now: datetime) -> Resolution:
-    """Take the money of `movement` out of suspense: only `other` counts. The caller holds both locks."""
-    movement.resolve(ResolutionState.MERGED, now=now)
-    resolution = resolution_records.draft(movement.id, ResolutionType.MERGED, note, now, movement.payment_id)
+def merge(
+    bank_transaction: BankTransaction, other: BankTransaction, *, note: str, now: datetime
+) -> Resolution:
+    """Take its money out of suspense: only `other` counts. The caller holds both locks."""
+    bank_transaction.resolve(ResolutionState.MERGED, now=now)
+    resolution = resolution_records.draft(
+        bank_transaction.id, ResolutionType.MERGED, note, now, bank_transaction.payment_id
+    )
     resolution.merged_into_id = other.id
     # The ledger accepts one journal of a type for each subject.
-    resolution.ledger_subject_id = ids.new("mrg_", now) if resolution.reopen_count else movement.id
-    bank = accounts.bank(movement.bank)
-    ledger.merge(subject_id=resolution.ledger_subject_id, amount=movement.amount, bank=bank, now=now)
+    resolution.ledger_subject_id = ids.new("mrg_", now) if resolution.reopen_count else bank_transaction.id
+    bank = accounts.bank(bank_transaction.bank)
+    ledger.merge(subject_id=resolution.ledger_subject_id, amount=bank_transaction.amount, bank=bank, now=now)
     return resolution_records.save(resolution)
 
 
-def undo_merge(movement: BankTransaction, *, now: datetime) -> None:
+def undo_merge(bank_transaction: BankTransaction, *, now: datetime) -> None:
     """Put the money into suspense again. The caller holds the lock of the bank transaction."""
-    subject_id, bank = _merge_resolution(movement).ledger_subject_id, accounts.bank(movement.bank)
-    ledger.unmerge(subject_id=subject_id, amount=movement.amount, bank=bank, now=now)
-    movement.resolve(ResolutionState.OPEN, now=now)
+    subject_id, bank = (
+        _merge_resolution(bank_transaction).ledger_subject_id,
+        accounts.bank(bank_transaction.bank),
+    )
+    ledger.unmerge(subject_id=subject_id, amount=bank_transaction.amount, bank=bank, now=now)
+    bank_transaction.resolve(ResolutionState.OPEN, now=now)
 
 
-def merged_into(movement: BankTransaction) -> BankTransaction:
+def merged_into(bank_transaction: BankTransaction) -> BankTransaction:
     """The bank transaction that counts: this one, or the one that it was merged into."""
-    while movement.resolution_state == ResolutionState.MERGED:
-        movement = BankTransaction.objects.get(pk=_merge_resolution(movement).merged_into_id)
-    return movement
+    while bank_transaction.resolution_state == ResolutionState.MERGED:
+        bank_transaction = BankTransaction.objects.get(pk=_merge_resolution(bank_transaction).merged_into_id)
+    return bank_transaction
 
 
-def _merge_resolution(movement: BankTransaction) -> Resolution:
-    return Resolution.objects.filter(subject_id=movement.id, type=ResolutionType.MERGED).latest("id")
+def _merge_resolution(bank_transaction: BankTransaction) -> Resolution:
+    return Resolution.objects.filter(subject_id=bank_transaction.id, type=ResolutionType.MERGED).latest("id")
 
 
-def _is_open_credit(movement: BankTransaction) -> bool:
-    is_held = movement.match_result in HELD_RESULTS and movement.resolution_state == ResolutionState.OPEN
-    is_open_credit = is_held and movement.kind == BankTransactionKind.CREDIT
-    return is_open_credit or returns.find_open_excess(movement) is not None
+def _is_open_credit(bank_transaction: BankTransaction) -> bool:
+    is_held = (
+        bank_transaction.match_result in HELD_RESULTS
+        and bank_transaction.resolution_state == ResolutionState.OPEN
+    )
+    is_open_credit = is_held and bank_transaction.kind == BankTransactionKind.CREDIT
+    return is_open_credit or returns.find_open_excess(bank_transaction) is not None

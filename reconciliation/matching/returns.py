@@ -50,38 +50,38 @@ class ReturnDestination:
     transaction_id: str = ""
 
 
-def find_excess(movement: BankTransaction) -> Excess | None:
+def find_excess(bank_transaction: BankTransaction) -> Excess | None:
     """The excess of an accepted over-payment. The lock of the bank transaction is its lock too."""
     can_have_one = (
-        movement.resolution_state == ResolutionState.ACCEPTED
-        and movement.match_result == MatchResult.AMOUNT_MISMATCH
-        and movement.kind == BankTransactionKind.CREDIT
+        bank_transaction.resolution_state == ResolutionState.ACCEPTED
+        and bank_transaction.match_result == MatchResult.AMOUNT_MISMATCH
+        and bank_transaction.kind == BankTransactionKind.CREDIT
     )
-    return Excess.objects.filter(movement=movement).first() if can_have_one else None
+    return Excess.objects.filter(bank_transaction=bank_transaction).first() if can_have_one else None
 
 
-def find_open_excess(movement: BankTransaction) -> Excess | None:
+def find_open_excess(bank_transaction: BankTransaction) -> Excess | None:
     """The excess if it waits for a decision of staff."""
-    excess = find_excess(movement)
+    excess = find_excess(bank_transaction)
     return excess if excess is not None and excess.resolution_state == ResolutionState.OPEN else None
 
 
-def held_part(movement: BankTransaction) -> BankTransaction | Excess:
+def held_part(bank_transaction: BankTransaction) -> BankTransaction | Excess:
     """What is or was held for staff: the excess if there is one, else all of the bank transaction."""
-    return find_excess(movement) or movement
+    return find_excess(bank_transaction) or bank_transaction
 
 
-def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) -> ReturnDestination:
+def destination_of_payer(bank_transaction: BankTransaction, *, of_excess: bool = False) -> ReturnDestination:
     """The payer's account as the bank reported it, or the payment to void at a bank that only voids.
 
     Raises NoWayBack, also if the bank never reported the id to void. An excess cannot be voided: a void takes
     back the whole payment. `of_excess`: of the excess that the caller is about to make.
     """
-    if banks.is_void_only(accounts.bank(movement.bank)):
-        if not movement.id_at_bank or of_excess or find_excess(movement) is not None:
+    if banks.is_void_only(accounts.bank(bank_transaction.bank)):
+        if not bank_transaction.id_at_bank or of_excess or find_excess(bank_transaction) is not None:
             raise NoWayBack(NO_SENDER)
-        return ReturnDestination(transaction_id=movement.id_at_bank)
-    payer = movement.payer
+        return ReturnDestination(transaction_id=bank_transaction.id_at_bank)
+    payer = bank_transaction.payer
     try:
         thaibanks.check_account(payer.bank_code, payer.account)
     except ValueError:
@@ -89,26 +89,26 @@ def destination_of_payer(movement: BankTransaction, *, of_excess: bool = False) 
     return ReturnDestination(payer.bank_code, payer.account, payer.name or UNKNOWN_NAME)
 
 
-def find_destination_of_excess(movement: BankTransaction) -> ReturnDestination | None:
+def find_destination_of_excess(bank_transaction: BankTransaction) -> ReturnDestination | None:
     """The payer's account if it is known and this bank can send a part to it."""
     try:
-        destination = destination_of_payer(movement, of_excess=True)
-        check_bank_can_send(movement, destination)
+        destination = destination_of_payer(bank_transaction, of_excess=True)
+        check_bank_can_send(bank_transaction, destination)
     except NoWayBack:
         return None
     return destination
 
 
-def check_bank_can_send(movement: BankTransaction, destination: ReturnDestination) -> None:
+def check_bank_can_send(bank_transaction: BankTransaction, destination: ReturnDestination) -> None:
     """Raises NoWayBack if this bank cannot send, or not to such a destination."""
-    route, is_void = accounts.bank(movement.bank), bool(destination.transaction_id)
+    route, is_void = accounts.bank(bank_transaction.bank), bool(destination.transaction_id)
     try:
-        transfers.checked_route(route, _merchant_id(movement), is_void=is_void)
+        transfers.checked_route(route, _merchant_id(bank_transaction), is_void=is_void)
     except BankNotConfigured:
         raise NoWayBack(NO_SENDER) from None
 
 
-def may_be_sent(movement: BankTransaction, transfer: Transfer) -> bool:
+def may_be_sent(bank_transaction: BankTransaction, transfer: Transfer) -> bool:
     """Whether the order goes to the payer, or was asked for as one that does not.
 
     The database refuses to send what was not approved.
@@ -116,78 +116,84 @@ def may_be_sent(movement: BankTransaction, transfer: Transfer) -> bool:
     return (
         bool(transfer.charge_id)
         or approvals.exists(transfer.id, ApprovalKind.RETURN)
-        or _is_payers(movement, transfer.bank_code, transfer.account)
+        or _is_payers(bank_transaction, transfer.bank_code, transfer.account)
     )
 
 
 def order_return(
-    movement: BankTransaction, destination: ReturnDestination, *, note: str, now: datetime
+    bank_transaction: BankTransaction, destination: ReturnDestination, *, note: str, now: datetime
 ) -> Return:
     """Order a return of the held amount. The caller holds the lock of the bank transaction.
 
     A return to another account than the payer's may wait for a second person.
     """
-    route = accounts.bank(movement.bank)
+    route = accounts.bank(bank_transaction.bank)
     order = TransferOrder(
         order_id=ids.new("rtn_", now),
         purpose="return",
-        amount=held_part(movement).amount,
+        amount=held_part(bank_transaction).amount,
         bank_code=destination.bank_code,
         account=destination.account,
         account_name=destination.account_name,
         charge_id=destination.transaction_id,
     )
-    merchant_id, sealed, is_held = _merchant_id(movement), transfers.seal_account(order), False
-    payer_return = _create(movement, order.order_id, now, account_digest=sealed.digest)
-    if not (destination.transaction_id or _is_payers(movement, order.bank_code, order.account)):
+    merchant_id, sealed, is_held = _merchant_id(bank_transaction), transfers.seal_account(order), False
+    payer_return = _create(bank_transaction, order.order_id, now, account_digest=sealed.digest)
+    if not (destination.transaction_id or _is_payers(bank_transaction, order.bank_code, order.account)):
         item = approvals.OutgoingMoney.of(
             order, ApprovalKind.RETURN, merchant_id or None, account_digest=sealed.digest, note=note
         )
         is_held = approvals.request(item, now=now).is_waiting
     transfers.queue(order, sealed, route=route, at=now, merchant_id=merchant_id, is_held=is_held)
-    held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
+    held_part(bank_transaction).resolve(ResolutionState.SENDING_BACK, now=now)
     return payer_return
 
 
 def record_manual_return(
-    movement: BankTransaction, *, bank_reference: str, note: str, now: datetime
+    bank_transaction: BankTransaction, *, bank_reference: str, note: str, now: datetime
 ) -> Return:
     """Record that staff sent the money at the bank. The caller holds the lock of the bank transaction.
 
     It may wait for a second person; until then the money is being sent back.
     """
-    payer_return = _create(movement, ids.new("rtn_", now), now, is_manual=True, bank_reference=bank_reference)
+    payer_return = _create(
+        bank_transaction, ids.new("rtn_", now), now, is_manual=True, bank_reference=bank_reference
+    )
     item = approvals.OutgoingMoney(
         kind=ApprovalKind.RETURN_BY_HAND,
         subject_id=payer_return.id,
-        merchant_id=_merchant_id(movement) or None,
+        merchant_id=_merchant_id(bank_transaction) or None,
         amount=payer_return.amount,
         note=note,
     )
     if approvals.request(item, now=now).is_waiting:
-        held_part(movement).resolve(ResolutionState.SENDING_BACK, now=now)
+        held_part(bank_transaction).resolve(ResolutionState.SENDING_BACK, now=now)
     else:
-        complete(movement, payer_return, now=now)
+        complete(bank_transaction, payer_return, now=now)
     return payer_return
 
 
 def complete(
-    movement: BankTransaction, payer_return: Return, *, now: datetime, bank_reference: str | None = None
+    bank_transaction: BankTransaction,
+    payer_return: Return,
+    *,
+    now: datetime,
+    bank_reference: str | None = None,
 ) -> None:
     """The caller holds the locks: bank transaction, return. bank_reference: of an order."""
     known = {} if bank_reference is None else {"bank_reference": bank_reference}
     payer_return.transition(ReturnStatus.COMPLETED, completed_at=now, **known)
-    held_part(movement).resolve(ResolutionState.SENT_BACK, now=now)
+    held_part(bank_transaction).resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)
 
 
-def cancel_pending(movement: BankTransaction, *, now: datetime) -> bool:
+def cancel_pending(bank_transaction: BankTransaction, *, now: datetime) -> bool:
     """Cancel a pending return. The caller holds the lock of the bank transaction.
 
     Returns False if the bank may have the order, and for a manual return, which staff may have sent already.
     """
     payer_return = Return.objects.select_for_update(no_key=True).get(
-        movement=movement, status=ReturnStatus.PENDING
+        bank_transaction=bank_transaction, status=ReturnStatus.PENDING
     )
     if payer_return.is_manual:
         return False
@@ -200,30 +206,30 @@ def cancel_pending(movement: BankTransaction, *, now: datetime) -> bool:
     return True
 
 
-def merchant_of_biller(movement: BankTransaction) -> Merchant | None:
+def merchant_of_biller(bank_transaction: BankTransaction) -> Merchant | None:
     """The merchant that the biller id belongs to."""
-    return Merchant.objects.filter(bank=movement.bank, biller_id=movement.biller_id).first()
+    return Merchant.objects.filter(bank=bank_transaction.bank, biller_id=bank_transaction.biller_id).first()
 
 
-def _is_payers(movement: BankTransaction, bank_code: str, account: str) -> bool:
+def _is_payers(bank_transaction: BankTransaction, bank_code: str, account: str) -> bool:
     """Whether the money came from this account, by the bank's record."""
     with suppress(NoWayBack):
-        payer = destination_of_payer(movement)
+        payer = destination_of_payer(bank_transaction)
         return (payer.bank_code, payer.account) == (bank_code, account)
     return False
 
 
-def _merchant_id(movement: BankTransaction) -> str:
-    payee = merchant_of_biller(movement)
+def _merchant_id(bank_transaction: BankTransaction) -> str:
+    payee = merchant_of_biller(bank_transaction)
     return payee.id if payee else ""
 
 
-def _create(movement: BankTransaction, return_id: str, now: datetime, **fields: object) -> Return:
+def _create(bank_transaction: BankTransaction, return_id: str, now: datetime, **fields: object) -> Return:
     payer_return: Return = Return.objects.create(
         id=return_id,
-        movement=movement,
-        amount=held_part(movement).amount,
-        route=accounts.bank(movement.bank),
+        bank_transaction=bank_transaction,
+        amount=held_part(bank_transaction).amount,
+        route=accounts.bank(bank_transaction.bank),
         created_at=now,
         **fields,
     )

@@ -29,8 +29,8 @@ NOT_APPLIED = [MatchResult.PENDING, MatchResult.UNMATCHED]
 # Without the last condition on the later id the planner does not use the partial index.
 UNAPPLIED = """
 WHERE t.bank = %s AND t.kind = 'reversal' AND (
-    t.bank_transaction_id IN (%s, %s)
-    OR t.later_bank_transaction_id IN (%s, %s) AND t.later_bank_transaction_id <> ''
+    t.bank_reference IN (%s, %s)
+    OR t.later_bank_reference IN (%s, %s) AND t.later_bank_reference <> ''
 ) AND t.match_result = ANY(%s) AND t.resolution_state = ANY(%s)
 ORDER BY t.id LIMIT 1 FOR NO KEY UPDATE
 """
@@ -38,7 +38,7 @@ ORDER BY t.id LIMIT 1 FOR NO KEY UPDATE
 FIND_REVERSED = """
 SELECT wanted.id FROM unnest(%s::text[], %s::text[]) AS wanted (id, bank)
 JOIN reconciliation_banktransaction AS reversal
-    ON reversal.bank_transaction_id = wanted.id AND reversal.bank = wanted.bank AND reversal.kind = %s
+    ON reversal.bank_reference = wanted.id AND reversal.bank = wanted.bank AND reversal.kind = %s
 """
 
 
@@ -51,7 +51,7 @@ def find_credit(reversal: BankTransaction) -> BankTransaction | None:
 def own_reversal_orders(credit: BankTransaction) -> list[str]:
     """Return our orders to void the credit. The bank reports their result as a reversal."""
     return transfers.matching_voids(
-        credit.bank_transaction_ids, route=accounts.bank(credit.bank), amount=credit.amount
+        credit.bank_references, route=accounts.bank(credit.bank), amount=credit.amount
     )
 
 
@@ -65,7 +65,7 @@ def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> 
 
     also_resolved: resolution states that it may have, besides open.
     """
-    first, last = credit.bank_transaction_ids[0], credit.bank_transaction_ids[-1]
+    first, last = credit.bank_references[0], credit.bank_references[-1]
     states = [ResolutionState.OPEN, *also_resolved]
     found = rows.find(BankTransaction, UNAPPLIED, credit.bank, first, last, first, last, NOT_APPLIED, states)
     return found[0] if found else None
@@ -75,9 +75,9 @@ def reversed_ids(credits: Sequence[BankTransaction]) -> set[str]:
     """Return those of the credits' bank transaction ids that a reversal has too."""
     if not credits:
         return set()
-    ids, banks = ([getattr(credit, name) for credit in credits] for name in ("bank_transaction_id", "bank"))
+    ids, banks = ([getattr(credit, name) for credit in credits] for name in ("bank_reference", "bank"))
     found = rows.run(FIND_REVERSED, [ids, banks, BankTransactionKind.REVERSAL]).fetchall()
-    return {bank_transaction_id for (bank_transaction_id,) in found}
+    return {bank_reference for (bank_reference,) in found}
 
 
 def apply(

@@ -58,8 +58,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('bank', models.CharField(max_length=20)),
-                ('bank_transaction_id', models.CharField(help_text='Given by the bank. Statement lines have none, so we generate one.', max_length=64)),
-                ('later_bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id, if it came after the statement line.", max_length=64)),
+                ('bank_reference', models.CharField(help_text='Given by the bank. Statement lines have none, so we generate one.', max_length=64)),
+                ('later_bank_reference', models.CharField(blank=True, default='', help_text="The bank's id, if it came after the statement line.", max_length=64)),
                 ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=9)),
                 ('kind', models.CharField(choices=[('credit', 'Credit'), ('decline', 'Decline'), ('reversal', 'Reversal')], max_length=8)),
                 ('biller_id', models.CharField(max_length=15)),
@@ -219,7 +219,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Excess',
             fields=[
-                ('movement', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='excess', serialize=False, to='reconciliation.banktransaction')),
+                ('bank_transaction', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='excess', serialize=False, to='reconciliation.banktransaction')),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
@@ -231,7 +231,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='banknotification',
-            name='movement',
+            name='bank_transaction',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='notifications', to='reconciliation.banktransaction'),
         ),
         migrations.CreateModel(
@@ -244,7 +244,7 @@ class Migration(migrations.Migration):
                 ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
                 ('created_at', models.DateTimeField()),
                 ('payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment that has this reference.', max_length=31, null=True)),
-                ('bank_transaction_id', models.CharField(blank=True, default='', help_text="The bank's id in the notification.", max_length=64)),
+                ('bank_reference', models.CharField(blank=True, default='', help_text="The bank's id in the notification.", max_length=64)),
                 ('biller_id', models.CharField(max_length=15)),
                 ('reference1', models.CharField(max_length=35)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
@@ -253,8 +253,8 @@ class Migration(migrations.Migration):
                 ('last_outcome', models.CharField(blank=True, choices=[('found', 'The bank reports money'), ('nothing', 'The bank reports no money'), ('no_answer', 'The bank did not answer'), ('unreadable', "The bank's answer could not be read")], default='', help_text='The latest answer.', max_length=10)),
                 ('alerted_at', models.DateTimeField(help_text='When it became an exception.', null=True)),
                 ('confirmed_at', models.DateTimeField(null=True)),
+                ('bank_transaction', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='confirmation_inquiry', to='reconciliation.banktransaction')),
                 ('merchant', models.ForeignKey(db_index=False, help_text='The merchant whose bank is asked.', on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-                ('movement', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='confirmation_inquiry', to='reconciliation.banktransaction')),
                 ('notification', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='confirmation_inquiry', to='reconciliation.banknotification')),
             ],
             options={
@@ -305,7 +305,7 @@ class Migration(migrations.Migration):
                 ('payment_id', core.database.columns.PublicId(db_collation='C', max_length=31, null=True)),
                 ('amount', models.BigIntegerField(help_text='Satang.', null=True)),
                 ('reference1', models.CharField(max_length=35)),
-                ('bank_transaction_id', models.CharField(max_length=64)),
+                ('bank_reference', models.CharField(max_length=64)),
                 ('opened_at', models.DateTimeField()),
                 ('search_text', models.TextField(db_collation='C', help_text='Ids and references in capitals.')),
                 ('merchant', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='merchants.merchant')),
@@ -342,7 +342,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='return',
-            name='movement',
+            name='bank_transaction',
             field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='returns', to='reconciliation.banktransaction'),
         ),
         migrations.AddConstraint(
@@ -351,7 +351,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='slipcheck',
-            name='movement',
+            name='bank_transaction',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='slip_checks', to='reconciliation.banktransaction'),
         ),
         migrations.CreateModel(
@@ -390,13 +390,17 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='statementline',
-            name='movement',
+            name='bank_transaction',
             field=models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='statement_line', to='reconciliation.banktransaction'),
         ),
         migrations.AddField(
             model_name='statementline',
             name='statement',
             field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='lines', to='reconciliation.statement'),
+        ),
+        migrations.AddConstraint(
+            model_name='statementpart',
+            constraint=models.UniqueConstraint(fields=('statement_id', 'number'), name='statementpart_once'),
         ),
         migrations.AddIndex(
             model_name='statementupload',
@@ -424,7 +428,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'an excess never changes' USING ERRCODE = 'insufficient_privilege';", hash='983adda267dee2d52b087aa1fba8838021380a0f', operation='UPDATE', pgid='pgtrigger_read_only_1ee4e', table='reconciliation_excess', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'an excess never changes' USING ERRCODE = 'insufficient_privilege';", hash='ba26e8c3123b435bf80869b486ad3591bec680bc', operation='UPDATE', pgid='pgtrigger_read_only_1ee4e', table='reconciliation_excess', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='excess',
@@ -452,7 +456,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(condition=models.Q(('kind', 'credit'), models.Q(models.Q(('source', 'statement'), _negated=True), models.Q(('later_bank_transaction_id', ''), _negated=True), _connector='OR')), fields=['reference1', 'amount', 'biller_id', 'bank'], name='banktxn_credit_with_bank_id'),
+            index=models.Index(condition=models.Q(('kind', 'credit'), models.Q(models.Q(('source', 'statement'), _negated=True), models.Q(('later_bank_reference', ''), _negated=True), _connector='OR')), fields=['reference1', 'amount', 'biller_id', 'bank'], name='banktxn_credit_with_bank_id'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
@@ -472,11 +476,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
-            constraint=models.UniqueConstraint(fields=('bank_transaction_id', 'bank', 'kind'), name='banktxn_unique'),
+            constraint=models.UniqueConstraint(fields=('bank_reference', 'bank', 'kind'), name='banktxn_unique'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
-            constraint=models.UniqueConstraint(condition=models.Q(('later_bank_transaction_id', ''), _negated=True), fields=('later_bank_transaction_id', 'bank', 'kind'), name='banktxn_unique_by_later_id'),
+            constraint=models.UniqueConstraint(condition=models.Q(('later_bank_reference', ''), _negated=True), fields=('later_bank_reference', 'bank', 'kind'), name='banktxn_unique_by_later_id'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
@@ -524,7 +528,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_transaction_id" IS DISTINCT FROM NEW."later_bank_transaction_id" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."payer_account_digest" IS DISTINCT FROM NEW."payer_account_digest" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))', func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='fb89874369427501d04e3899dbf2ba5a19f67a39', operation='UPDATE', pgid='pgtrigger_read_only_969c6', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."reference2" IS DISTINCT FROM NEW."reference2" OR OLD."reference3" IS DISTINCT FROM NEW."reference3" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at" OR OLD."received_at" IS DISTINCT FROM NEW."received_at") OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."later_bank_reference" IS DISTINCT FROM NEW."later_bank_reference" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."payer_account_digest" IS DISTINCT FROM NEW."payer_account_digest" OR OLD."slip_reference" IS DISTINCT FROM NEW."slip_reference" OR OLD."is_confirmed" IS DISTINCT FROM NEW."is_confirmed" OR OLD."match_result" IS DISTINCT FROM NEW."match_result" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."matched_at" IS DISTINCT FROM NEW."matched_at" OR OLD."resolution_state" IS DISTINCT FROM NEW."resolution_state" OR OLD."resolved_at" IS DISTINCT FROM NEW."resolved_at"))', func="RAISE EXCEPTION 'a bank transaction is kept as its bank reported it' USING ERRCODE = 'insufficient_privilege';", hash='1b5f77fc21f0580dabd982f0fe2c94fb54275a4c', operation='UPDATE', pgid='pgtrigger_read_only_969c6', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
@@ -560,7 +564,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='bank_id_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.later_bank_transaction_id <> OLD.later_bank_transaction_id AND (OLD.later_bank_transaction_id <> '' OR OLD.source <> 'statement'))", func="RAISE EXCEPTION 'a bank transaction keeps its ids' USING ERRCODE = 'check_violation';", hash='8306c4ecdde4d2cf26f4bb8a133e6d754b28cb3f', operation='UPDATE', pgid='pgtrigger_bank_id_set_once_bb202', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='bank_id_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.later_bank_reference <> OLD.later_bank_reference AND (OLD.later_bank_reference <> '' OR OLD.source <> 'statement'))", func="RAISE EXCEPTION 'a bank transaction keeps its ids' USING ERRCODE = 'check_violation';", hash='c3a6817ad9d331887ed2299a7df6be9198a389a3', operation='UPDATE', pgid='pgtrigger_bank_id_set_once_bb202', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
@@ -604,7 +608,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banknotification',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."body_digest" IS DISTINCT FROM NEW."body_digest" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.body_sealed, \'sealed:\') AND starts_with(NEW.body_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.body_sealed, \'\') = \'\' AND (true)) IS NOT TRUE)', func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';", hash='0868b855052535bad104e67b7d6d59ba1cb4640e', operation='UPDATE', pgid='pgtrigger_read_only_36f5e', table='reconciliation_banknotification', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."source" IS DISTINCT FROM NEW."source" OR OLD."body_digest" IS DISTINCT FROM NEW."body_digest" OR OLD."result" IS DISTINCT FROM NEW."result" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."order_id" IS DISTINCT FROM NEW."order_id" OR OLD."received_at" IS DISTINCT FROM NEW."received_at" OR OLD."request_id" IS DISTINCT FROM NEW."request_id") OR OLD."body_sealed" IS DISTINCT FROM NEW."body_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.body_sealed, \'sealed:\') AND starts_with(NEW.body_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.body_sealed, \'\') = \'\' AND (true)) IS NOT TRUE)', func="RAISE EXCEPTION 'a notification of a bank never changes' USING ERRCODE = 'insufficient_privilege';", hash='6ace85084adbe810de240a3771fd2b7cdced8fb2', operation='UPDATE', pgid='pgtrigger_read_only_36f5e', table='reconciliation_banknotification', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='confirmationinquiry',
@@ -616,7 +620,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='confirmationinquiry',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('bank_transaction_id', ''), ('movement__isnull', False), ('notification__isnull', True)), models.Q(('movement__isnull', True), ('notification__isnull', False), models.Q(('bank_transaction_id', ''), _negated=True)), _connector='OR'), name='confirmation_has_one_cause'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('bank_reference', ''), ('bank_transaction__isnull', False), ('notification__isnull', True)), models.Q(('bank_transaction__isnull', True), ('notification__isnull', False), models.Q(('bank_reference', ''), _negated=True)), _connector='OR'), name='confirmation_has_one_cause'),
         ),
         migrations.AddConstraint(
             model_name='confirmationinquiry',
@@ -624,7 +628,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='confirmationinquiry',
-            constraint=models.UniqueConstraint(condition=models.Q(('notification__isnull', False)), fields=('bank', 'bank_transaction_id', 'biller_id', 'reference1'), name='confirmation_once_per_notification'),
+            constraint=models.UniqueConstraint(condition=models.Q(('notification__isnull', False)), fields=('bank', 'bank_reference', 'biller_id', 'reference1'), name='confirmation_once_per_notification'),
         ),
         migrations.AddIndex(
             model_name='inquiryanswer',
@@ -680,7 +684,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='return',
-            index=models.Index(fields=['movement'], name='return_by_movement'),
+            index=models.Index(fields=['bank_transaction'], name='return_by_bank_transaction'),
         ),
         migrations.AddIndex(
             model_name='return',
@@ -704,7 +708,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='return',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'pending'), models.Q(('returned_at__isnull', True), ('status', 'completed')), _connector='OR'), fields=('movement',), name='return_one_active_per_movement'),
+            constraint=models.UniqueConstraint(condition=models.Q(('status', 'pending'), models.Q(('returned_at__isnull', True), ('status', 'completed')), _connector='OR'), fields=('bank_transaction',), name='return_one_active_per_bank_transaction'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
@@ -712,7 +716,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';", hash='1f3a0ea5a0ef767aff97163365d82e20eb0ae533', operation='UPDATE', pgid='pgtrigger_read_only_e5077', table='reconciliation_return', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."is_manual" IS DISTINCT FROM NEW."is_manual" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'the order of a return never changes' USING ERRCODE = 'insufficient_privilege';", hash='f1b2152a44099d0e1a1e607753591a1a1ea9baca', operation='UPDATE', pgid='pgtrigger_read_only_e5077', table='reconciliation_return', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='return',
@@ -772,7 +776,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='statementline',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('movement__isnull', False), ('result__in', ['attached', 'new'])), models.Q(('movement__isnull', True), ('result', 'unreadable')), _connector='OR'), name='statementline_movement_iff_read'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('bank_transaction__isnull', False), ('result__in', ['attached', 'new'])), models.Q(('bank_transaction__isnull', True), ('result', 'unreadable')), _connector='OR'), name='statementline_bank_transaction_iff_read'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
@@ -780,15 +784,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.line_sealed, \'sealed:\') AND starts_with(NEW.line_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.line_sealed, \'\') = \'\' AND (true)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."movement_id" IS DISTINCT FROM NEW."movement_id"))', func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='17fc916be1a515c4b0c98016952688f67259c0fd', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.line_sealed, \'sealed:\') AND starts_with(NEW.line_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.line_sealed, \'\') = \'\' AND (true)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id"))', func="RAISE EXCEPTION 'a line of a statement never changes' USING ERRCODE = 'insufficient_privilege';", hash='34181f68ee2a44a5c4ea8ee64483f30d884fdf09', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM (OLD.result, OLD.movement_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='044e21edbc54a1e64602b18c13a6b159c57da487', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
-        ),
-        migrations.AddConstraint(
-            model_name='statementpart',
-            constraint=models.UniqueConstraint(fields=('statement_id', 'number'), name='statementpart_once'),
+            trigger=pgtrigger.compiler.Trigger(name='matched_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.result <> '' AND (NEW.result, NEW.bank_transaction_id) IS DISTINCT FROM (OLD.result, OLD.bank_transaction_id))", func="RAISE EXCEPTION 'a line of a statement is matched once' USING ERRCODE = 'check_violation';", hash='1599d02b25365f8921629f4dd0b8ff6cee6ed862', operation='UPDATE', pgid='pgtrigger_matched_once_5b6f1', table='reconciliation_statementline', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

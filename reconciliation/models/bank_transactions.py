@@ -71,16 +71,13 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         """Return bank transactions that made a payment succeed."""
         return self.filter(CREDITED)
 
-    def locked(self, movement_id: str) -> "BankTransaction":
+    def locked(self, bank_transaction_id: str) -> "BankTransaction":
         """Return the locked row. Lock its payment first."""
-        return self.select_for_update(no_key=True).get(pk=movement_id)
+        return self.select_for_update(no_key=True).get(pk=bank_transaction_id)
 
 
 class BankTransaction(DigestedRow, StateMachine):
-    """One movement on the collection account as a bank reports it. Unique by bank, transaction id and kind.
-
-    Variables and foreign keys call it `movement`, because `bank_transaction_id` is the id that the bank gave.
-    """
+    """A credit, decline or reversal as a bank reports it. Unique by bank, reference of the bank and kind."""
 
     TRANSITIONS = {
         ResolutionState.OPEN: set(ResolutionState) - {ResolutionState.OPEN},
@@ -99,10 +96,10 @@ class BankTransaction(DigestedRow, StateMachine):
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
-    bank_transaction_id = models.CharField(
+    bank_reference = models.CharField(
         max_length=64, help_text="Given by the bank. Statement lines have none, so we generate one."
     )
-    later_bank_transaction_id = models.CharField(
+    later_bank_reference = models.CharField(
         max_length=64, blank=True, default="", help_text="The bank's id, if it came after the statement line."
     )
     source = models.CharField(max_length=9, choices=ReportSource.choices, default=ReportSource.CALLBACK)
@@ -151,7 +148,7 @@ class BankTransaction(DigestedRow, StateMachine):
                     "merchant",
                     "resolution_state",
                     "resolved_at",
-                    "later_bank_transaction_id",
+                    "later_bank_reference",
                     "is_confirmed",
                     "payer_name",
                     "payer_bank_code",
@@ -196,8 +193,8 @@ class BankTransaction(DigestedRow, StateMachine):
                 "bank_id_set_once",
                 triggers.UPDATE,
                 "a bank transaction keeps its ids",
-                condition="NEW.later_bank_transaction_id <> OLD.later_bank_transaction_id "
-                "AND (OLD.later_bank_transaction_id <> '' OR OLD.source <> 'statement')",
+                condition="NEW.later_bank_reference <> OLD.later_bank_reference "
+                "AND (OLD.later_bank_reference <> '' OR OLD.source <> 'statement')",
             ),
             triggers.Refuse(
                 "matched_once",
@@ -264,7 +261,7 @@ class BankTransaction(DigestedRow, StateMachine):
             models.Index(fields=["reference1", "biller_id"], name="banktxn_by_reference"),
             models.Index(
                 fields=["reference1", "amount", "biller_id", "bank"],
-                condition=Q(kind="credit") & (~Q(source="statement") | ~Q(later_bank_transaction_id="")),
+                condition=Q(kind="credit") & (~Q(source="statement") | ~Q(later_bank_reference="")),
                 name="banktxn_credit_with_bank_id",
             ),
             models.Index(fields=["bank", "paid_at"], name="banktxn_by_bank_day"),
@@ -279,10 +276,10 @@ class BankTransaction(DigestedRow, StateMachine):
             ),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["bank_transaction_id", "bank", "kind"], name="banktxn_unique"),
+            models.UniqueConstraint(fields=["bank_reference", "bank", "kind"], name="banktxn_unique"),
             models.UniqueConstraint(
-                fields=["later_bank_transaction_id", "bank", "kind"],
-                condition=~Q(later_bank_transaction_id=""),
+                fields=["later_bank_reference", "bank", "kind"],
+                condition=~Q(later_bank_reference=""),
                 name="banktxn_unique_by_later_id",
             ),
             models.UniqueConstraint(
@@ -315,7 +312,7 @@ class BankTransaction(DigestedRow, StateMachine):
         ]
 
     def __str__(self) -> str:
-        return f"{self.bank} {self.bank_transaction_id}"
+        return f"{self.bank} {self.bank_reference}"
 
     @property
     def payer_account(self) -> str:
@@ -338,21 +335,21 @@ class BankTransaction(DigestedRow, StateMachine):
         return self.match_result == MatchResult.APPLIED or self.resolution_state in credited
 
     @property
-    def current_bank_transaction_id(self) -> str:
+    def current_bank_reference(self) -> str:
         """The bank's id if it is known, else the generated one."""
-        return self.later_bank_transaction_id or self.bank_transaction_id
+        return self.later_bank_reference or self.bank_reference
 
     @property
     def id_at_bank(self) -> str:
         """The id that the bank knows; empty if only a statement line reported it."""
-        return self.later_bank_transaction_id or (
-            "" if self.source == ReportSource.STATEMENT else self.bank_transaction_id
+        return self.later_bank_reference or (
+            "" if self.source == ReportSource.STATEMENT else self.bank_reference
         )
 
     @property
-    def bank_transaction_ids(self) -> list[str]:
+    def bank_references(self) -> list[str]:
         """All its ids. The first never changes."""
-        return [name for name in (self.bank_transaction_id, self.later_bank_transaction_id) if name]
+        return [name for name in (self.bank_reference, self.later_bank_reference) if name]
 
     def resolve(self, target: ResolutionState, *, now: datetime, **fields: Any) -> None:
         """Change the resolution state, or raise IllegalTransition. The caller holds the row lock.
@@ -382,6 +379,6 @@ class BankTransaction(DigestedRow, StateMachine):
             payment_id=self.payment_id,
             amount=amount or self.amount,
             reference1=self.reference1,
-            bank_transaction_id=self.current_bank_transaction_id,
+            bank_reference=self.current_bank_reference,
             opened_at=self.received_at,
         )

@@ -171,14 +171,14 @@ class ConfirmationInquiry(DueInquiry):
         db_index=False,
         help_text="The merchant whose bank is asked.",
     )
-    movement = models.OneToOneField(
+    bank_transaction = models.OneToOneField(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="confirmation_inquiry"
     )
     notification = models.OneToOneField(
         BankNotification, on_delete=models.PROTECT, null=True, related_name="confirmation_inquiry"
     )
     payment_id = PublicId(null=True, help_text="The payment that has this reference.")
-    bank_transaction_id = models.CharField(
+    bank_reference = models.CharField(
         max_length=64, blank=True, default="", help_text="The bank's id in the notification."
     )
     biller_id = models.CharField(max_length=15)
@@ -202,8 +202,8 @@ class ConfirmationInquiry(DueInquiry):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=Q(movement__isnull=False, notification__isnull=True, bank_transaction_id="")
-                | Q(movement__isnull=True, notification__isnull=False) & ~Q(bank_transaction_id=""),
+                condition=Q(bank_transaction__isnull=False, notification__isnull=True, bank_reference="")
+                | Q(bank_transaction__isnull=True, notification__isnull=False) & ~Q(bank_reference=""),
                 name="confirmation_has_one_cause",
             ),
             models.CheckConstraint(
@@ -211,11 +211,11 @@ class ConfirmationInquiry(DueInquiry):
                 name="confirmation_not_due_when_confirmed",
             ),
             models.UniqueConstraint(
-                fields=["bank", "bank_transaction_id", "biller_id", "reference1"],
+                fields=["bank", "bank_reference", "biller_id", "reference1"],
                 condition=Q(notification__isnull=False),
                 name="confirmation_once_per_notification",
             ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.bank} {self.movement_id or self.notification_id}"
+        return f"{self.bank} {self.bank_transaction_id or self.notification_id}"

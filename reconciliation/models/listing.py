@@ -58,7 +58,7 @@ class ReconciliationException(models.Model):
     payment_id = PublicId(null=True)
     amount = models.BigIntegerField(null=True, help_text="Satang.")
     reference1 = models.CharField(max_length=35)
-    bank_transaction_id = models.CharField(max_length=64)
+    bank_reference = models.CharField(max_length=64)
     opened_at = models.DateTimeField()
     search_text = models.TextField(db_collation="C", help_text="Ids and references in capitals.")
 
@@ -92,7 +92,7 @@ def show(found: Collection[ReconciliationException]) -> None:
     named = Payment.objects.filter(pk__in={row.payment_id for row in found if row.payment_id})
     references = dict(named.values_list("pk", "reference"))
     for row in found:
-        words = [row.id, row.payment_id, row.reference1, row.bank_transaction_id]
+        words = [row.id, row.payment_id, row.reference1, row.bank_reference]
         row.search_text = " ".join(filter(None, [*words, references.get(row.payment_id)])).upper()
     close(*(row.id for row in found))
     rows.insert_many(list(found))
@@ -117,7 +117,7 @@ def show_order(subject: Refund | TransferContradiction) -> None:
         row.payment_id = subject.payment_id
     else:
         row.reason, row.opened_at = ExceptionReason.CONTRADICTION, subject.created_at
-        row.reference1, row.bank_transaction_id = subject.subject_id, subject.bank_reference
+        row.reference1, row.bank_reference = subject.subject_id, subject.bank_reference
         refund = Refund.objects.filter(pk=subject.subject_id).first()
         is_payment = subject.subject_id.startswith("pay_")
         row.payment_id = subject.subject_id if is_payment else refund and refund.payment_id

@@ -32,7 +32,7 @@ class BankNotification(DigestedRow):
     body_sealed = models.TextField(editable=False)
     body_digest = digests.digest_column()
     result = models.CharField(max_length=10, choices=NotificationResult.choices)
-    movement = models.ForeignKey(
+    bank_transaction = models.ForeignKey(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="notifications"
     )
     order_id = PublicId(null=True, help_text="The refund, withdrawal or return that it reports on.")
@@ -65,7 +65,11 @@ class BankNotification(DigestedRow):
 
     def listed(self) -> ReconciliationException:
         """Its row in the list of exceptions, with what it contradicts."""
-        row = self.movement.listed() if self.movement else ReconciliationException(bank=self.bank)
+        row = (
+            self.bank_transaction.listed()
+            if self.bank_transaction
+            else ReconciliationException(bank=self.bank)
+        )
         row.id, row.reason, row.opened_at = self.id, self.result, self.received_at
         row.merchant, row.payment_id, row.amount = None, None, None
         return row

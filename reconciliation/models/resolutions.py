@@ -119,7 +119,7 @@ class Return(StateMachine):
     TRANSITIONS = {ReturnStatus.PENDING: {ReturnStatus.COMPLETED, ReturnStatus.FAILED, ReturnStatus.CANCELED}}
 
     id = PublicIdKey()
-    movement = models.ForeignKey(BankTransaction, on_delete=models.PROTECT, related_name="returns")
+    bank_transaction = models.ForeignKey(BankTransaction, on_delete=models.PROTECT, related_name="returns")
     amount = models.BigIntegerField(help_text="Satang; all of the held money.")
     route = models.CharField(max_length=30, help_text="The bank that sends it, such as bank:sandbox.")
     account_digest = digests.digest_column()  # of the account in the transfer
@@ -151,7 +151,7 @@ class Return(StateMachine):
             ),
         ]
         indexes = [
-            models.Index(fields=["movement"], name="return_by_movement"),
+            models.Index(fields=["bank_transaction"], name="return_by_bank_transaction"),
             models.Index(
                 fields=["bank_reference"], condition=~Q(bank_reference=""), name="return_by_bank_reference"
             ),
@@ -169,9 +169,9 @@ class Return(StateMachine):
                 name="return_failure_code_iff_failed",
             ),
             models.UniqueConstraint(
-                fields=["movement"],
+                fields=["bank_transaction"],
                 condition=Q(status="pending") | Q(status="completed", returned_at__isnull=True),
-                name="return_one_active_per_movement",
+                name="return_one_active_per_bank_transaction",
             ),
         ]
 
@@ -201,7 +201,7 @@ class Excess(StateMachine):
     }
     STATE_FIELD = "resolution_state"
 
-    movement = models.OneToOneField(
+    bank_transaction = models.OneToOneField(
         BankTransaction, on_delete=models.PROTECT, primary_key=True, related_name="excess"
     )
     amount = models.BigIntegerField(help_text="Satang.")
@@ -241,7 +241,7 @@ class Excess(StateMachine):
         ]
 
     def __str__(self) -> str:
-        return f"{self.movement_id} {self.resolution_state}"
+        return f"{self.bank_transaction_id} {self.resolution_state}"
 
     def resolve(self, target: ResolutionState, *, now: datetime) -> None:
         """Change the state, or raise IllegalTransition. The caller holds the lock of the bank transaction."""
@@ -250,8 +250,8 @@ class Excess(StateMachine):
 
     def publish_state(self) -> None:
         """Show the state on the payment, and the excess on the list of exceptions while it is open."""
-        exceptions.set_status(self.movement_id, f"excess_{self.resolution_state or 'open'}")
+        exceptions.set_status(self.bank_transaction_id, f"excess_{self.resolution_state or 'open'}")
         if self.resolution_state:
-            listing.close(self.movement_id)
+            listing.close(self.bank_transaction_id)
         else:
-            listing.show([self.movement.listed(ExceptionReason.EXCESS, self.amount)])
+            listing.show([self.bank_transaction.listed(ExceptionReason.EXCESS, self.amount)])

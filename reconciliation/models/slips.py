@@ -11,7 +11,7 @@ class SlipCheck(CausedRow):
 
     sending_bank = models.CharField(max_length=20, help_text="Three digits, or truemoney.")
     transaction_id = models.CharField(max_length=64, help_text="The sending bank's id.")
-    movement = models.ForeignKey(
+    bank_transaction = models.ForeignKey(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="slip_checks"
     )
     claimed_payment_id = PublicId(

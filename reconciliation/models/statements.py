@@ -136,7 +136,7 @@ class StatementLine(models.Model):
     reference1 = models.CharField(max_length=35, blank=True, default="", db_default="")
     amount = models.BigIntegerField(null=True, help_text="Satang.")
     paid_at = models.DateTimeField(null=True)
-    movement = models.OneToOneField(
+    bank_transaction = models.OneToOneField(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="statement_line"
     )
 
@@ -145,7 +145,7 @@ class StatementLine(models.Model):
             triggers.keep_rows("a line of a statement is never deleted"),
             triggers.ReadOnly(
                 "a line of a statement never changes",
-                exclude=["result", "movement"],
+                exclude=["result", "bank_transaction"],
                 erasable=["line_sealed"],
                 is_forbidden=True,
             ),
@@ -154,8 +154,8 @@ class StatementLine(models.Model):
                 triggers.UPDATE,
                 "a line of a statement is matched once",
                 condition=(
-                    "OLD.result <> '' AND (NEW.result, NEW.movement_id) IS DISTINCT FROM "
-                    "(OLD.result, OLD.movement_id)"
+                    "OLD.result <> '' AND (NEW.result, NEW.bank_transaction_id) IS DISTINCT FROM "
+                    "(OLD.result, OLD.bank_transaction_id)"
                 ),
             ),
         ]
@@ -178,9 +178,9 @@ class StatementLine(models.Model):
             ),
             known("result", LineResult, name="statementline_result_known"),
             models.CheckConstraint(
-                condition=Q(result__in=["attached", "new"], movement__isnull=False)
-                | Q(result="unreadable", movement__isnull=True),
-                name="statementline_movement_iff_read",
+                condition=Q(result__in=["attached", "new"], bank_transaction__isnull=False)
+                | Q(result="unreadable", bank_transaction__isnull=True),
+                name="statementline_bank_transaction_iff_read",
             ),
         ]
 

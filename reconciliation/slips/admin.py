@@ -82,10 +82,17 @@ class AskBankForm(forms.Form):
 
 
 class SlipCheckAdmin(ReadOnlyAdmin):
-    list_display = ["checked_at", "sending_bank", "transaction_id", "movement", "claimed_payment_id", "actor"]
-    list_select_related = ["movement"]
-    list_filter = [("movement", admin.EmptyFieldListFilter)]
-    search_fields = ["=transaction_id", "=movement__id", "=claimed_payment_id"]
+    list_display = [
+        "checked_at",
+        "sending_bank",
+        "transaction_id",
+        "bank_transaction",
+        "claimed_payment_id",
+        "actor",
+    ]
+    list_select_related = ["bank_transaction"]
+    list_filter = [("bank_transaction", admin.EmptyFieldListFilter)]
+    search_fields = ["=transaction_id", "=bank_transaction__id", "=claimed_payment_id"]
 
     def get_urls(self) -> list[URLPattern]:
         check = self.admin_site.admin_view(self.check_view)
@@ -109,7 +116,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
             request,
             form=SlipForm(),
             findings=list(explanations.of_slip(result)),
-            movement=result.movement,
+            bank_transaction=result.bank_transaction,
             slip_check_id=result.id,
             ask_form=_ask_form(result) if request.user.has_perm(ASK_PERMISSION) else None,
         )
@@ -142,7 +149,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
 
 def _ask_form(result: SlipCheck) -> AskBankForm | None:
     """None if the transfer is known, or if no bank can be asked about it."""
-    if result.movement is not None or result.sending_bank == checking.TRUEMONEY:
+    if result.bank_transaction is not None or result.sending_bank == checking.TRUEMONEY:
         return None
     if result.claimed_payment_id and checking.merchant_for(result.claimed_payment_id) is None:
         return None

@@ -45,7 +45,7 @@ def check(bank: str, transaction_id: str, *, claimed_payment_id: str | None, now
     found: SlipCheck = SlipCheck.objects.create(
         sending_bank=bank,
         transaction_id=transaction_id,
-        movement=find_transaction(bank, transaction_id),
+        bank_transaction=find_transaction(bank, transaction_id),
         claimed_payment_id=claimed_payment_id,
         checked_at=now,
         **request_context.columns(),
@@ -92,16 +92,16 @@ def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction 
     """By the slip reference or the bank's id of the transfer; never a credit that another bank sent."""
     # Each part repeats the condition of its partial index.
     condition = Q(slip_reference=transaction_id) & ~Q(slip_reference="")
-    condition |= Q(bank__in=BANKS_WITH_SLIPS, bank_transaction_id=transaction_id)
-    condition |= Q(bank__in=BANKS_WITH_SLIPS, later_bank_transaction_id=transaction_id) & ~Q(
-        later_bank_transaction_id=""
+    condition |= Q(bank__in=BANKS_WITH_SLIPS, bank_reference=transaction_id)
+    condition |= Q(bank__in=BANKS_WITH_SLIPS, later_bank_reference=transaction_id) & ~Q(
+        later_bank_reference=""
     )
     sender = Q() if sending_bank == TRUEMONEY else Q(payer_bank_code__in=["", sending_bank])
     found = BankTransaction.objects.filter(condition, sender, kind=BankTransactionKind.CREDIT).select_related(
         "payment", "merchant"
     )
-    movement: BankTransaction | None = found.order_by("received_at", "id").first()
-    return movement
+    bank_transaction: BankTransaction | None = found.order_by("received_at", "id").first()
+    return bank_transaction
 
 
 class BankCheckFailed(Exception):

@@ -5,9 +5,9 @@ CREATE OR REPLACE FUNCTION reconciliation_check_write_off() RETURNS trigger
 BEGIN
     IF (SELECT count(*) FROM reconciliation_resolution WHERE subject_id = NEW.subject_id AND type = 'written_off')
        > (SELECT count(*) FROM approvals_approval AS approval
-            JOIN reconciliation_banktransaction AS movement ON movement.id = approval.subject_id
+            JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = approval.subject_id
             WHERE approval.subject_id = NEW.subject_id AND approval.kind = 'write_off'
-                AND approval.status IN ('within_limits', 'approved') AND approval.amount = movement.amount) THEN
+                AND approval.status IN ('within_limits', 'approved') AND approval.amount = bank_transaction.amount) THEN
         RAISE EXCEPTION '% has no approval to be written off', NEW.subject_id USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
@@ -25,9 +25,9 @@ CREATE OR REPLACE FUNCTION reconciliation_check_loss() RETURNS trigger
 BEGIN
     IF NOT EXISTS (
         SELECT FROM reconciliation_resolution AS resolution
-        JOIN reconciliation_banktransaction AS movement ON movement.id = resolution.subject_id
+        JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = resolution.subject_id
         WHERE resolution.ledger_subject_id = NEW.subject_id AND resolution.type = 'written_off'
-            AND movement.amount = NEW.amount
+            AND bank_transaction.amount = NEW.amount
     ) THEN
         RAISE EXCEPTION 'nobody wrote off %', NEW.subject_id USING ERRCODE = 'check_violation';
     END IF;

@@ -27,7 +27,7 @@ BEGIN
     IF EXISTS (
         SELECT FROM reconciliation_statementline AS line JOIN reconciliation_statement AS statement
             ON statement.id = line.statement_id
-        WHERE line.movement_id = NEW.subject_id AND statement.actor = NEW.actor
+        WHERE line.bank_transaction_id = NEW.subject_id AND statement.actor = NEW.actor
     ) THEN
         RAISE EXCEPTION '% uploaded the statement that reports %', NEW.actor, NEW.subject_id USING ERRCODE = 'check_violation';
     END IF;
@@ -59,10 +59,10 @@ CREATE OR REPLACE FUNCTION reconciliation_require_confirmed() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    movement text := to_jsonb(NEW) ->> TG_ARGV[0];
+    bank_transaction text := to_jsonb(NEW) ->> TG_ARGV[0];
 BEGIN
-    IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = movement AND is_confirmed) THEN
-        RAISE EXCEPTION '% is unconfirmed', movement USING ERRCODE = 'check_violation';
+    IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = bank_transaction AND is_confirmed) THEN
+        RAISE EXCEPTION '% is unconfirmed', bank_transaction USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END $$;
@@ -91,12 +91,12 @@ CREATE OR REPLACE TRIGGER reconciliation_forbid_probable_duplicate BEFORE UPDATE
 
 CREATE OR REPLACE TRIGGER reconciliation_forbid_probable_duplicate BEFORE INSERT ON reconciliation_return
     FOR EACH ROW
-    EXECUTE FUNCTION reconciliation_forbid_probable_duplicate('movement_id');
+    EXECUTE FUNCTION reconciliation_forbid_probable_duplicate('bank_transaction_id');
 
 
 CREATE OR REPLACE TRIGGER reconciliation_check_return_confirmed BEFORE INSERT ON reconciliation_return
     FOR EACH ROW
-    EXECUTE FUNCTION reconciliation_require_confirmed('movement_id');
+    EXECUTE FUNCTION reconciliation_require_confirmed('bank_transaction_id');
 
 
 CREATE OR REPLACE FUNCTION reconciliation_check_resolution_order() RETURNS trigger
@@ -125,28 +125,28 @@ CREATE OR REPLACE FUNCTION reconciliation_check_unconfirmed_balance() RETURNS tr
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    movement reconciliation_banktransaction%ROWTYPE;
+    bank_transaction reconciliation_banktransaction%ROWTYPE;
     held bigint;
 BEGIN
-    SELECT * INTO movement FROM reconciliation_banktransaction WHERE id = NEW.id;
-    IF movement.is_confirmed AND NOT EXISTS (
-        SELECT FROM reconciliation_banknotification WHERE movement_id = movement.id AND source IN ('callback', 'inquiry')
+    SELECT * INTO bank_transaction FROM reconciliation_banktransaction WHERE id = NEW.id;
+    IF bank_transaction.is_confirmed AND NOT EXISTS (
+        SELECT FROM reconciliation_banknotification WHERE bank_transaction_id = bank_transaction.id AND source IN ('callback', 'inquiry')
             AND result IN ('new', 'repeat')
-    ) AND NOT EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id = movement.id AND type = 'confirmed') THEN
-        RAISE EXCEPTION '% is not confirmed', movement.id USING ERRCODE = 'check_violation';
+    ) AND NOT EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id = bank_transaction.id AND type = 'confirmed') THEN
+        RAISE EXCEPTION '% is not confirmed', bank_transaction.id USING ERRCODE = 'check_violation';
     END IF;
     SELECT coalesce(sum(entry.amount), 0) INTO held
     FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
-    WHERE entry.account_id = 'unconfirmed:' || movement.merchant_id
+    WHERE entry.account_id = 'unconfirmed:' || bank_transaction.merchant_id
         AND journal.type IN ('payment', 'confirmed', 'reversal')
         AND journal.subject_id = ANY (
-            ARRAY[movement.payment_id, movement.id]
-            || ARRAY(SELECT reversal_id FROM refunds_refundreversal WHERE payment_id = movement.payment_id)
+            ARRAY[bank_transaction.payment_id, bank_transaction.id]
+            || ARRAY(SELECT reversal_id FROM refunds_refundreversal WHERE payment_id = bank_transaction.payment_id)
         );
-    IF (movement.match_result = 'applied' OR movement.resolution_state IN ('accepted', 'attached')) AND held <> (CASE WHEN movement.is_confirmed THEN 0 ELSE movement.amount - (
-        SELECT coalesce(sum(amount), 0) FROM refunds_refundreversal WHERE payment_id = movement.payment_id
+    IF (bank_transaction.match_result = 'applied' OR bank_transaction.resolution_state IN ('accepted', 'attached')) AND held <> (CASE WHEN bank_transaction.is_confirmed THEN 0 ELSE bank_transaction.amount - (
+        SELECT coalesce(sum(amount), 0) FROM refunds_refundreversal WHERE payment_id = bank_transaction.payment_id
     ) END) THEN
-        RAISE EXCEPTION 'the unconfirmed balance for % is %', movement.id, held USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'the unconfirmed balance for % is %', bank_transaction.id, held USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
 END $$;
@@ -168,22 +168,22 @@ CREATE OR REPLACE FUNCTION reconciliation_probable_duplicates(subject text) RETU
     AS $$
 DECLARE
     one reconciliation_banktransaction := (SELECT row FROM reconciliation_banktransaction AS row WHERE row.id = subject AND kind = 'credit');
-    is_named boolean := one.source <> 'statement' OR one.later_bank_transaction_id <> '';
+    is_named boolean := one.source <> 'statement' OR one.later_bank_reference <> '';
 BEGIN
-    IF EXISTS (SELECT FROM reconciliation_statementline WHERE movement_id = subject) THEN
+    IF EXISTS (SELECT FROM reconciliation_statementline WHERE bank_transaction_id = subject) THEN
         RETURN QUERY SELECT other.id::text FROM reconciliation_banktransaction AS other
             WHERE other.resolution_state <> 'merged' AND other.reference1 = one.reference1 AND other.amount = one.amount
                 AND other.biller_id = one.biller_id AND other.bank = one.bank AND other.kind = 'credit'
-                AND (other.source <> 'statement' OR other.later_bank_transaction_id <> '')
-                AND NOT EXISTS (SELECT FROM reconciliation_statementline WHERE movement_id = other.id)
+                AND (other.source <> 'statement' OR other.later_bank_reference <> '')
+                AND NOT EXISTS (SELECT FROM reconciliation_statementline WHERE bank_transaction_id = other.id)
                 AND (NOT is_named OR reconciliation_same_bank_day(one.paid_at, other.paid_at));
     ELSE
         RETURN QUERY SELECT other.id::text FROM reconciliation_statementline AS line
-            JOIN reconciliation_banktransaction AS other ON other.id = line.movement_id
+            JOIN reconciliation_banktransaction AS other ON other.id = line.bank_transaction_id
             WHERE other.resolution_state <> 'merged' AND line.reference1 = one.reference1 AND line.amount = one.amount
                 AND line.biller_id = one.biller_id AND line.bank = one.bank AND line.kind = 'credit'
                 AND (
-                    other.source = 'statement' AND other.later_bank_transaction_id = ''
+                    other.source = 'statement' AND other.later_bank_reference = ''
                     OR reconciliation_same_bank_day(one.paid_at, other.paid_at)
                 );
     END IF;
@@ -192,7 +192,7 @@ END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_check_excess_confirmed BEFORE INSERT ON reconciliation_excess
     FOR EACH ROW
-    EXECUTE FUNCTION reconciliation_require_confirmed('movement_id');
+    EXECUTE FUNCTION reconciliation_require_confirmed('bank_transaction_id');
 
 
 -- What the payment received and the excess are together the money that arrived.
@@ -204,12 +204,12 @@ DECLARE
     moved text := to_jsonb(NEW) ->> TG_ARGV[0];
 BEGIN
     IF NOT EXISTS (
-        SELECT FROM reconciliation_banktransaction AS movement
-        JOIN payments_payment AS payment ON payment.id = movement.payment_id
-        LEFT JOIN reconciliation_excess AS excess ON excess.movement_id = movement.id
-        WHERE movement.id = moved AND movement.kind = 'credit'
-            AND (excess.movement_id IS NULL OR movement.match_result = 'amount_mismatch' AND movement.resolution_state = 'accepted')
-            AND coalesce(payment.amount_received, payment.amount) + coalesce(excess.amount, 0) = movement.amount
+        SELECT FROM reconciliation_banktransaction AS bank_transaction
+        JOIN payments_payment AS payment ON payment.id = bank_transaction.payment_id
+        LEFT JOIN reconciliation_excess AS excess ON excess.bank_transaction_id = bank_transaction.id
+        WHERE bank_transaction.id = moved AND bank_transaction.kind = 'credit'
+            AND (excess.bank_transaction_id IS NULL OR bank_transaction.match_result = 'amount_mismatch' AND bank_transaction.resolution_state = 'accepted')
+            AND coalesce(payment.amount_received, payment.amount) + coalesce(excess.amount, 0) = bank_transaction.amount
     ) THEN
         RAISE EXCEPTION 'the credited amount and the excess of % are not what arrived', moved USING ERRCODE = 'check_violation';
     END IF;
@@ -219,7 +219,7 @@ END $$;
 DROP TRIGGER IF EXISTS reconciliation_check_parts ON reconciliation_excess;
 CREATE CONSTRAINT TRIGGER reconciliation_check_parts AFTER INSERT ON reconciliation_excess DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW
-    EXECUTE FUNCTION reconciliation_check_parts('movement_id');
+    EXECUTE FUNCTION reconciliation_check_parts('bank_transaction_id');
 
 DROP TRIGGER IF EXISTS reconciliation_check_parts ON reconciliation_banktransaction;
 CREATE CONSTRAINT TRIGGER reconciliation_check_parts AFTER UPDATE OF resolution_state ON reconciliation_banktransaction DEFERRABLE INITIALLY DEFERRED
@@ -232,10 +232,10 @@ CREATE OR REPLACE FUNCTION reconciliation_check_new_return() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.movement_id AND kind = 'credit'
+    IF NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.bank_transaction_id AND kind = 'credit'
             AND resolution_state = '' AND amount = NEW.amount
             AND match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late'))
-       AND NOT EXISTS (SELECT FROM reconciliation_excess WHERE movement_id = NEW.movement_id
+       AND NOT EXISTS (SELECT FROM reconciliation_excess WHERE bank_transaction_id = NEW.bank_transaction_id
             AND resolution_state = '' AND amount = NEW.amount) THEN
         RAISE EXCEPTION 'only held money can be returned, and only in full' USING ERRCODE = 'check_violation';
     END IF;

@@ -146,17 +146,17 @@ class StatementLineAdmin(ReadOnlyAdmin):
         "paid_at",
         "result",
         "reason",
-        "movement",
+        "bank_transaction",
     ]
     export_columns = (
-        "id", "line_number", "statement", "kind", "amount", "paid_at", "result", "error", "movement",
+        "id", "line_number", "statement", "kind", "amount", "paid_at", "result", "error", "bank_transaction",
     )  # fmt: skip
     list_filter = ["result", "kind", "bank"]
-    list_select_related = ["statement", "movement"]
-    search_fields = ["=movement__id", "=statement__id"]
+    list_select_related = ["statement", "bank_transaction"]
+    search_fields = ["=bank_transaction__id", "=statement__id"]
     fields = [
         "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "baht",
-        "paid_at", "result", "reason", "movement", "text",
+        "paid_at", "result", "reason", "bank_transaction", "text",
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
 

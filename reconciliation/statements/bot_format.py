@@ -59,7 +59,7 @@ def parse_detail(raw: bytes) -> ReportedTransaction:
         raise UnreadableMessage("no line begins like this one")
     at = parse_pattern(cells[20:34], "date and time", "[0-9]{14}")
     return ReportedTransaction(
-        bank_transaction_id="",
+        bank_reference="",
         kind=KINDS[parse_pattern(cells[152], "credit or debit", "[CD]")],
         biller_id=parse_pattern(cells[196:211], "the biller id", "[0-9]{13}|[0-9]{15}"),
         reference1=parse_text(cells[84:104], "reference 1", 20),

@@ -87,10 +87,10 @@ def run(
     remaining = islice(file.read_lines(problems), statement.stored_count, None)
     while batch := list(islice(remaining, BATCH_SIZE)):
         store_lines(statement, batch, now=clock(), hold=hold)
-        movements = [line.movement for line in batch if line.movement]
-        not_matched = [each for each in movements if each.match_result == MatchResult.PENDING]
+        bank_transactions = [line.bank_transaction for line in batch if line.bank_transaction]
+        not_matched = [each for each in bank_transactions if each.match_result == MatchResult.PENDING]
         _apply(not_matched, now=clock())
-        _read_match_results(movements)
+        _read_match_results(bank_transactions)
         counts.update(line.result for line in batch)
         on_batch(batch)
     hold()
@@ -100,48 +100,54 @@ def run(
     return counts
 
 
-def _apply(movements: Sequence[BankTransaction], *, now: datetime) -> None:
+def _apply(bank_transactions: Sequence[BankTransaction], *, now: datetime) -> None:
     """Match stored bank transactions of one bank. Errors are logged, and the sweep tries again."""
     # A credit that has a bank id already can be the one that a reversal takes back.
     credits = [
-        movement
-        for movement in movements
-        if movement.kind == BankTransactionKind.CREDIT and not movement.later_bank_transaction_id
+        bank_transaction
+        for bank_transaction in bank_transactions
+        if bank_transaction.kind == BankTransactionKind.CREDIT and not bank_transaction.later_bank_reference
     ]
-    others = {movement.id for movement in movements} - {movement.id for movement in credits}
+    others = {bank_transaction.id for bank_transaction in bank_transactions} - {
+        bank_transaction.id for bank_transaction in credits
+    }
     failures = 0
-    for movement_id in sorted(others | _apply_together(credits, now)):
-        failures += not matching.try_apply(movement_id=movement_id, now=now)
+    for bank_transaction_id in sorted(others | _apply_together(credits, now)):
+        failures += not matching.try_apply(bank_transaction_id=bank_transaction_id, now=now)
         if failures == MAX_FAILURES:
-            log.error("the bank transactions of a statement after %s are left to the sweep", movement_id)
+            log.error(
+                "the bank transactions of a statement after %s are left to the sweep", bank_transaction_id
+            )
             return
 
 
-def _apply_together(movements: Sequence[BankTransaction], now: datetime) -> set[str]:
+def _apply_together(bank_transactions: Sequence[BankTransaction], now: datetime) -> set[str]:
     """Return the ids of the bank transactions that must be matched one by one.
 
     Returns all ids if the data of one payment cannot be decrypted. Returns none if the database is down or a
     row is locked. Each single attempt would wait as long again, so the sweep matches them later.
     """
-    if not movements:
+    if not bank_transactions:
         return set()
     try:
         with transaction_by_index():
-            return matching.apply_together(movements, now=now)
+            return matching.apply_together(bank_transactions, now=now)
     except OperationalError:
-        log.exception("%s bank transactions of a statement are left to the sweep", len(movements))
+        log.exception("%s bank transactions of a statement are left to the sweep", len(bank_transactions))
         return set()
     except CannotOpen:
-        log.exception("%s bank transactions of a statement could not be matched together", len(movements))
-        return {movement.id for movement in movements}
+        log.exception(
+            "%s bank transactions of a statement could not be matched together", len(bank_transactions)
+        )
+        return {bank_transaction.id for bank_transaction in bank_transactions}
 
 
 @transaction_by_index()
-def _read_match_results(movements: Sequence[BankTransaction]) -> None:
+def _read_match_results(bank_transactions: Sequence[BankTransaction]) -> None:
     sql = "SELECT id, match_result FROM reconciliation_banktransaction WHERE id = ANY(%s)"
-    found = dict(rows.run(sql, [[movement.id for movement in movements]]).fetchall())
-    for movement in movements:
-        movement.match_result = found[movement.id]
+    found = dict(rows.run(sql, [[bank_transaction.id for bank_transaction in bank_transactions]]).fetchall())
+    for bank_transaction in bank_transactions:
+        bank_transaction.match_result = found[bank_transaction.id]
 
 
 def _check_bank(file: StatementFile, biller_ids: set[str], *, bank: str) -> None:

@@ -10,13 +10,15 @@ from reconciliation.matching import deduplication, intake
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, ReportSource
 from reconciliation.statements.lines import FileLine
 
-MovementKey = tuple[str, str, int]
+BankTransactionKey = tuple[str, str, int]
 FIND_SIMILAR = """
 WHERE t.reference1 = ANY(%s) AND t.biller_id = ANY(%s) AND t.bank = %s
     AND (t.paid_at >= %s AND t.paid_at < %s OR t.kind = %s)
 ORDER BY t.id
 """
-FIND_WITH_LINE = "SELECT movement_id FROM reconciliation_statementline WHERE movement_id = ANY(%s)"
+FIND_WITH_LINE = (
+    "SELECT bank_transaction_id FROM reconciliation_statementline WHERE bank_transaction_id = ANY(%s)"
+)
 
 
 class LineMatcher:
@@ -27,72 +29,76 @@ class LineMatcher:
 
     def __init__(self, bank: str, lines: Sequence[FileLine]) -> None:
         self._bank, self._lines = bank, [(line, line.parsed) for line in lines if line.parsed]
-        self._unassigned: dict[MovementKey, list[BankTransaction]] = {}
+        self._unassigned: dict[BankTransactionKey, list[BankTransaction]] = {}
         self.created: list[BankTransaction] = []
         reported = [report for _, report in self._lines]
         similar = _similar(bank, reported) if reported else []
         self._orphans = _reversals_without_credit(similar)
-        for movement in _without_line(similar):
-            self._unassigned.setdefault(_movement_key(movement), []).append(movement)
-        self._reversals: dict[MovementKey, list[deduplication.MovementReport]] = {}
-        reports: list[deduplication.MovementReport] = [*similar, *reported]
+        for bank_transaction in _without_line(similar):
+            self._unassigned.setdefault(_bank_transaction_key(bank_transaction), []).append(bank_transaction)
+        self._reversals: dict[BankTransactionKey, list[deduplication.BankTransactionReport]] = {}
+        reports: list[deduplication.BankTransactionReport] = [*similar, *reported]
         for each in reports:
             if each.kind == BankTransactionKind.REVERSAL:
-                self._reversals.setdefault(_movement_key(each), []).append(each)
+                self._reversals.setdefault(_bank_transaction_key(each), []).append(each)
 
     def assign(self, now: datetime) -> None:
         """Give each line the stored bank transaction that it reports, or a new one."""
         # Lines with an equal second come first, so that no line takes the bank transaction of its neighbour.
-        for fits in (_is_same_second, self._is_same_movement):
+        for fits in (_is_same_second, self._is_same_bank_transaction):
             for line, report in self._lines:
-                unassigned = [] if line.movement else self._unassigned.get(_movement_key(report), [])
-                if fitting := [movement for movement in unassigned if fits(movement, report)]:
-                    line.movement = min(fitting, key=partial(deduplication.closeness, report))
+                unassigned = (
+                    [] if line.bank_transaction else self._unassigned.get(_bank_transaction_key(report), [])
+                )
+                if fitting := [
+                    bank_transaction for bank_transaction in unassigned if fits(bank_transaction, report)
+                ]:
+                    line.bank_transaction = min(fitting, key=partial(deduplication.closeness, report))
                     line.result = LineResult.ATTACHED
-                    unassigned.remove(line.movement)
+                    unassigned.remove(line.bank_transaction)
         for line, report in self._lines:
-            if line.movement is None:
-                line.result, line.movement = LineResult.NEW, self._create(line, report, now)
+            if line.bank_transaction is None:
+                line.result, line.bank_transaction = LineResult.NEW, self._create(line, report, now)
         self._save()
 
-    def _is_same_movement(self, movement: BankTransaction, line: ReportedTransaction) -> bool:
-        reversals = self._reversals.get(_movement_key(line), []) if line.kind == "credit" else []
-        return deduplication.is_same_movement(movement, line) and not deduplication.is_separated_by_reversal(
-            movement, line, reversals
-        )
+    def _is_same_bank_transaction(self, bank_transaction: BankTransaction, line: ReportedTransaction) -> bool:
+        reversals = self._reversals.get(_bank_transaction_key(line), []) if line.kind == "credit" else []
+        return deduplication.is_same_bank_transaction(
+            bank_transaction, line
+        ) and not deduplication.is_separated_by_reversal(bank_transaction, line, reversals)
 
     def _create(self, line: FileLine, report: ReportedTransaction, now: datetime) -> BankTransaction:
         """A bank transaction that only this line reports."""
-        movement = intake.build_movement(self._bank, report, ReportSource.STATEMENT, now)
+        bank_transaction = intake.build_bank_transaction(self._bank, report, ReportSource.STATEMENT, now)
         # A line has no transaction id; this one is the same in every export of its file.
-        movement.bank_transaction_id = f"statement-{line.sha256[:40]}-{line.occurrence}"
-        movement.is_confirmed = movement.kind != BankTransactionKind.CREDIT
-        self.created.append(movement)
-        return movement
+        bank_transaction.bank_reference = f"statement-{line.sha256[:40]}-{line.occurrence}"
+        bank_transaction.is_confirmed = bank_transaction.kind != BankTransactionKind.CREDIT
+        self.created.append(bank_transaction)
+        return bank_transaction
 
     def _save(self) -> None:
         """Store the created bank transactions, with the ids that connect reversals to their credits.
 
         The earliest reversal chooses first: a later one may also fit a credit that came after the first.
         """
-        for orphan in sorted(self._orphans, key=lambda movement: movement.paid_at):
+        for orphan in sorted(self._orphans, key=lambda bank_transaction: bank_transaction.paid_at):
             self._name_credit_of(orphan)
-        for debit in sorted(self.created, key=lambda movement: movement.paid_at):
+        for debit in sorted(self.created, key=lambda bank_transaction: bank_transaction.paid_at):
             if debit.kind == BankTransactionKind.REVERSAL and (credit := self._only_credit(debit)):
-                debit.bank_transaction_id = credit.current_bank_transaction_id
+                debit.bank_reference = credit.current_bank_reference
         rows.copy_in(self.created)
 
     def _name_credit_of(self, orphan: BankTransaction) -> None:
         """Name the credit that only these lines report, if exactly one fits and no stored credit does."""
         fitting = [
-            movement
-            for movement in self._created_like(orphan)
-            if movement.kind == BankTransactionKind.CREDIT
-            and movement.paid_at < deduplication.reversal_cutoff(orphan)
-            and not movement.later_bank_transaction_id
+            bank_transaction
+            for bank_transaction in self._created_like(orphan)
+            if bank_transaction.kind == BankTransactionKind.CREDIT
+            and bank_transaction.paid_at < deduplication.reversal_cutoff(orphan)
+            and not bank_transaction.later_bank_reference
         ]
         if len(fitting) == 1 and not deduplication.unidentified_credits(orphan):
-            fitting[0].later_bank_transaction_id = orphan.bank_transaction_id
+            fitting[0].later_bank_reference = orphan.bank_reference
 
     def _only_credit(self, debit: BankTransaction) -> BankTransaction | None:
         """The credit that a debit reverses: the only one that fits and is not reversed yet."""
@@ -101,24 +107,28 @@ class LineMatcher:
         )
         similar = [*stored, *self._created_like(debit)]
         reversals = [each for each in similar if each.kind == BankTransactionKind.REVERSAL]
-        reversed_ids = {each.bank_transaction_id for each in reversals}
-        reversed_ids |= {each.later_bank_transaction_id for each in reversals}
+        reversed_ids = {each.bank_reference for each in reversals}
+        reversed_ids |= {each.later_bank_reference for each in reversals}
         remaining = [
-            movement
-            for movement in similar
-            if movement.kind == BankTransactionKind.CREDIT
-            and movement.paid_at < deduplication.reversal_cutoff(debit)
-            and not {movement.bank_transaction_id, movement.current_bank_transaction_id} & reversed_ids
+            bank_transaction
+            for bank_transaction in similar
+            if bank_transaction.kind == BankTransactionKind.CREDIT
+            and bank_transaction.paid_at < deduplication.reversal_cutoff(debit)
+            and not {bank_transaction.bank_reference, bank_transaction.current_bank_reference} & reversed_ids
         ]
         if len(remaining) != 1 or deduplication.find_by_bank_id(
-            self._bank, remaining[0].current_bank_transaction_id, BankTransactionKind.REVERSAL
+            self._bank, remaining[0].current_bank_reference, BankTransactionKind.REVERSAL
         ):
             return None
         credit: BankTransaction = remaining[0]
         return credit
 
-    def _created_like(self, movement: BankTransaction) -> list[BankTransaction]:
-        return [created for created in self.created if _movement_key(created) == _movement_key(movement)]
+    def _created_like(self, bank_transaction: BankTransaction) -> list[BankTransaction]:
+        return [
+            created
+            for created in self.created
+            if _bank_transaction_key(created) == _bank_transaction_key(bank_transaction)
+        ]
 
 
 def _similar(bank: str, lines: Sequence[ReportedTransaction]) -> list[BankTransaction]:
@@ -129,33 +139,37 @@ def _similar(bank: str, lines: Sequence[ReportedTransaction]) -> list[BankTransa
     return rows.find(BankTransaction, FIND_SIMILAR, *values)
 
 
-def _without_line(movements: Sequence[BankTransaction]) -> list[BankTransaction]:
+def _without_line(bank_transactions: Sequence[BankTransaction]) -> list[BankTransaction]:
     """Run a separate query: without table statistics, a join could read both tables."""
-    if not movements:
+    if not bank_transactions:
         return []
-    wanted = [movement.id for movement in movements]
-    with_line = {movement_id for (movement_id,) in rows.run(FIND_WITH_LINE, [wanted]).fetchall()}
-    return [movement for movement in movements if movement.id not in with_line]
+    wanted = [bank_transaction.id for bank_transaction in bank_transactions]
+    with_line = {
+        bank_transaction_id for (bank_transaction_id,) in rows.run(FIND_WITH_LINE, [wanted]).fetchall()
+    }
+    return [
+        bank_transaction for bank_transaction in bank_transactions if bank_transaction.id not in with_line
+    ]
 
 
-def _reversals_without_credit(movements: Sequence[BankTransaction]) -> list[BankTransaction]:
+def _reversals_without_credit(bank_transactions: Sequence[BankTransaction]) -> list[BankTransaction]:
     """Reversals of credits that no report has named yet."""
     return [
-        movement
-        for movement in movements
-        if movement.kind == BankTransactionKind.REVERSAL
-        and movement.match_result == MatchResult.UNMATCHED
-        and movement.source != ReportSource.STATEMENT
+        bank_transaction
+        for bank_transaction in bank_transactions
+        if bank_transaction.kind == BankTransactionKind.REVERSAL
+        and bank_transaction.match_result == MatchResult.UNMATCHED
+        and bank_transaction.source != ReportSource.STATEMENT
         and not deduplication.find_by_bank_id(
-            movement.bank, movement.bank_transaction_id, BankTransactionKind.CREDIT
+            bank_transaction.bank, bank_transaction.bank_reference, BankTransactionKind.CREDIT
         )
     ]
 
 
-def _movement_key(money: deduplication.MovementReport) -> MovementKey:
+def _bank_transaction_key(money: deduplication.BankTransactionReport) -> BankTransactionKey:
     return money.biller_id, money.reference1, money.amount
 
 
-def _is_same_second(movement: BankTransaction, line: ReportedTransaction) -> bool:
-    is_other_second, _ = deduplication.closeness(movement, line)
-    return not is_other_second and deduplication.is_same_movement(movement, line)
+def _is_same_second(bank_transaction: BankTransaction, line: ReportedTransaction) -> bool:
+    is_other_second, _ = deduplication.closeness(bank_transaction, line)
+    return not is_other_second and deduplication.is_same_bank_transaction(bank_transaction, line)

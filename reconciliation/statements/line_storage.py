@@ -41,7 +41,8 @@ _QUOTED_CONTENT = re.compile(r"""(['"]).*\1""", re.DOTALL)
 # Only by digest and without a join: without statistics, PostgreSQL would read all lines of the day, or all
 # bank transactions, for each batch.
 FIND_STORED = """
-SELECT bank, movement_id, biller_id, bank_date, line_sha256, occurrence FROM reconciliation_statementline
+SELECT bank, bank_transaction_id, biller_id, bank_date, line_sha256, occurrence FROM
+reconciliation_statementline
     WHERE line_sha256 = ANY(%s)
 """
 
@@ -67,7 +68,7 @@ def store_lines(
     stored = _already_stored(bank, file_lines)
     for line in file_lines:
         line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
-        line.movement = stored.get(line.key)
+        line.bank_transaction = stored.get(line.key)
     new_lines = [line for line in file_lines if line.key not in stored]
     matcher = LineMatcher(bank, new_lines)
     matcher.assign(now)
@@ -95,11 +96,19 @@ def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankT
     """The lines that are stored already, with their bank transactions."""
     wanted = {line.key for line in lines}
     stored = rows.run(FIND_STORED, [[line.sha256 for line in lines]]).fetchall()
-    found = {tuple(key): movement_id for of, movement_id, *key in stored if of == bank}
-    movement_ids = [movement_id for movement_id in found.values() if movement_id]
-    movements = rows.find(BankTransaction, "WHERE t.id = ANY(%s)", movement_ids) if movement_ids else []
-    by_id = {movement.id: movement for movement in movements}
-    return {key: by_id.get(movement_id) for key, movement_id in found.items() if key in wanted}
+    found = {tuple(key): bank_transaction_id for of, bank_transaction_id, *key in stored if of == bank}
+    bank_transaction_ids = [
+        bank_transaction_id for bank_transaction_id in found.values() if bank_transaction_id
+    ]
+    bank_transactions = (
+        rows.find(BankTransaction, "WHERE t.id = ANY(%s)", bank_transaction_ids)
+        if bank_transaction_ids
+        else []
+    )
+    by_id = {bank_transaction.id: bank_transaction for bank_transaction in bank_transactions}
+    return {
+        key: by_id.get(bank_transaction_id) for key, bank_transaction_id in found.items() if key in wanted
+    }
 
 
 def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
@@ -114,7 +123,7 @@ def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
         result=file_line.result,
         error=error_without_content(file_line),
         # With the row itself, each would refer to the other, and stay in memory for long.
-        movement_id=file_line.movement.id if file_line.movement else None,
+        bank_transaction_id=file_line.bank_transaction.id if file_line.bank_transaction else None,
     )
     if report := file_line.parsed:
         line.kind, line.reference1, line.amount = report.kind, report.reference1, report.amount

@@ -53,7 +53,7 @@ class FileLine:
     If `parsed` is None, `error` has the reason, and `content` is the part that is equal in every export.
     occurrence: 1 for the first equal line of its file, 2 for the second.
 
-    result: a LineResult or ALREADY_STORED, once it is stored. An unreadable line has no `movement`.
+    result: a LineResult or ALREADY_STORED, once it is stored. An unreadable line has no `bank_transaction`.
     """
 
     number: int
@@ -63,7 +63,7 @@ class FileLine:
     error: str = ""
     occurrence: int = 1
     result: str = ""
-    movement: BankTransaction | None = None
+    bank_transaction: BankTransaction | None = None
 
     @cached_property
     def sha256(self) -> str:

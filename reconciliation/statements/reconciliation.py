@@ -20,14 +20,14 @@ from reconciliation.models import (
     StatementLine,
 )
 
-CREDITED_BY_LINE = Q(movement__match_result=MatchResult.APPLIED) | Q(
-    movement__resolution_state__in=[ResolutionState.ACCEPTED, ResolutionState.ATTACHED]
+CREDITED_BY_LINE = Q(bank_transaction__match_result=MatchResult.APPLIED) | Q(
+    bank_transaction__resolution_state__in=[ResolutionState.ACCEPTED, ResolutionState.ATTACHED]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A movement on which the two sides differ. amount: satang, or None for an unreadable line."""
+    """A bank transaction on which the two sides differ. amount: satang, or None for an unreadable line."""
 
     what: str
     bank: str
@@ -66,18 +66,27 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
     """Lines that are not credited, not confirmed or unreadable; then bank transactions without a line."""
     lines: Any = StatementLine.objects.filter(bank=bank, bank_date=day).defer("line_sealed")
     # Their bank transaction is an open exception or not matched yet.
-    waits = Q(movement__match_result__in=HELD_RESULTS, movement__resolution_state=ResolutionState.OPEN)
-    not_credited = lines.filter(waits | Q(movement__match_result=MatchResult.PENDING)).order_by("line_number")
-    for line in not_credited.select_related("movement").iterator():
-        status = line.movement.match_result or "not matched"
-        yield _difference("at the bank, not credited", line.movement, f"{status}, line {line.line_number}")
+    waits = Q(
+        bank_transaction__match_result__in=HELD_RESULTS,
+        bank_transaction__resolution_state=ResolutionState.OPEN,
+    )
+    not_credited = lines.filter(waits | Q(bank_transaction__match_result=MatchResult.PENDING)).order_by(
+        "line_number"
+    )
+    for line in not_credited.select_related("bank_transaction").iterator():
+        status = line.bank_transaction.match_result or "not matched"
+        yield _difference(
+            "at the bank, not credited", line.bank_transaction, f"{status}, line {line.line_number}"
+        )
     # Neither the bank nor a second person has confirmed their credited money.
-    unconfirmed = lines.filter(CREDITED_BY_LINE, movement__is_confirmed=False)
-    unconfirmed = unconfirmed.select_related("movement", "statement").order_by("statement", "line_number")
+    unconfirmed = lines.filter(CREDITED_BY_LINE, bank_transaction__is_confirmed=False)
+    unconfirmed = unconfirmed.select_related("bank_transaction", "statement").order_by(
+        "statement", "line_number"
+    )
     for line in unconfirmed.iterator():
         uploader = request_context.display_name(line.statement.actor)
         detail = f"{line.statement.file_name} line {line.line_number}, uploaded by {uploader}"
-        yield _difference("reported only by an uploaded file", line.movement, detail)
+        yield _difference("reported only by an uploaded file", line.bank_transaction, detail)
     # Their day is unknown, so those of each file that has lines of the day.
     unreadable = StatementLine.objects.filter(
         statement__in=lines.values("statement"), result=LineResult.UNREADABLE
@@ -86,11 +95,11 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
     for line in unreadable.order_by("statement", "line_number").iterator():
         detail = f"{line.statement.file_name} line {line.line_number}"
         yield Difference("at the bank, unreadable", bank, line.statement_id, None, "", detail)
-    for movement in (
+    for bank_transaction in (
         _our_transactions(bank, day).filter(statement_line__isnull=True).order_by("paid_at", "id").iterator()
     ):
-        detail = movement.match_result or "not matched"
-        yield _difference("recorded here, in no statement", movement, detail)
+        detail = bank_transaction.match_result or "not matched"
+        yield _difference("recorded here, in no statement", bank_transaction, detail)
 
 
 def _our_transactions(bank: str, day: date) -> Any:
@@ -112,5 +121,12 @@ def _totals(rows: Any) -> dict[str, int]:
     return totals
 
 
-def _difference(what: str, movement: BankTransaction, detail: str) -> Difference:
-    return Difference(what, movement.bank, movement.id, movement.amount, movement.reference1, detail)
+def _difference(what: str, bank_transaction: BankTransaction, detail: str) -> Difference:
+    return Difference(
+        what,
+        bank_transaction.bank,
+        bank_transaction.id,
+        bank_transaction.amount,
+        bank_transaction.reference1,
+        detail,
+    )

@@ -92,17 +92,17 @@ class StatementFile:
             found.line_count += 1
             if len(found.first) < MAX_SHOWN:
                 found.first.append(line)
-            if (movement := line.parsed) is None:
+            if (bank_transaction := line.parsed) is None:
                 found.unreadable_count += 1
                 if len(found.unreadable) < MAX_SHOWN:
                     found.unreadable.append(line)
                 continue
-            found.counts[movement.kind] += 1
-            found.amounts[movement.kind] += movement.amount
-            found.paid_from = min(found.paid_from or movement.paid_at, movement.paid_at)
-            found.paid_until = max(found.paid_until or movement.paid_at, movement.paid_at)
+            found.counts[bank_transaction.kind] += 1
+            found.amounts[bank_transaction.kind] += bank_transaction.amount
+            found.paid_from = min(found.paid_from or bank_transaction.paid_at, bank_transaction.paid_at)
+            found.paid_until = max(found.paid_until or bank_transaction.paid_at, bank_transaction.paid_at)
             if len(found.biller_ids) < MAX_BILLERS:
-                found.biller_ids.add(movement.biller_id)
+                found.biller_ids.add(bank_transaction.biller_id)
         return found
 
 

@@ -199,7 +199,7 @@ def _parse(record: Record, table: Table) -> ReportedTransaction:
         )
     biller_id = cells.parse_biller(values["biller_id"])
     return ReportedTransaction(
-        bank_transaction_id="",
+        bank_reference="",
         kind=cells.parse_kind(values["type"]),
         biller_id=biller_id,
         reference1=cells.parse_reference1(

@@ -26,9 +26,11 @@ def line_reason(line: FileLine) -> str:
 @register.inclusion_tag("admin/reconciliation/statement_results.html")
 def statement_results(statement: Statement) -> dict[str, Any]:
     """What became of the lines. After the end, because it reads all of them: what became of the money."""
-    movements = statement.lines.filter(movement__isnull=False)
-    matched = movements.exclude(movement__match_result__in=[*HELD_RESULTS, MatchResult.PENDING])
-    waiting = ReconciliationException.objects.filter(pk__in=movements.values("movement_id"))
+    bank_transactions = statement.lines.filter(bank_transaction__isnull=False)
+    matched = bank_transactions.exclude(
+        bank_transaction__match_result__in=[*HELD_RESULTS, MatchResult.PENDING]
+    )
+    waiting = ReconciliationException.objects.filter(pk__in=bank_transactions.values("bank_transaction_id"))
     unreadable = statement.lines.filter(result=LineResult.UNREADABLE).order_by("line_number")
     return {
         "statement": statement,

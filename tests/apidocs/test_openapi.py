@@ -36,7 +36,7 @@ __all__ = ["served_by"]
 Json = dict[str, Any]
 METHODS = {"get", "post", "patch", "delete"}
 # A merchant's bank authenticates by a secret in the path and by its own method, which no scheme can describe.
-LINKED_NOTIFICATION = "POST /banks/{bank}/notices/{secret}"
+LINKED_NOTIFICATION = "POST /banks/{bank}/notifications/{secret}"
 PLACEHOLDER = re.compile(r"<\w+:(\w+)>")
 
 

@@ -159,7 +159,7 @@ def test_approval_allows_one_write_off(reversal: BankTransaction) -> None:
     decide("write_off", reversal)
     decide_approval(reversal.id, "approve", actor="staff:somsak")
     decide("reopen", reversal)
-    assert sqlstate(WRITE_OFF, reversal.id, 1, "los_x") == CHECK_VIOLATION
+    assert sqlstate(WRITE_OFF, reversal.id, 1, "wof_x") == CHECK_VIOLATION
 
 
 def test_approval_of_another_amount_allows_no_write_off(reversal: BankTransaction) -> None:

@@ -53,18 +53,18 @@ def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
 
 
 def return_to_entered_account(seller: Seller) -> tuple[BankTransaction, Return]:
-    movement = seller.unmatched()
-    made: Return = decide("send_back", movement, destination=ELSEWHERE)
-    return movement, made
+    bank_transaction = seller.unmatched()
+    made: Return = decide("send_back", bank_transaction, destination=ELSEWHERE)
+    return bank_transaction, made
 
 
 def test_return_to_an_account_that_staff_entered_waits_above_the_limit(
     seller: Seller, served_by: Serving, malee: Client
 ) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = return_to_entered_account(seller)
+    bank_transaction, made = return_to_entered_account(seller)
     run_returns(2)
-    assert (bank.sent, state_of(movement), suspense()) == ([], ("unmatched", "sending_back"), 150_000)
+    assert (bank.sent, state_of(bank_transaction), suspense()) == ([], ("unmatched", "sending_back"), 150_000)
     assert waiting() == [made.id]
     approval = approval_of(made.id)
     assert (approval.requested_by, approval.merchant) == ("staff:malee", seller.shop.merchant)
@@ -77,10 +77,10 @@ def test_return_to_the_account_that_paid_needs_no_approval(
     seller: Seller, served_by: Serving, entered: ReturnDestination | None
 ) -> None:
     bank = served_by(sends=[DONE])
-    movement = seller.unmatched()
-    made = decide("send_back", movement, destination=entered)
+    bank_transaction = seller.unmatched()
+    made = decide("send_back", bank_transaction, destination=entered)
     run_returns()
-    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    assert (bank.sent, state_of(bank_transaction)) == ([made.id], ("unmatched", "sent_back"))
     assert not Approval.objects.exists()
 
 
@@ -97,30 +97,30 @@ def test_staff_who_entered_the_return_account_cannot_approve_the_return(
 
 def test_approved_return_is_sent_once(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = return_to_entered_account(seller)
+    bank_transaction, made = return_to_entered_account(seller)
     decide_approval(made.id, "approve", actor=SOMSAK)
     run_returns(2)
-    assert (bank.sent, state_of(movement), suspense()) == ([made.id], ("unmatched", "sent_back"), 0)
+    assert (bank.sent, state_of(bank_transaction), suspense()) == ([made.id], ("unmatched", "sent_back"), 0)
 
 
 def test_rejected_return_leaves_the_money_for_another_decision(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = return_to_entered_account(seller)
+    bank_transaction, made = return_to_entered_account(seller)
     decide_approval(made.id, "reject", actor=SOMSAK)
     run_returns()
     made.refresh_from_db()
-    assert (bank.sent, state_of(movement), made.status) == ([], ("unmatched", ""), "canceled")
+    assert (bank.sent, state_of(bank_transaction), made.status) == ([], ("unmatched", ""), "canceled")
     assert Transfer.objects.get().state == "canceled"
-    decide("send_back", movement)
+    decide("send_back", bank_transaction)
     run_returns()
-    assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
+    assert (state_of(bank_transaction), suspense()) == (("unmatched", "sent_back"), 0)
 
 
 def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = return_to_entered_account(seller)
-    seller.reverse(movement)
-    assert state_of(movement) == ("unmatched", "taken_back")
+    bank_transaction, made = return_to_entered_account(seller)
+    seller.reverse(bank_transaction)
+    assert state_of(bank_transaction) == ("unmatched", "taken_back")
     assert approval_of(made.id).status == "canceled"
     with pytest.raises(NotDecidable):
         decide_approval(made.id, "approve", actor=SOMSAK)
@@ -130,8 +130,8 @@ def test_reversal_by_the_bank_cancels_a_return_that_waits(seller: Seller, served
 
 def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = return_to_entered_account(seller)
-    reversal = seller.reverse(movement, 50_000)
+    bank_transaction, made = return_to_entered_account(seller)
+    reversal = seller.reverse(bank_transaction, 50_000)
     with pytest.raises(NotDecidable, match="is reversing money of this transaction"):
         decide_approval(made.id, "approve", actor=SOMSAK)
     run_returns()
@@ -139,54 +139,54 @@ def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served
     decide("dismiss", reversal)
     decide_approval(made.id, "approve", actor=SOMSAK)
     run_returns()
-    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    assert (bank.sent, state_of(bank_transaction)) == ([made.id], ("unmatched", "sent_back"))
 
 
 def test_approved_return_is_held_during_a_partial_reversal(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[DONE])
-    movement, made = return_to_entered_account(seller)
+    bank_transaction, made = return_to_entered_account(seller)
     decide_approval(made.id, "approve", actor=SOMSAK)
-    reversal = seller.reverse(movement, 50_000)
+    reversal = seller.reverse(bank_transaction, 50_000)
     run_returns(2)
     assert (bank.sent, suspense()) == ([], 150_000)
     decide("dismiss", reversal)
     run_returns()
-    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    assert (bank.sent, state_of(bank_transaction)) == ([made.id], ("unmatched", "sent_back"))
 
 
 def test_manual_return_above_the_limit_is_recorded_after_approval(seller: Seller) -> None:
-    movement = seller.unmatched()
-    made = decide("record_manual_return", movement, bank_reference="counter 7")
-    assert (made.status, state_of(movement), suspense()) == (
+    bank_transaction = seller.unmatched()
+    made = decide("record_manual_return", bank_transaction, bank_reference="counter 7")
+    assert (made.status, state_of(bank_transaction), suspense()) == (
         "pending",
         ("unmatched", "sending_back"),
         150_000,
     )
     with pytest.raises(AlreadyResolved):
-        decide("send_back", movement)
+        decide("send_back", bank_transaction)
     decide_approval(made.id, "approve", actor=SOMSAK)
     made.refresh_from_db()
     assert (made.status, made.bank_reference) == ("completed", "counter 7")
-    assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
+    assert (state_of(bank_transaction), suspense()) == (("unmatched", "sent_back"), 0)
     assert postings_of(made.id) == [("sent_back", 150_000)]
 
 
 def test_rejected_manual_return_waits_for_another_decision(seller: Seller) -> None:
-    movement = seller.unmatched()
-    made = decide("record_manual_return", movement, bank_reference="counter 7")
+    bank_transaction = seller.unmatched()
+    made = decide("record_manual_return", bank_transaction, bank_reference="counter 7")
     decide_approval(made.id, "reject", actor=SOMSAK)
-    assert (state_of(movement), suspense(), latest_return(movement).status) == (
+    assert (state_of(bank_transaction), suspense(), latest_return(bank_transaction).status) == (
         ("unmatched", ""), 150_000, "canceled",
     )  # fmt: skip
 
 
 def test_reversal_during_a_waiting_manual_return_is_left_to_staff(seller: Seller) -> None:
-    movement = seller.unmatched()
-    made = decide("record_manual_return", movement, bank_reference="counter 7")
-    reversal = seller.reverse(movement)
+    bank_transaction = seller.unmatched()
+    made = decide("record_manual_return", bank_transaction, bank_reference="counter 7")
+    reversal = seller.reverse(bank_transaction)
     assert (state_of(reversal), waiting()) == (("unmatched", ""), [made.id])
     decide_approval(made.id, "reject", actor=SOMSAK)
-    assert (state_of(movement), state_of(reversal)) == (("unmatched", "taken_back"), ("reversed", ""))
+    assert (state_of(bank_transaction), state_of(reversal)) == (("unmatched", "taken_back"), ("reversed", ""))
 
 
 def test_returns_without_merchant_have_a_separate_daily_limit(seller: Seller, settings: Settings) -> None:
@@ -281,15 +281,15 @@ def test_concurrent_approval_and_rejection_have_one_outcome(
 ) -> None:
     bank = served_by(sends=[DONE])
     if kind == "write_off":
-        movement = too_much_taken(seller)
-        decide("write_off", movement)
-        subject_id = movement.id
+        bank_transaction = too_much_taken(seller)
+        decide("write_off", bank_transaction)
+        subject_id = bank_transaction.id
     elif kind == "return":
-        movement, made = return_to_entered_account(seller)
+        bank_transaction, made = return_to_entered_account(seller)
         subject_id = made.id
     else:
-        movement = seller.unmatched()
-        subject_id = decide("record_manual_return", movement, bank_reference="counter 7").id
+        bank_transaction = seller.unmatched()
+        subject_id = decide("record_manual_return", bank_transaction, bank_reference="counter 7").id
 
     approvals = [lambda: try_to_decide(subject_id, "approve", SOMSAK)] * 4
     assert (
@@ -299,5 +299,5 @@ def test_concurrent_approval_and_rejection_have_one_outcome(
     run_returns(2)
     is_approved = approval_of(subject_id).status == "approved"
     ends = {"write_off": "written_off", "return": "sent_back", "by_hand": "sent_back"}
-    assert state_of(movement)[1] == (ends[kind] if is_approved else "")
+    assert state_of(bank_transaction)[1] == (ends[kind] if is_approved else "")
     assert len(bank.sent) == (1 if is_approved and kind == "return" else 0)

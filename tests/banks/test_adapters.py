@@ -63,7 +63,7 @@ def test_arbitrary_signature_header_raises_only_invalid_signature(
 
 
 def test_sandbox_bank_is_found_by_name() -> None:
-    assert banks.get("sandbox").acknowledge(None) == {"status": "parked"}
+    assert banks.get("sandbox").acknowledge(None) == {"status": "held"}
 
 
 @pytest.mark.parametrize("name", ["", "Sandbox", "scb", "kbank"])

@@ -49,7 +49,7 @@ from tests.webhook_receiver import Reply
 NOW = datetime(2026, 11, 21, 4, 5, tzinfo=UTC)
 BBL = Bbl(AdapterConfig("bbl", BILLER, credentials()))
 PAID = ReportedTransaction(
-    bank_transaction_id=CHARGE,
+    bank_reference=CHARGE,
     kind="credit",
     biller_id=BILLER,
     reference1=REFERENCE,
@@ -130,7 +130,7 @@ def test_malformed_optional_notification_field_becomes_empty(
 
 
 def test_longest_transaction_id_fits_the_column() -> None:
-    assert len(BBL.parse_notification(push(bankRef="1" * 34)).bank_transaction_id) == 64
+    assert len(BBL.parse_notification(push(bankRef="1" * 34)).bank_reference) == 64
 
 
 @pytest.mark.parametrize("notification", [PAID, None])

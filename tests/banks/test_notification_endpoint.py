@@ -42,7 +42,7 @@ class ConnectedShop:
         self, body: bytes, *, path: str = "", headers: dict[str, str] | None = None, **environ: Any
     ) -> Any:
         client: Client = new_client()
-        where = path or f"/banks/{self.bank}/notices/{self.secret}"
+        where = path or f"/banks/{self.bank}/notifications/{self.secret}"
         return client.post(where, body, content_type="application/json", headers=headers or {}, **environ)
 
     def push(self, body: bytes, *, key: str = "bank") -> Any:
@@ -130,7 +130,7 @@ def test_reversal_notification_is_stored_beside_the_payment(bbl: ConnectedShop) 
         bbl.push(pushed(code))
         bbl.push(pushed(code, txnType="D"))
     assert sorted(BankTransaction.objects.values_list("kind", flat=True)) == ["credit", "reversal"]
-    assert len(set(BankTransaction.objects.values_list("bank_transaction_id", flat=True))) == 1
+    assert len(set(BankTransaction.objects.values_list("bank_reference", flat=True))) == 1
 
 
 GARBAGE = [
@@ -203,14 +203,14 @@ def test_notification_for_another_biller_is_stored_for_staff(scb: ConnectedShop)
 @pytest.mark.parametrize(
     "path",
     [
-        "/banks/scb/notices/door_" + "0" * 43,
-        "/banks/scb/notices/x",
-        "/banks/scb/notices/%00",
-        "/banks/scb/notices/%FF%FE",
-        "/banks/scb/notices/" + "x" * 3000,
-        "/banks/scb/notices",
-        "/banks/sandbox/notices/door_" + "0" * 43,
-        "/banks/kbank/notices/door_" + "0" * 43,
+        "/banks/scb/notifications/bep_" + "0" * 43,
+        "/banks/scb/notifications/x",
+        "/banks/scb/notifications/%00",
+        "/banks/scb/notifications/%FF%FE",
+        "/banks/scb/notifications/" + "x" * 3000,
+        "/banks/scb/notifications",
+        "/banks/sandbox/notifications/bep_" + "0" * 43,
+        "/banks/kbank/notifications/bep_" + "0" * 43,
     ],
 )
 def test_unknown_notification_url_is_404(scb: ConnectedShop, path: str) -> None:
@@ -224,7 +224,9 @@ def test_unknown_notification_url_is_404(scb: ConnectedShop, path: str) -> None:
 def test_notification_url_secret_of_another_bank_is_404(scb: ConnectedShop) -> None:
     body = confirmed(scb.shop.qr_code())
     for bank in ("bbl", "sandbox", "SCB"):
-        assert scb.post_notification(body, path=f"/banks/{bank}/notices/{scb.secret}").status_code == 404
+        assert (
+            scb.post_notification(body, path=f"/banks/{bank}/notifications/{scb.secret}").status_code == 404
+        )
     assert not BankNotification.objects.exists()
 
 
@@ -270,7 +272,7 @@ def test_notification_from_other_network_is_refused(
 
 @pytest.mark.parametrize("method", ["get", "put", "patch", "delete", "options"])
 def test_notification_endpoint_accepts_only_post(scb: ConnectedShop, method: str) -> None:
-    response = getattr(new_client(), method)(f"/banks/scb/notices/{scb.secret}")
+    response = getattr(new_client(), method)(f"/banks/scb/notifications/{scb.secret}")
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
@@ -287,8 +289,8 @@ def test_notification_url_secret_is_not_logged(scb: ConnectedShop, written: Writ
     code = scb.shop.qr_code()
     for body in (confirmed(code), b"garbage", confirmation(payerName="x" * 70_000)):
         scb.post_notification(body)
-    scb.post_notification(confirmed(code), path=f"/banks/bbl/notices/{scb.secret}")
-    assert "banks/<str:bank>/notices/<str:secret>" in written.getvalue()
+    scb.post_notification(confirmed(code), path=f"/banks/bbl/notifications/{scb.secret}")
+    assert "banks/<str:bank>/notifications/<str:secret>" in written.getvalue()
     assert scb.secret[5:] not in written.getvalue()
 
 
@@ -299,7 +301,7 @@ def test_notification_url_secret_is_not_logged_with_internal_error(
     response = scb.post_notification(confirmed(scb.shop.qr_code()))
     assert response.status_code == 500
     assert "the disk is full" in written.getvalue()
-    assert "/banks/scb/notices/door_[redacted]" in written.getvalue()
+    assert "/banks/scb/notifications/bep_[redacted]" in written.getvalue()
     assert scb.secret[5:] not in written.getvalue() + response.content.decode()
 
 
@@ -307,7 +309,7 @@ def test_notification_url_secret_is_not_logged_by_web_server(scb: ConnectedShop,
     def handle(request: Any) -> Any:
         raise RuntimeError("not even started")
 
-    request = asgi.ServiceRequest(scope_of("POST", f"/banks/scb/notices/{scb.secret}"))
+    request = asgi.ServiceRequest(scope_of("POST", f"/banks/scb/notifications/{scb.secret}"))
     with request.body_file:
         status, _, body = asgi.answer(handle, request)
     assert status == 500
@@ -323,7 +325,7 @@ def test_two_merchants_of_one_bank_have_own_notification_urls(scb: ConnectedShop
         assert json.loads(confirmed(code, payeeProxyId=biller))["payeeProxyId"] == biller
         connected.post_notification(confirmed(code, payeeProxyId=biller, transactionId=f"of-{biller}"))
         inquiry = ConfirmationInquiry.objects.get(payment_id=code["payment_id"])
-        assert (inquiry.merchant, inquiry.bank_transaction_id) == (connected.shop.merchant, f"of-{biller}")
+        assert (inquiry.merchant, inquiry.bank_reference) == (connected.shop.merchant, f"of-{biller}")
 
 
 @pytest.mark.slow

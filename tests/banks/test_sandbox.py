@@ -47,7 +47,7 @@ def signed(sent: bytes, at: datetime = NOW, secret: str = SECRET) -> dict[str, s
 
 def test_notification_is_parsed_into_satang_and_utc() -> None:
     assert BANK.parse_notification(body()) == ReportedTransaction(
-        bank_transaction_id="sbp_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
+        bank_reference="sbp_0Kq1vJZ3d8rT5wY7uI9oP2aS4dF",
         kind="credit",
         biller_id="010555000000001",
         reference1="ABCDEFGHJ01234567890",
@@ -215,4 +215,4 @@ def test_malformed_order_notification_is_unreadable(name: str, value: Any) -> No
 
 def test_acknowledgement_status_is_received_or_parked() -> None:
     assert BANK.acknowledge(BANK.parse_notification(body())) == {"status": "received"}
-    assert BANK.acknowledge(None) == {"status": "parked"}
+    assert BANK.acknowledge(None) == {"status": "held"}

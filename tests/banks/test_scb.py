@@ -28,7 +28,7 @@ from tests.webhook_receiver import Reply
 NOON = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
 SCB = Scb(CONFIG)
 PAID = ReportedTransaction(
-    bank_transaction_id="201907169lbqgPbt1Bl3oiA",
+    bank_reference="201907169lbqgPbt1Bl3oiA",
     kind="credit",
     biller_id=BILLER,
     reference1=REFERENCE,
@@ -115,7 +115,7 @@ def test_malformed_optional_notification_field_becomes_empty(
 
 
 def test_scb_acknowledgement_matches_the_documentation() -> None:
-    expected = {"resCode": "00", "resDesc": "success", "transactionId": PAID.bank_transaction_id}
+    expected = {"resCode": "00", "resDesc": "success", "transactionId": PAID.bank_reference}
     assert SCB.acknowledge(PAID) == expected
 
 
@@ -171,8 +171,8 @@ def test_inquiry_works_for_former_biller_id(bank: FakeScb) -> None:
 def test_several_payments_of_one_code_are_all_found(bank: FakeScb) -> None:
     second = transaction(transactionId="second", amount=2.5)
     bank.on_inquiry("2026-11-21", success([transaction(), second]))
-    assert [(each.bank_transaction_id, each.amount) for each in ask(bank).transactions] == [
-        (PAID.bank_transaction_id, 150_000),
+    assert [(each.bank_reference, each.amount) for each in ask(bank).transactions] == [
+        (PAID.bank_reference, 150_000),
         ("second", 250),
     ]
 
@@ -200,7 +200,7 @@ def test_inquiry_of_reversed_payment_finds_credit_and_reversal(bank: FakeScb) ->
 def test_inquiry_asks_only_days_of_bangkok(bank: FakeScb, since: str, until: str, days: list[str]) -> None:
     for day in days:
         bank.on_inquiry(day, success([transaction(transactionId=day)]))
-    assert [each.bank_transaction_id for each in ask(bank, question(since, until)).transactions] == days
+    assert [each.bank_reference for each in ask(bank, question(since, until)).transactions] == days
     assert bank.inquired_days == days
 
 

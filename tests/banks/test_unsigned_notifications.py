@@ -44,7 +44,7 @@ class ScbShop:
         self.fields = {"billPaymentRef1": self.reference, "transactionDateandTime": paid_at}
 
     def notify(self, **changes: Any) -> Any:
-        path = f"/banks/scb/notices/{self.secret}"
+        path = f"/banks/scb/notifications/{self.secret}"
         body = confirmation(**self.fields | changes)
         return new_client().post(path, body, content_type="application/json")
 
@@ -80,8 +80,12 @@ def test_payment_succeeds_when_inquiry_confirms_unsigned_notification(shop: ScbS
     shop.on_inquiry(shop.paid())
     shop.notify()
     assert sweep(0) == 1
-    movement = BankTransaction.objects.get()
-    assert (shop.status, movement.source, movement.is_confirmed) == ("succeeded", "inquiry", True)
+    bank_transaction = BankTransaction.objects.get()
+    assert (shop.status, bank_transaction.source, bank_transaction.is_confirmed) == (
+        "succeeded",
+        "inquiry",
+        True,
+    )
     assert ConfirmationInquiry.objects.get().confirmed_at is not None
     assert sweep(3600) == 0
 
@@ -135,8 +139,8 @@ def test_unsigned_notification_with_unknown_reference_becomes_exception(shop: Sc
     shop.notify(billPaymentRef1="TYPEDBYHAND")
     assert not BankTransaction.objects.exists()
     sweep(0)
-    movement = BankTransaction.objects.get()
-    assert (movement.match_result, movement.is_confirmed) == ("unmatched", True)
+    bank_transaction = BankTransaction.objects.get()
+    assert (bank_transaction.match_result, bank_transaction.is_confirmed) == ("unmatched", True)
 
 
 def test_notification_unconfirmed_for_five_minutes_is_an_exception(shop: ScbShop) -> None:
@@ -175,9 +179,9 @@ def test_statement_and_unsigned_notification_together_are_not_yet_confirmed(shop
     import_file(csv_file(shown), bank="scb")
     balance = shop.shop.get("/v1/balance").json()
     assert (balance["available"], balance["unconfirmed"]) == (0, 150_000)
-    movement = BankTransaction.objects.get()
-    assert not movement.is_confirmed
-    assert ResolutionType.CONFIRMED in resolutions.allowed_types(movement)
+    bank_transaction = BankTransaction.objects.get()
+    assert not bank_transaction.is_confirmed
+    assert ResolutionType.CONFIRMED in resolutions.allowed_types(bank_transaction)
     confirm_all_transactions()
     assert shop.shop.get("/v1/balance").json()["available"] == 150_000
 

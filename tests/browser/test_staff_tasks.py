@@ -116,7 +116,7 @@ def test_find_a_payment_by_its_amount(staff: Staff, paid: dict[str, Any]) -> Non
     staff.check("Find a payment by its amount in baht")
 
 
-def test_find_a_payment_by_the_bank_transaction_id(staff: Staff, paid: dict[str, Any]) -> None:
+def test_find_a_payment_by_the_bank_reference(staff: Staff, paid: dict[str, Any]) -> None:
     staff.search(paid["bank_id"])
     staff.press(staff.page.locator("#content a[href*='/payments/payment/']").first)
     expect(staff.page.locator("h1")).to_contain_text(paid["reference"])

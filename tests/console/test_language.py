@@ -86,14 +86,14 @@ def test_errors_of_the_api_are_repeated_in_the_language_of_the_reader(
 def test_refusals_of_exceptions_are_in_the_language_of_the_reader(
     shop: Shop, bank: SandboxBankClient, admin_client: Client
 ) -> None:
-    movement = Seller(shop, bank).unmatched()
-    page = act_page(movement.id, "send-to")
+    bank_transaction = Seller(shop, bank).unmatched()
+    page = act_page(bank_transaction.id, "send-to")
     form = {"bank_code": "NOBANK", "bank_account": "4051234567", "account_name": "Somying"}
     wrong = admin_client.post(page, act_form(**form), **THAI).text  # type: ignore[arg-type]
     assert "ไม่ใช่รหัสหรือชื่อย่อของธนาคาร" in wrong
-    decide("send_back", movement)
+    decide("send_back", bank_transaction)
     with translation.override("th"), pytest.raises(AlreadyResolved, match="malee ตัดสินรายการนี้แล้ว"):
-        decide("send_back", movement)
+        decide("send_back", bank_transaction)
 
 
 def test_scripts_of_django_are_in_the_language_of_the_reader(admin_client: Client) -> None:

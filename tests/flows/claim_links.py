@@ -33,4 +33,4 @@ def _pay_from_unknown_bank(stack: Stack, code: dict[str, Any], slip: str) -> Non
     key = stack.env["SANDBOX_BANK_SECRET"].encode()
     digest = hmac.new(key, f"{at}.".encode() + body, hashlib.sha256).hexdigest()
     headers = {"Content-Type": "application/json", "Sandbox-Bank-Signature": f"t={at},v1={digest}"}
-    requests.post(f"{stack.base_url}/banks/sandbox/notices", body, headers=headers, timeout=60)
+    requests.post(f"{stack.base_url}/banks/sandbox/notifications", body, headers=headers, timeout=60)

@@ -113,7 +113,7 @@ def pay_from_an_unknown_account(stack: Stack, client: ShopClient, code: dict[str
     key = stack.env["SANDBOX_BANK_SECRET"].encode()
     digest = hmac.new(key, f"{at}.".encode() + body, hashlib.sha256).hexdigest()
     headers = {"Content-Type": "application/json", "Sandbox-Bank-Signature": f"t={at},v1={digest}"}
-    requests.post(f"{stack.base_url}/banks/sandbox/notices", body, headers=headers, timeout=60)
+    requests.post(f"{stack.base_url}/banks/sandbox/notifications", body, headers=headers, timeout=60)
     client.wait_for_status(code, "succeeded")
     return reference
 

@@ -86,7 +86,7 @@ def test_repeated_callback_changes_nothing(stack: Stack, shop_client: ShopClient
             return int(row[0]) if row else 0
 
         notifications = """SELECT count(*) FROM reconciliation_banknotification n JOIN
-        reconciliation_banktransaction r ON r.id = n.movement_id
+        reconciliation_banktransaction r ON r.id = n.bank_transaction_id
                      WHERE r.payment_id = %s"""
         wait_until(lambda: count(notifications) == 3, 60)
         assert count("SELECT count(*) FROM reconciliation_banktransaction WHERE payment_id = %s") == 1
@@ -98,7 +98,7 @@ def test_money_with_an_unknown_reference_becomes_an_exception(stack: Stack, shop
     transaction_id = shop_client.pay(code, "unknown_reference")["bank_transaction_id"]
     with psycopg.connect(stack.env["DATABASE_URL"], autocommit=True) as database:
         sql = (
-            "SELECT match_result FROM reconciliation_banktransaction WHERE bank_transaction_id = %s AND "
+            "SELECT match_result FROM reconciliation_banktransaction WHERE bank_reference = %s AND "
             "match_result <> ''"
         )
         wait_until(lambda: database.execute(sql, [transaction_id]).fetchone() == ("unmatched",), 60)

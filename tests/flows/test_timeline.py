@@ -30,7 +30,7 @@ def test_timeline_entries_have_right_actors(shop_client: ShopClient) -> None:
     assert born["actor"] == f"key:{secret_keys.public_id(shop_client.secret_key)}"
     assert notification["actor"] == paid["actor"] == "bank:sandbox"
     assert notification["request_id"] == paid["request_id"] != born["request_id"]
-    for type in ("refund.told", "refund.completed"):
+    for type in ("refund.submitted", "refund.completed"):
         *_, entry = entries_of(shop_client, code, type)
         assert entry["actor"] == "clock" and entry["request_id"]
 

@@ -51,7 +51,7 @@ class MerchantLedger:
 
     @transaction.atomic
     def hold(self, amount: int) -> None:
-        ledger.hold({ids.new("rcp_", clock.now()): amount}, source=BANK, now=clock.now())
+        ledger.hold({ids.new("btx_", clock.now()): amount}, source=BANK, now=clock.now())
 
     @transaction.atomic
     def accept(self, amount: int) -> None:
@@ -61,7 +61,7 @@ class MerchantLedger:
 
     @transaction.atomic
     def send_back(self, amount: int) -> None:
-        subject_id = ids.new("rcp_", clock.now())
+        subject_id = ids.new("btx_", clock.now())
         ledger.send_back(subject_id=subject_id, amount=amount, to=BANK, now=clock.now())
 
     def roll_up(self, _amount: int = 0) -> int:

@@ -114,7 +114,7 @@ def test_debt_is_repaid_before_a_withdrawal_with_pending_entries(merchant_ledger
 
 
 def test_money_leaves_suspense_with_many_pending_entries(merchant_ledger: MerchantLedger, noon: Any) -> None:
-    amounts = {ids.new("rcp_", noon): EACH for _ in range(PENDING)}
+    amounts = {ids.new("btx_", noon): EACH for _ in range(PENDING)}
     with transaction.atomic():
         ledger.hold(amounts, source=BANK, now=noon)
     ledger.send_back(subject_id=next(iter(amounts)), amount=EACH, to=BANK, now=noon)

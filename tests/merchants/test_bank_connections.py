@@ -95,7 +95,7 @@ def test_connection_is_found_by_bank_and_secret(live: Shop) -> None:
     assert bank_connections.find_by_secret("scb", address_secret(live)).merchant_id == live.merchant.id
 
 
-@pytest.mark.parametrize("wrong", ["", "door_", "x", "door_" + "0" * 43, "ประตู", "door_" + "๐" * 43, "\x00"])
+@pytest.mark.parametrize("wrong", ["", "bep_", "x", "bep_" + "0" * 43, "ประตู", "bep_" + "๐" * 43, "\x00"])
 def test_wrong_notification_secret_is_refused(live: Shop, wrong: str) -> None:
     connect(live)
     with pytest.raises(banks.UnknownBank):
@@ -338,7 +338,7 @@ def test_connect_command_prints_the_notification_url_once(live: Shop, file: str,
         command(live, "--reference3", "PTF", "--callers", "203.0.113.0/24", "--json", file=file)
     )
     url = printed["callback_url"]
-    assert url.startswith("https://pay.example/banks/scb/notices/door_")
+    assert url.startswith("https://pay.example/banks/scb/notifications/bep_")
     connection = bank_connections.find_by_secret("scb", url.rpartition("/")[2])
     assert (connection.merchant_id, connection.callers) == (live.merchant.id, ["203.0.113.0/24"])
     assert printed["callers"] == "203.0.113.0/24"
@@ -350,7 +350,7 @@ def test_connect_command_prints_the_notification_url_once(live: Shop, file: str,
 
 def test_connect_command_reads_standard_input(live: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(SCB_CREDENTIALS)))
-    assert "door_" in command(live, "--reference3", "PTF")
+    assert "bep_" in command(live, "--reference3", "PTF")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.staff_acts import REASON, acts_of_staff, run_act, send_act
 pytestmark = pytest.mark.slow
 
 PERMISSIONS = ("view_merchant", "view_bankconnection", "connect_bank")
-ADDRESS = re.compile(r"/banks/(\w+)/notices/(door_[0-9A-Za-z]{43})")
+ADDRESS = re.compile(r"/banks/(\w+)/notifications/(bep_[0-9A-Za-z]{43})")
 
 
 @pytest.fixture

@@ -68,9 +68,9 @@ def test_payment_is_found_by_the_transaction_id_of_the_bank(shop: Shop, bank: Sa
     notification = bank.notification(paid)
     bank.post(notification)
     transaction_id = notification["transaction_id"]
-    assert shop.payment(paid["payment_id"])["bank_transaction_id"] == transaction_id
-    assert found(shop, f"bank_transaction_id={transaction_id}") == [paid["payment_id"]]
-    assert found(shop, "bank_transaction_id=unknown") == []
+    assert shop.payment(paid["payment_id"])["bank_reference"] == transaction_id
+    assert found(shop, f"bank_reference={transaction_id}") == [paid["payment_id"]]
+    assert found(shop, "bank_reference=unknown") == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_payment_is_found_by_the_transaction_id_of_the_bank(shop: Shop, bank: Sa
         ("metadata[table]=%00", "metadata"),
         ("metadata[%00]=4", "metadata"),
         ("&".join(f"metadata[{number}]=1" for number in range(6)), "metadata"),
-        ("bank_transaction_id=", "bank_transaction_id"),
+        ("bank_reference=", "bank_reference"),
         ("amount=100&after=pay_unknown", "after"),
         ("timezone=Bangkok", "timezone"),
     ],
@@ -136,7 +136,7 @@ def test_search_without_older_payments_does_not_say_so(shop: Shop, monkeypatch: 
 def test_payer_and_refunds_are_shown(shop: Shop, bank: SandboxBankClient) -> None:
     code = shop.qr_code(amount=10_000)
     before = shop.payment(code["payment_id"])
-    assert (before["payer"], before["bank_transaction_id"], before["livemode"]) == (None, None, False)
+    assert (before["payer"], before["bank_reference"], before["livemode"]) == (None, None, False)
     assert before["refunds"] == {"completed": 0, "pending": 0, "remaining": 0}
     bank.notify(code)
     shop.post("/v1/refunds", {"payment_id": code["payment_id"], "amount": 4_000, "destination": PAYEE})

@@ -70,10 +70,10 @@ class Seller(RefundShop):
         """The bank reports money for a code. Return the bank transaction."""
         notification = self.bank.notification(code, **changes)
         assert self.bank.post(notification).status_code == 200
-        movement: BankTransaction = BankTransaction.objects.get(
-            bank_transaction_id=notification["transaction_id"], kind=notification["type"]
+        bank_transaction: BankTransaction = BankTransaction.objects.get(
+            bank_reference=notification["transaction_id"], kind=notification["type"]
         )
-        return movement
+        return bank_transaction
 
     def unmatched(self, **changes: Any) -> BankTransaction:
         return self.report(self.shop.qr_code(), **{"reference1": "NOBODYKNOWSTHIS00000"} | changes)
@@ -90,32 +90,32 @@ class Seller(RefundShop):
         code = self.shop.qr_code(expiry_minutes=1)
         return self.report(code, paid_at=clock.now() + timedelta(minutes=1) + by)
 
-    def movement(self, payment_id: str) -> BankTransaction:
+    def bank_transaction(self, payment_id: str) -> BankTransaction:
         """Return the bank transaction that paid a payment."""
         found: BankTransaction = BankTransaction.objects.credited().get(payment_id=payment_id)
         return found
 
     def sale(self, satang: int = 150_000) -> BankTransaction:
         """Return the bank transaction of a new payment."""
-        return self.movement(self.paid(satang))
+        return self.bank_transaction(self.paid(satang))
 
     def reverse(self, credit: BankTransaction, satang: int | None = None, **changes: Any) -> BankTransaction:
         """The bank reverses a credit. Return the reversal."""
         notification = reversal_of(credit, satang, **changes)
         assert self.bank.post(notification).status_code == 200
         found: BankTransaction = BankTransaction.objects.get(
-            bank_transaction_id=notification["transaction_id"], kind="reversal", bank="sandbox"
+            bank_reference=notification["transaction_id"], kind="reversal", bank="sandbox"
         )
         return found
 
-    def ask_to(self, decision: str, movement: BankTransaction, **body: Any) -> Any:
+    def ask_to(self, decision: str, bank_transaction: BankTransaction, **body: Any) -> Any:
         """The answer when the merchant decides about an exception: `accept` or `return`."""
-        path = f"/v1/payments/{movement.payment_id}/exceptions/{movement.id}/{decision}"
+        path = f"/v1/payments/{bank_transaction.payment_id}/exceptions/{bank_transaction.id}/{decision}"
         return self.shop.post(path, body)
 
-    def decide(self, decision: str, movement: BankTransaction, **body: Any) -> dict[str, Any]:
+    def decide(self, decision: str, bank_transaction: BankTransaction, **body: Any) -> dict[str, Any]:
         """The exception after the merchant has decided."""
-        answer = self.ask_to(decision, movement, **body)
+        answer = self.ask_to(decision, bank_transaction, **body)
         assert answer.status_code == 200, answer.content
         found: dict[str, Any] = answer.json()
         return found
@@ -129,7 +129,7 @@ class Seller(RefundShop):
 def reversal_of(credit: BankTransaction, satang: int | None = None, **changes: Any) -> dict[str, Any]:
     """Return the notification of a reversal of a credit, or of a part of it."""
     return {
-        "transaction_id": credit.current_bank_transaction_id,
+        "transaction_id": credit.current_bank_reference,
         "type": "reversal",
         "biller_id": credit.biller_id,
         "reference1": credit.reference1,
@@ -155,14 +155,14 @@ def apply_inquiry_answer(notification: dict[str, Any], **changes: Any) -> BankTr
     """Store and apply what the bank answers to an inquiry."""
     reported = replace(parse(notification), **changes)
     named = {"payer_account": reported.payer_account, "payer_bank_code": reported.payer_bank_code}
-    movement = intake.receive(
+    bank_transaction = intake.receive(
         bank="sandbox",
         body=orjson.dumps(notification | named),
         notification=reported,
         now=clock.now(),
         source=ReportSource.INQUIRY,
     )
-    return matching.apply(movement_id=movement.id, now=clock.now())
+    return matching.apply(bank_transaction_id=bank_transaction.id, now=clock.now())
 
 
 def decide(
@@ -180,10 +180,10 @@ def complete_order(order_id: str, result: TransferResult, *, actor: str = "staff
         return order_completion.complete_by_staff(order_id, result, now=clock.now())
 
 
-def state_of(movement: BankTransaction) -> tuple[str, str]:
+def state_of(bank_transaction: BankTransaction) -> tuple[str, str]:
     """Return the match result and the resolution state."""
-    movement.refresh_from_db()
-    return movement.match_result, movement.resolution_state
+    bank_transaction.refresh_from_db()
+    return bank_transaction.match_result, bank_transaction.resolution_state
 
 
 def suspense() -> int:
@@ -214,6 +214,6 @@ def run_returns(times: int = 1) -> None:
         pass_time()
 
 
-def latest_return(movement: BankTransaction) -> Return:
-    found: Return = Return.objects.filter(movement=movement).latest("created_at", "id")
+def latest_return(bank_transaction: BankTransaction) -> Return:
+    found: Return = Return.objects.filter(bank_transaction=bank_transaction).latest("created_at", "id")
     return found

@@ -80,8 +80,8 @@ def report(notification: dict[str, Any], payer: Payer) -> None:
     )
     named = {"payer_account": payer.account, "payer_bank_code": payer.bank_code}
     body = orjson.dumps(notification | named)
-    movement = intake.receive(bank="sandbox", body=body, notification=reported, now=clock.now())
-    matching.apply_report(movement, now=clock.now())
+    bank_transaction = intake.receive(bank="sandbox", body=body, notification=reported, now=clock.now())
+    matching.apply_report(bank_transaction, now=clock.now())
 
 
 def send_due_refunds(times: int = 1) -> None:

@@ -152,9 +152,9 @@ def test_refused_refund_writes_nothing(refund_shop: RefundShop) -> None:
 
 @pytest.mark.slow
 def test_refund_is_limited_by_the_received_amount(refund_shop: RefundShop) -> None:
-    movement = Seller(refund_shop.shop, refund_shop.bank).mismatch(150_002)
-    decide("accept", movement)
-    payment_id = movement.payment_id or ""
+    bank_transaction = Seller(refund_shop.shop, refund_shop.bank).mismatch(150_002)
+    decide("accept", bank_transaction)
+    payment_id = bank_transaction.payment_id or ""
     assert error_of(refund_shop.ask(payment_id, amount=150_003))[1] == "refund_amount_exceeded"
     assert refund_shop.refund(payment_id)["amount"] == 150_002
 

@@ -171,7 +171,7 @@ def test_refunded_amount_of_a_reversal_is_that_of_its_refunds(refund_shop: Refun
     refund_shop.paid()
     reversal = """INSERT INTO refunds_refundreversal
             (reversal_id, payment_id, amount, refunded_amount, route, created_at)
-        SELECT 'rcp_1', id, amount, {shown}, 'bank:sandbox', created_at FROM payments_payment"""
+        SELECT 'btx_1', id, amount, {shown}, 'bank:sandbox', created_at FROM payments_payment"""
     assert sqlstate(reversal.format(shown=1)) == CHECK_VIOLATION
     assert sqlstate(reversal.format(shown=0)) is None
     assert sqlstate("UPDATE refunds_refundreversal SET refunded_amount = amount") == CHECK_VIOLATION

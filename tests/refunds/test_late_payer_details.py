@@ -160,7 +160,7 @@ def test_waiting_refund_of_a_reversed_payment_is_not_sent(
     import_file(bot_file(*lines))
     confirm_all_transactions()
     refund = seller.refund(code["payment_id"])
-    credit = seller.movement(code["payment_id"])
+    credit = seller.bank_transaction(code["payment_id"])
     notify(seller, reversal_of(credit, transaction_id=NAMED, payer_bank_code="014"))
     seller.bank.notify(code, paid_at=paid_at, transaction_id=NAMED)
     assert (seller.read(refund)["status"], Transfer.objects.count()) == ("canceled", 0)

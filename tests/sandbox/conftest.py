@@ -15,7 +15,7 @@ from sandbox.models import SandboxPayment
 from tests.conftest import new_client
 from tests.webhook_receiver import Receiver
 
-NOTIFICATION_PATH = "/banks/sandbox/notices"
+NOTIFICATION_PATH = "/banks/sandbox/notifications"
 BILLER, REFERENCE = "010555000000001", "ABCDEFGHJ01234567890"
 
 

@@ -87,7 +87,7 @@ def test_every_sandbox_callback_has_an_inquiry_entry(scenario: str) -> None:
     }
     entries = SandboxEntry.objects.select_related("payment")
     assert {
-        (notification.bank_transaction_id, notification.kind, notification.paid_at)
+        (notification.bank_reference, notification.kind, notification.paid_at)
         for notification in notifications
         if isinstance(notification, ReportedTransaction)
     } == {(entry.payment.id, entry.type, entry.occurred_at) for entry in entries}

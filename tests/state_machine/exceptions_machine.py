@@ -96,16 +96,19 @@ class ExceptionsMachine(PaymentsMachine):
         """The bank sends the reversal twice, as after a lost response. The repetition changes nothing."""
         for _ in range(2):
             assert self.bank.post(money.notification | {"type": "reversal"}).status_code == 200
-        money.reversal_id = self.movement_of(money, BankTransactionKind.REVERSAL)
+        money.reversal_id = self.bank_transaction_of(money, BankTransactionKind.REVERSAL)
         self.model.reverse(money)
 
     @rule(payment=PaymentsMachine.payments)
     def reverse_before_credit_notification(self, payment: Payment) -> None:
         money = BankMoney(self.bank.notification(payment.code, type="reversal"), payment.amount, payment)
         assert self.bank.post(money.notification).status_code == 200
-        money.reversal, money.reversal_id = "waits", self.movement_of(money, BankTransactionKind.REVERSAL)
+        money.reversal, money.reversal_id = (
+            "waits",
+            self.bank_transaction_of(money, BankTransactionKind.REVERSAL),
+        )
         money.notification = self.notify(payment, transaction_id=money.notification["transaction_id"])
-        money.movement_id = self.movement_of(money, BankTransactionKind.CREDIT)
+        money.bank_transaction_id = self.bank_transaction_of(money, BankTransactionKind.CREDIT)
         self.model.receive(money, clock.now())
 
     @precondition(lambda self: self.model.money)
@@ -113,7 +116,10 @@ class ExceptionsMachine(PaymentsMachine):
     def accept(self, index: int) -> None:
         acceptable = [money for money in self.model.money if is_acceptable(money)]
         money = pick_mostly(acceptable, self.model.money, index)
-        if self.decide(is_acceptable(money), resolutions.accept, money.movement_id) and money.named_payment:
+        if (
+            self.decide(is_acceptable(money), resolutions.accept, money.bank_transaction_id)
+            and money.named_payment
+        ):
             self.model.credit(money, money.named_payment)
 
     @precondition(lambda self: self.model.money)
@@ -123,7 +129,7 @@ class ExceptionsMachine(PaymentsMachine):
         payable = [payment for payment in everybody if payment.is_payable]
         payment = pick_mostly(payable, everybody, to)
         is_allowed = money.place == "held" and payment.is_payable
-        if self.decide(is_allowed, resolutions.attach, money.movement_id, payment_id=payment.id):
+        if self.decide(is_allowed, resolutions.attach, money.bank_transaction_id, payment_id=payment.id):
             self.model.credit(money, payment)
 
     @precondition(lambda self: self.model.money)
@@ -132,7 +138,7 @@ class ExceptionsMachine(PaymentsMachine):
         money, shown = self.pick_held_money(index), account(ending)
         to = ReturnDestination(shown["bank_code"], shown["bank_account"], shown["account_name"])
         is_allowed = money.place == "held" and money.is_confirmed
-        if made := self.decide(is_allowed, resolutions.send_back, money.movement_id, destination=to):
+        if made := self.decide(is_allowed, resolutions.send_back, money.bank_transaction_id, destination=to):
             order = Order(made.id, "return", money.amount, ending, clock.now(), money=money)
             self.model.check_order_limits(order)
             self.model.send_back(money, order)
@@ -144,7 +150,10 @@ class ExceptionsMachine(PaymentsMachine):
         money = self.pick_held_money(index)
         is_allowed = money.place == "held" and money.is_confirmed
         if made := self.decide(
-            is_allowed, resolutions.record_manual_return, money.movement_id, bank_reference="counter 7"
+            is_allowed,
+            resolutions.record_manual_return,
+            money.bank_transaction_id,
+            bank_reference="counter 7",
         ):
             if self.model.check_limits(ApprovalItem(made.id, money.amount, money=money)):
                 money.place, money.order = "sending", None
@@ -209,7 +218,7 @@ class ExceptionsMachine(PaymentsMachine):
         found = read_balances([accounts.SANDBOX_SUSPENSE, accounts.WRITE_OFFS], None)
         assert found.get(accounts.SANDBOX_SUSPENSE, 0) == self.model.suspense
         assert found.get(accounts.WRITE_OFFS, 0) == -self.model.written_off
-        held = {money.movement_id for money in self.model.held()}
+        held = {money.bank_transaction_id for money in self.model.held()}
         undone = {money.reversal_id for money in self.model.open_reversals()}
         waiting = [item.subject_id for item in self.model.waiting()]
         assert sorted(Approval.objects.waiting().values_list("subject_id", flat=True)) == sorted(waiting)

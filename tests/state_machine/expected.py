@@ -91,7 +91,7 @@ class BankMoney:
     reversal: str = ""
     unrefunded: int = 0
     order: "Order | None" = None
-    movement_id: str = ""
+    bank_transaction_id: str = ""
     reversal_id: str = ""
 
 

@@ -107,13 +107,11 @@ class PaymentsMachine(RuleBasedStateMachine):
         """Report a credit. named_payment: the payment that its reference names."""
         paid_at = changes.get("paid_at", clock.now())
         money = BankMoney(self.notify(payment, satang=satang, **changes), satang, named_payment)
-        money.movement_id = self.movement_of(money, BankTransactionKind.CREDIT)
+        money.bank_transaction_id = self.bank_transaction_of(money, BankTransactionKind.CREDIT)
         self.model.receive(money, paid_at)
 
-    def movement_of(self, money: BankMoney, kind: BankTransactionKind) -> str:
-        shown = BankTransaction.objects.get(
-            bank_transaction_id=money.notification["transaction_id"], kind=kind
-        )
+    def bank_transaction_of(self, money: BankMoney, kind: BankTransactionKind) -> str:
+        shown = BankTransaction.objects.get(bank_reference=money.notification["transaction_id"], kind=kind)
         return str(shown.id)
 
     @rule(payment=payments)

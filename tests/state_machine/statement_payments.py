@@ -37,7 +37,7 @@ class StatementPayments(ExceptionsMachine):
         cells += [satang.baht(payment.amount), "credit", "Somchai Jaidee", "014"]
         assert import_file(csv_file(",".join(cells))).is_clean
         money = BankMoney(self.bank.notification(payment.code), payment.amount, payment, is_confirmed=False)
-        money.movement_id = BankTransaction.objects.get(reference1=code.reference1).id
+        money.bank_transaction_id = BankTransaction.objects.get(reference1=code.reference1).id
         self.model.receive(money, now)
 
     @rule(payment=reported)
@@ -55,7 +55,7 @@ class StatementPayments(ExceptionsMachine):
         money = pick_mostly(unconfirmed, self.model.money, index)
         is_allowed = not money.is_confirmed and by != "staff:malee"
         try:
-            decide("confirm", money.movement_id, actor=by)
+            decide("confirm", money.bank_transaction_id, actor=by)
         except ActRefused:
             assert not is_allowed
         else:

@@ -90,7 +90,7 @@ def test_timeline_shows_all_entries_in_order(
         ("bank.notice", "bank:sandbox"),
         ("webhook.attempt", "clock"),
         ("refund.created", key_of(shop)),
-        ("refund.told", "clock"),
+        ("refund.submitted", "clock"),
         ("refund.completed", "clock"),
         ("webhook.attempt", "clock"),
     ]
@@ -118,7 +118,7 @@ def test_timeline_shows_notifications_with_result(shop: Shop, bank: SandboxBankC
     assert [entry["details"]["verdict"] for entry in shown] == ["new", "repeat", "conflict"]
     details = shown[0]["details"]
     assert (details["source"], details["outcome"], details["amount"]) == ("callback", "applied", 150_000)
-    assert details["bank_transaction_id"] == notification["transaction_id"]
+    assert details["bank_reference"] == notification["transaction_id"]
     assert shown[0]["summary"] == "The bank reports: 1,500.00 THB received, paid its payment."
 
 
@@ -210,7 +210,7 @@ def test_finished_payment_has_no_expiry_entry(
 def test_statement_line_is_a_source(shop: Shop, code: dict[str, Any], paid: str) -> None:
     report_by_statement(code)
     shown = only_entry(shop, paid, "bank.statement")
-    assert (shown["details"]["result"], shown["details"]["receipt_id"]) == (
+    assert (shown["details"]["result"], shown["details"]["bank_transaction_id"]) == (
         "attached",
         BankTransaction.objects.get().pk,
     )
@@ -219,7 +219,7 @@ def test_statement_line_is_a_source(shop: Shop, code: dict[str, Any], paid: str)
 
 @pytest.mark.parametrize(
     ("action", "last"),
-    [("fails", ["refund.told", "refund.failed"]), ("canceled", ["refund.canceled"])],
+    [("fails", ["refund.submitted", "refund.failed"]), ("canceled", ["refund.canceled"])],
 )
 def test_timeline_shows_failed_and_canceled_refunds(
     shop: Shop, bank: SandboxBankClient, served_by: Callable[..., Any], action: str, last: list[str]
@@ -315,9 +315,9 @@ def test_attached_money_is_shown_at_both_payments(
 ) -> None:
     other = shop.qr_code()["payment_id"]
     bank.notify(code)
-    movement = BankTransaction.objects.get(match_result="duplicate")
-    decide("attach", movement, payment_id=other, actor=CLERK, note=WHY)
-    assert only_entry(shop, paid, "staff.attached")["details"]["subject_id"] == movement.pk
+    bank_transaction = BankTransaction.objects.get(match_result="duplicate")
+    decide("attach", bank_transaction, payment_id=other, actor=CLERK, note=WHY)
+    assert only_entry(shop, paid, "staff.attached")["details"]["subject_id"] == bank_transaction.pk
     assert types(shop, other)[1:] == ["bank.notice", "staff.attached", "payment.succeeded"]
     assert timeline_page(shop, other)["sources"] == ["callback"]
 

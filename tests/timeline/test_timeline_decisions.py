@@ -43,7 +43,7 @@ def test_timeline_follows_return_to_final_status(
     decide("send_back", waiting("duplicate"), **BY)
     clock.shift(1)
     transfers.run_due("return", HANDLERS["rtn"], now=our_clock.now)
-    assert types(shop, paid_twice)[-2 - len(after) :] == ["staff.sent_back", "return.told", *after]
+    assert types(shop, paid_twice)[-2 - len(after) :] == ["staff.sent_back", "return.submitted", *after]
     end = entries(shop, paid_twice)[-1]
     assert end["details"].get("failure_code") == (result.failure_code or None)
     is_failed = end["summary"].endswith(" could not be sent back: the account does not exist.")
@@ -51,8 +51,8 @@ def test_timeline_follows_return_to_final_status(
 
 
 def test_timeline_shows_manual_return(shop: Shop, paid_twice: str) -> None:
-    movement_id = waiting("duplicate")
-    decide("record_manual_return", movement_id, bank_reference="counter 7", **BY)
+    bank_transaction_id = waiting("duplicate")
+    decide("record_manual_return", bank_transaction_id, bank_reference="counter 7", **BY)
     assert types(shop, paid_twice)[-2:] == ["staff.sent_back_by_hand", "return.completed"]
     notification = entries(shop, paid_twice)[-3]
     assert (notification["type"], notification["details"]["resolution"]) == ("bank.notice", "sent_back")
@@ -104,12 +104,12 @@ def test_slip_check_entry_has_actor(shop: Shop, bank: SandboxBankClient) -> None
     )
     early = only_entry(shop, code["payment_id"], "staff.slip_checked")
     assert early["summary"] == "Staff checked a slip for this payment that no bank has reported."
-    movement = report(shop, bank, slip, code=code)
+    bank_transaction = report(shop, bank, slip, code=code)
     check(staff_client("nok", "view_banktransaction", "check_slip"), mini_qr(slip))
     known = entries(shop, code["payment_id"])[-1]
     assert (known["type"], known["actor"]) == ("staff.slip_checked", "staff")
     assert known["summary"] == "Staff checked a slip of this payment's money."
-    assert known["details"] == {"receipt_id": movement.pk}
+    assert known["details"] == {"bank_transaction_id": bank_transaction.pk}
 
 
 def test_slip_of_other_merchants_money_shows_no_details(

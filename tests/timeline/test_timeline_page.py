@@ -148,7 +148,7 @@ def test_unknown_payment_redirects_to_index(admin_client: Client) -> None:
     assert admin_client.get(address("pay_x")).status_code == 302
 
 
-RECEIPT, REFUND, RETURN = (f"{prefix}_0oDFPazyVRoGTTDIuRe7QK7m3b4" for prefix in ("rcp", "ref", "rtn"))
+RECEIPT, REFUND, RETURN = (f"{prefix}_0oDFPazyVRoGTTDIuRe7QK7m3b4" for prefix in ("btx", "ref", "rtn"))
 
 
 def drop_delivery_queues() -> None:

@@ -66,11 +66,11 @@ def test_timeline_shows_a_return_canceled_by_a_reversal(
     shop: Shop, bank: SandboxBankClient, clock: Any
 ) -> None:
     seller = Seller(shop, bank)
-    movement = seller.late()
-    decide("send_back", movement)
+    bank_transaction = seller.late()
+    decide("send_back", bank_transaction)
     clock.shift(60)
-    seller.reverse(movement)
-    payment_id = str(movement.payment_id)
+    seller.reverse(bank_transaction)
+    payment_id = str(bank_transaction.payment_id)
     assert types(shop, payment_id)[-2:] == ["bank.notice", "return.canceled"]
     assert only_entry(shop, payment_id, "return.canceled")["actor"] == "bank:sandbox"
 
@@ -97,9 +97,9 @@ def test_refund_submissions_and_inquiries_have_task_ids(
     refund_shop.refund(paid, amount=50_000)
     tasks = [run(run_due, clock, after=3600) for _ in range(4)]
     assert last_entries(shop, paid, 6) == [
-        ("refund.told", "clock", tasks[0]),
-        ("refund.unreached", "clock", tasks[0]),
-        ("refund.told", "clock", tasks[1]),
+        ("refund.submitted", "clock", tasks[0]),
+        ("refund.not_sent", "clock", tasks[0]),
+        ("refund.submitted", "clock", tasks[1]),
         ("refund.inquiry", "clock", tasks[2]),
         ("refund.inquiry", "clock", tasks[3]),
         ("refund.completed", "clock", tasks[3]),
@@ -118,7 +118,7 @@ def test_return_submission_and_inquiry_have_task_ids(
     decide("send_back", BankTransaction.objects.get(match_result="duplicate").pk, **BY)
     tasks = [run(run_returns, clock, after=3600) for _ in range(2)]
     assert last_entries(shop, paid_twice, 3) == [
-        ("return.told", "clock", tasks[0]),
+        ("return.submitted", "clock", tasks[0]),
         ("return.inquiry", "clock", tasks[1]),
         ("return.failed", "clock", tasks[1]),
     ]
@@ -229,7 +229,7 @@ def test_return_notification_is_shown_before_the_status_change(
     bank.post(notification_of(made.id))
     *_, sent, notification, completed = entries(shop, paid_twice)
     assert [each["type"] for each in (sent, notification, completed)] == [
-        "return.told",
+        "return.submitted",
         "bank.notice",
         "return.completed",
     ]

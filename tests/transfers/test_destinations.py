@@ -103,7 +103,7 @@ CHANGES = [
     ("payments_payment SET payer_name = 'Somebody'", ""),
     ("payments_payment SET payer_bank_code = '002'", "resealing"),
     ("payments_payment SET payer_account_sealed = '{token}'", ""),
-    ("payments_payment SET bank_transaction_id = 'other'", ""),
+    ("payments_payment SET bank_reference = 'other'", ""),
     ("payments_payment SET client_bank_account_sealed = '{token}'", ""),
     ("payments_payment SET client_bank_account_sealed = '{token}'", "erasing"),
     ("payments_payment SET client_account_digest = '{digest}'", "resealing"),
@@ -179,10 +179,10 @@ def test_account_of_a_bank_transaction_that_was_changed_by_resealing_is_no_payer
 ) -> None:
     refund_shop = RefundShop(shop, bank)
     payment_id = refund_shop.paid()
-    movement = BankTransaction.objects.get(payment=payment_id)
+    bank_transaction = BankTransaction.objects.get(payment=payment_id)
     set_locally("resealing")
-    token = vault.seal(FOREIGN, context=movement.id)
-    BankTransaction.objects.filter(pk=movement.pk).update(payer_account_sealed=token)
+    token = vault.seal(FOREIGN, context=bank_transaction.id)
+    BankTransaction.objects.filter(pk=bank_transaction.pk).update(payer_account_sealed=token)
     set_locally("resealing", "off")
     assert payment_id in dict(contents.findings())
     assert refund_shop.refund(payment_id)["pending_reason"] == "awaiting_destination"

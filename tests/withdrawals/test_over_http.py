@@ -71,5 +71,5 @@ def test_withdrawal_to_0004_is_returned_after_success(shop: Shop, monkeypatch: p
     assert (back["status"], back["failure_code"]) == ("failed", "returned_by_bank")
     assert back["completed_at"] == made["completed_at"]
     assert balance(shop) == (150_000, 0)
-    assert BankNotification.objects.filter(result="new", movement=None).count() == 1
+    assert BankNotification.objects.filter(result="new", bank_transaction=None).count() == 1
     assert events_of(made)[-2:] == ["withdrawal.succeeded", "withdrawal.failed"]

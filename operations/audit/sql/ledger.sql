@@ -111,7 +111,7 @@ SELECT entry.id, 'its own' FROM ledger_balancetransaction AS entry JOIN (
     SELECT created_at, subject_id AS source_id FROM ledger_journal
     UNION
     SELECT journal.created_at, payment_id FROM ledger_journal AS journal
-    JOIN reconciliation_banktransaction AS movement ON movement.id = subject_id
+    JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = subject_id
     UNION
     SELECT journal.created_at, payment_id FROM ledger_journal AS journal
     JOIN refunds_refundreversal ON reversal_id = subject_id

@@ -2,10 +2,10 @@
 
 -- define HAS_PAYER
 num_nonnulls(payment.payer_name, payment.payer_bank_code, payment.payer_account_sealed,
-    payment.bank_transaction_id) > 0
+    payment.bank_reference) > 0
 
 -- define OF_CODE: money matched by the reference of a code; what staff attached has another reference
-movement.payment_id IS NOT NULL AND resolution_state <> 'attached' AND match_result IN {RESULTS_OF_CODES}
+bank_transaction.payment_id IS NOT NULL AND resolution_state <> 'attached' AND match_result IN {RESULTS_OF_CODES}
 
 -- define EARLIEST: no payment is paid before it was created, whatever the clock of a bank says
 payment.created_at - {CLOCK_SKEW}
@@ -59,11 +59,11 @@ LATERAL (VALUES ('01', code.biller_id), ('02', code.reference1),
 GROUP BY code.id
 
 -- rule: bank transactions have the biller and the reference of the code of their payment
-SELECT id, 'its own' FROM reconciliation_banktransaction AS movement WHERE {OF_CODE}
+SELECT id, 'its own' FROM reconciliation_banktransaction AS bank_transaction WHERE {OF_CODE}
 -- found
-SELECT movement.id, 'its own' FROM reconciliation_banktransaction AS movement
-JOIN qrcodes_qrcode AS code ON code.payment_id = movement.payment_id
-    AND code.biller_id = movement.biller_id AND code.reference1 = movement.reference1
+SELECT bank_transaction.id, 'its own' FROM reconciliation_banktransaction AS bank_transaction
+JOIN qrcodes_qrcode AS code ON code.payment_id = bank_transaction.payment_id
+    AND code.biller_id = bank_transaction.biller_id AND code.reference1 = bank_transaction.reference1
 WHERE {OF_CODE} AND kind = CASE match_result WHEN 'declined' THEN 'decline' ELSE 'credit' END
 
 -- rule: each succeeded payment, and no other, has its journal
@@ -71,13 +71,13 @@ SELECT concat_ws(' ', paid.id, 'payment', account_id), satang::text
 FROM (
     SELECT payment.id, payment.merchant_id, {RECEIVED_AMOUNT} AS received,
         coalesce(
-            CASE WHEN movement.match_result = 'applied' THEN 'bank:' || movement.bank
-                WHEN movement.id IS NOT NULL
-                THEN CASE movement.bank WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END END,
+            CASE WHEN bank_transaction.match_result = 'applied' THEN 'bank:' || bank_transaction.bank
+                WHEN bank_transaction.id IS NOT NULL
+                THEN CASE bank_transaction.bank WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END END,
             'acquirer:' || charge.acquirer
         ) AS source
     FROM payments_payment AS payment
-    LEFT JOIN reconciliation_banktransaction AS movement ON movement.payment_id = payment.id AND {CREDITED}
+    LEFT JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.payment_id = payment.id AND {CREDITED}
     LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
     WHERE payment.status IN ('succeeded', 'refunded')
 ) AS paid, LATERAL (
@@ -119,11 +119,11 @@ SELECT id, concat_ws(' ', {RECEIVED_AMOUNT}, merchant_id, completed_at)
 FROM payments_payment AS payment
 WHERE qr_code_id IS NOT NULL AND status IN ('succeeded', 'refunded')
 -- found
-SELECT coalesce(payment_id, movement.id), concat_ws(' ', movement.amount - coalesce((
-    SELECT excess.amount FROM reconciliation_excess AS excess WHERE movement_id = movement.id
-), 0), movement.merchant_id,
-    CASE WHEN movement.paid_at < {EARLIEST} THEN payment.created_at ELSE movement.paid_at END)
-FROM reconciliation_banktransaction AS movement
+SELECT coalesce(payment_id, bank_transaction.id), concat_ws(' ', bank_transaction.amount - coalesce((
+    SELECT excess.amount FROM reconciliation_excess AS excess WHERE bank_transaction_id = bank_transaction.id
+), 0), bank_transaction.merchant_id,
+    CASE WHEN bank_transaction.paid_at < {EARLIEST} THEN payment.created_at ELSE bank_transaction.paid_at END)
+FROM reconciliation_banktransaction AS bank_transaction
 LEFT JOIN payments_payment AS payment ON payment.id = payment_id WHERE {CREDITED}
 
 -- rule: the payer of a payment is that of its bank transaction
@@ -131,29 +131,29 @@ SELECT id, 'as reported' FROM payments_payment AS payment WHERE {HAS_PAYER}
 -- found
 -- What the bank reported later may not be on the payment yet. `contents` compares the account.
 SELECT payment.id, CASE
-    WHEN movement.id IS NULL THEN 'not reported'
-    WHEN payment.payer_name <> movement.payer_name THEN 'another name'
-    WHEN payment.payer_bank_code <> movement.payer_bank_code THEN 'another bank'
-    WHEN payment.payer_account_sealed <> '' AND movement.payer_account_sealed = ''
+    WHEN bank_transaction.id IS NULL THEN 'not reported'
+    WHEN payment.payer_name <> bank_transaction.payer_name THEN 'another name'
+    WHEN payment.payer_bank_code <> bank_transaction.payer_bank_code THEN 'another bank'
+    WHEN payment.payer_account_sealed <> '' AND bank_transaction.payer_account_sealed = ''
     THEN 'another account'
-    WHEN payment.bank_transaction_id
-        NOT IN (movement.bank_transaction_id, movement.later_bank_transaction_id)
+    WHEN payment.bank_reference
+        NOT IN (bank_transaction.bank_reference, bank_transaction.later_bank_reference)
     THEN 'another transaction id'
     ELSE 'as reported'
 END
 FROM payments_payment AS payment
-LEFT JOIN reconciliation_banktransaction AS movement
-    ON movement.payment_id = payment.id AND {CREDITED}
+LEFT JOIN reconciliation_banktransaction AS bank_transaction
+    ON bank_transaction.payment_id = payment.id AND {CREDITED}
 WHERE {HAS_PAYER}
 
 -- rule: each failed QR payment has a decline
 SELECT id, 'declined' FROM payments_payment
 WHERE qr_code_id IS NOT NULL AND status = 'failed'
 -- found
-SELECT DISTINCT payment.id, movement.match_result
-FROM reconciliation_banktransaction AS movement
-JOIN payments_payment AS payment ON payment.id = movement.payment_id
-WHERE movement.match_result = 'declined' AND payment.status = 'failed'
+SELECT DISTINCT payment.id, bank_transaction.match_result
+FROM reconciliation_banktransaction AS bank_transaction
+JOIN payments_payment AS payment ON payment.id = bank_transaction.payment_id
+WHERE bank_transaction.match_result = 'declined' AND payment.status = 'failed'
 
 -- rule: the card payment status matches its charge
 SELECT id, CASE status WHEN 'pending' THEN 'open' ELSE 'completed' END

@@ -6,13 +6,13 @@ EXISTS (SELECT FROM reconciliation_resolution WHERE subject_id = refund.id AND t
 -- define IS_RESOLVED: a resolved or reopened bank transaction
 (resolution_state NOT IN ('', 'taken_back') OR resolution_state = '' AND kind = 'reversal'
     AND match_result = 'unmatched' AND EXISTS (
-        SELECT FROM reconciliation_resolution WHERE subject_id = movement.id))
+        SELECT FROM reconciliation_resolution WHERE subject_id = bank_transaction.id))
 
 -- define UNRESOLVED: statuses of exceptions on payments that have not ended
 ('open', 'sending_back')
 
 -- define HAS_EXCESS
-EXISTS (SELECT FROM reconciliation_excess WHERE movement_id = movement.id)
+EXISTS (SELECT FROM reconciliation_excess WHERE bank_transaction_id = bank_transaction.id)
 
 -- define OF_PAYMENT: money confirmed as that of one payment can later be attached to another
 resolution.type IN ('accepted', 'attached', 'excess_sent_back', 'kept', 'confirmed')
@@ -22,11 +22,11 @@ resolution.type IN ('accepted', 'attached', 'excess_sent_back', 'kept', 'confirm
 -- rule: held money, and nothing else, is posted to suspense
 SELECT concat_ws(' ', held.id, 'held', account_id), satang::text
 FROM (
-    SELECT id, bank, amount FROM reconciliation_banktransaction AS movement WHERE {HELD}
+    SELECT id, bank, amount FROM reconciliation_banktransaction AS bank_transaction WHERE {HELD}
     UNION ALL
-    SELECT made.id, movement.bank, made.amount
-    FROM reconciliation_return AS made JOIN reconciliation_banktransaction AS movement
-        ON movement.id = movement_id
+    SELECT made.id, bank_transaction.bank, made.amount
+    FROM reconciliation_return AS made JOIN reconciliation_banktransaction AS bank_transaction
+        ON bank_transaction.id = bank_transaction_id
     WHERE returned_at IS NOT NULL
 ) AS held,
 LATERAL (VALUES ('bank:' || bank, -amount), ({SUSPENSE_OF_BANK}, amount))
@@ -54,12 +54,12 @@ WHERE journal.type IN ('sent_back', 'accepted')
 -- rule: the suspense balance equals the held money
 SELECT account_id, sum(satang)::text FROM (
     SELECT {SUSPENSE_OF_BANK} AS account_id, amount AS satang
-    FROM reconciliation_banktransaction AS movement
+    FROM reconciliation_banktransaction AS bank_transaction
     WHERE {HELD} AND resolution_state IN ('', 'sending_back')
     UNION ALL
     SELECT {SUSPENSE_OF_BANK}, excess.amount
-    FROM reconciliation_excess AS excess JOIN reconciliation_banktransaction AS movement
-        ON movement.id = movement_id
+    FROM reconciliation_excess AS excess JOIN reconciliation_banktransaction AS bank_transaction
+        ON bank_transaction.id = bank_transaction_id
     WHERE excess.resolution_state IN ('', 'sending_back')
     UNION ALL
     SELECT {SUSPENSE_OF_ROUTE}, amount FROM refunds_refund AS refund
@@ -82,15 +82,15 @@ JOIN ledger_entry AS entry ON entry.journal_id = journal.id
 WHERE journal.type = 'reversal' AND entry.amount > 0
 
 -- rule: each write-off has a resolution and its journal
-SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id),
+SELECT concat_ws(' ', coalesce(ledger_subject_id, bank_transaction.id), step.type, account_id),
     satang::text
-FROM reconciliation_banktransaction AS movement
-JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id
+FROM reconciliation_banktransaction AS bank_transaction
+JOIN reconciliation_resolution AS resolution ON resolution.subject_id = bank_transaction.id
     AND resolution.type = 'written_off'
 JOIN LATERAL (VALUES
     ('written_off', true, amount),
     ('recovered', resolution_state <> 'written_off' OR resolution.reopen_count < (
-        SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = movement.id),
+        SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = bank_transaction.id),
         -amount)
 ) AS step (type, is_done, gone) ON is_done,
 LATERAL (VALUES ('write_offs', -gone), ('bank:' || bank, gone)) AS line (account_id, satang)
@@ -99,15 +99,15 @@ LATERAL (VALUES ('write_offs', -gone), ('bank:' || bank, gone)) AS line (account
 WHERE journal.type IN ('written_off', 'recovered')
 
 -- rule: each merge has a resolution and its journal
-SELECT concat_ws(' ', coalesce(ledger_subject_id, movement.id), step.type, account_id),
+SELECT concat_ws(' ', coalesce(ledger_subject_id, bank_transaction.id), step.type, account_id),
     satang::text
-FROM reconciliation_banktransaction AS movement
-JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id
+FROM reconciliation_banktransaction AS bank_transaction
+JOIN reconciliation_resolution AS resolution ON resolution.subject_id = bank_transaction.id
     AND resolution.type = 'merged'
 JOIN LATERAL (VALUES
     ('merged', true, amount),
     ('unmerged', resolution_state <> 'merged' OR resolution.reopen_count < (
-        SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = movement.id),
+        SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = bank_transaction.id),
         -amount)
 ) AS step (type, is_done, gone) ON is_done,
 LATERAL (VALUES ({SUSPENSE_OF_BANK}, -gone), ('bank:' || bank, gone))
@@ -119,34 +119,34 @@ WHERE journal.type IN ('merged', 'unmerged')
 -- rule: merged bank transactions are probable duplicates
 SELECT id, 'merged' FROM reconciliation_banktransaction WHERE resolution_state = 'merged'
 -- found
-SELECT DISTINCT movement.id, 'merged'
-FROM reconciliation_banktransaction AS movement
-JOIN reconciliation_resolution AS resolution ON resolution.subject_id = movement.id
+SELECT DISTINCT bank_transaction.id, 'merged'
+FROM reconciliation_banktransaction AS bank_transaction
+JOIN reconciliation_resolution AS resolution ON resolution.subject_id = bank_transaction.id
     AND resolution.type = 'merged',
-LATERAL reconciliation_probable_duplicates(movement.id) AS same (id)
+LATERAL reconciliation_probable_duplicates(bank_transaction.id) AS same (id)
 WHERE resolution_state = 'merged' AND same.id = merged_into_id
     AND resolution.reopen_count = (
-        SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = movement.id)
+        SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = bank_transaction.id)
 
 -- rule: each reversal that we requested has its transfer
 SELECT id, amount::text FROM reconciliation_banktransaction WHERE match_result = 'ordered'
 -- found
-SELECT movement.id, sum(transfer.amount)::text
-FROM reconciliation_banktransaction AS movement JOIN transfers_transfer AS transfer
-    ON route = 'bank:' || bank AND charge_id IN (bank_transaction_id, later_bank_transaction_id)
+SELECT bank_transaction.id, sum(transfer.amount)::text
+FROM reconciliation_banktransaction AS bank_transaction JOIN transfers_transfer AS transfer
+    ON route = 'bank:' || bank AND charge_id IN (bank_transaction.bank_reference, later_bank_reference)
 WHERE match_result = 'ordered' AND charge_id <> '' AND state = 'succeeded'
-GROUP BY movement.id
+GROUP BY bank_transaction.id
 
 -- rule: each reversal of a payment is charged to its merchant
 SELECT reversal_id, concat_ws(' ', payment_id, route, amount) FROM refunds_refundreversal
 -- found
-SELECT movement.id, concat_ws(' ', payment_id, 'bank:' || bank, -sum(entry.amount))
-FROM reconciliation_banktransaction AS movement
-JOIN ledger_journal AS journal ON journal.type = 'reversal' AND subject_id = movement.id
+SELECT bank_transaction.id, concat_ws(' ', payment_id, 'bank:' || bank, -sum(entry.amount))
+FROM reconciliation_banktransaction AS bank_transaction
+JOIN ledger_journal AS journal ON journal.type = 'reversal' AND subject_id = bank_transaction.id
 JOIN ledger_entry AS entry ON entry.journal_id = journal.id
 JOIN ledger_account AS account ON account.id = entry.account_id
-WHERE movement.match_result = 'reversed' AND account.type IN ('available', 'debt', 'unconfirmed')
-GROUP BY movement.id
+WHERE bank_transaction.match_result = 'reversed' AND account.type IN ('available', 'debt', 'unconfirmed')
+GROUP BY bank_transaction.id
 
 -- rule: refunds created by reversals match them
 SELECT concat_ws(' ', reversal_id, payment_id, route), refunded_amount::text
@@ -166,10 +166,10 @@ WHERE refunded_amount < reversal.amount
 -- rule: the resolution state of bank transactions matches their return
 SELECT id, concat_ws(' ', resolution_state, amount) FROM (
     SELECT id, resolution_state, amount FROM reconciliation_banktransaction
-    UNION ALL SELECT movement_id, resolution_state, amount FROM reconciliation_excess
+    UNION ALL SELECT bank_transaction_id, resolution_state, amount FROM reconciliation_excess
 ) AS held WHERE resolution_state IN ('sending_back', 'sent_back')
 -- found
-SELECT movement_id,
+SELECT bank_transaction_id,
     concat_ws(' ', CASE status WHEN 'pending' THEN 'sending_back' ELSE 'sent_back' END, amount)
 FROM reconciliation_return
 WHERE status = 'pending' OR status = 'completed' AND returned_at IS NULL
@@ -178,11 +178,11 @@ WHERE status = 'pending' OR status = 'completed' AND returned_at IS NULL
 SELECT id, source FROM reconciliation_banktransaction
 -- found
 SELECT id, CASE WHEN source = 'statement'
-    THEN (SELECT 'statement' FROM reconciliation_statementline WHERE movement_id = movement.id)
+    THEN (SELECT 'statement' FROM reconciliation_statementline WHERE bank_transaction_id = bank_transaction.id)
     ELSE (SELECT min(source) FROM reconciliation_banknotification
-        WHERE movement_id = movement.id AND result = 'new')
+        WHERE bank_transaction_id = bank_transaction.id AND result = 'new')
 END
-FROM reconciliation_banktransaction AS movement
+FROM reconciliation_banktransaction AS bank_transaction
 
 -- rule: each message of a bank is kept
 SELECT notification_id, 'kept' FROM reconciliation_notificationid
@@ -196,13 +196,13 @@ WHERE stored_count > duplicate_count
 SELECT statement_id, count(*)::text FROM reconciliation_statementline GROUP BY statement_id
 
 -- rule: statement lines are those of their bank transaction
-SELECT id::text, 'its own' FROM reconciliation_statementline WHERE movement_id IS NOT NULL
+SELECT id::text, 'its own' FROM reconciliation_statementline WHERE bank_transaction_id IS NOT NULL
 -- found
 SELECT line.id::text, 'its own' FROM reconciliation_statementline AS line
-JOIN reconciliation_banktransaction AS movement ON movement.id = movement_id
+JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = bank_transaction_id
     AND (line.bank, line.biller_id, line.kind, line.reference1, line.amount)
-        = (movement.bank, movement.biller_id, movement.kind, movement.reference1, movement.amount)
-    AND (line.result <> 'new' OR line.paid_at = movement.paid_at)
+        = (bank_transaction.bank, bank_transaction.biller_id, bank_transaction.kind, bank_transaction.reference1, bank_transaction.amount)
+    AND (line.result <> 'new' OR line.paid_at = bank_transaction.paid_at)
 
 -- rule: decisions about exceptions are those of the audit trail
 SELECT id::text, actor FROM reconciliation_resolution
@@ -220,9 +220,9 @@ WHERE NOT starts_with(actor, 'policy:') AND EXISTS (SELECT FROM audit_trail_audi
 -- Before or after other decisions a bank transaction may belong to another payment.
 SELECT id::text, payment_id FROM reconciliation_resolution AS resolution WHERE {OF_PAYMENT}
 -- found
-SELECT resolution.id::text, coalesce(movement.payment_id, refund.payment_id)
+SELECT resolution.id::text, coalesce(bank_transaction.payment_id, refund.payment_id)
 FROM reconciliation_resolution AS resolution
-LEFT JOIN reconciliation_banktransaction AS movement ON movement.id = subject_id
+LEFT JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = subject_id
 LEFT JOIN refunds_refund AS refund ON refund.id = subject_id
 WHERE {OF_PAYMENT}
 
@@ -239,21 +239,21 @@ FROM reconciliation_statement
 SELECT id, CASE WHEN {HAS_EXCESS} THEN 'excess_sent_back' ELSE
     CASE resolution_state WHEN 'sending_back' THEN 'sent_back'
     WHEN '' THEN 'reopened' ELSE resolution_state END END
-FROM reconciliation_banktransaction AS movement WHERE {IS_RESOLVED}
+FROM reconciliation_banktransaction AS bank_transaction WHERE {IS_RESOLVED}
 -- found
 SELECT DISTINCT ON (subject_id) subject_id,
     CASE type WHEN 'sent_back_by_hand' THEN 'sent_back' ELSE type END
-FROM reconciliation_resolution JOIN reconciliation_banktransaction AS movement
-    ON movement.id = subject_id
+FROM reconciliation_resolution JOIN reconciliation_banktransaction AS bank_transaction
+    ON bank_transaction.id = subject_id
 WHERE {IS_RESOLVED} AND type <> 'confirmed' AND NOT ({HAS_EXCESS} AND type <> 'excess_sent_back')
 ORDER BY subject_id, reconciliation_resolution.id DESC
 
 -- rule: money reported only by a statement, and nothing else, is unconfirmed
-SELECT 'unconfirmed:' || merchant_id, sum(movement.amount - coalesce(reversal.amount, 0))::text
-FROM reconciliation_banktransaction AS movement
-LEFT JOIN refunds_refundreversal AS reversal ON reversal.payment_id = movement.payment_id
+SELECT 'unconfirmed:' || merchant_id, sum(bank_transaction.amount - coalesce(reversal.amount, 0))::text
+FROM reconciliation_banktransaction AS bank_transaction
+LEFT JOIN refunds_refundreversal AS reversal ON reversal.payment_id = bank_transaction.payment_id
 WHERE {CREDITED} AND NOT is_confirmed GROUP BY merchant_id
-HAVING sum(movement.amount - coalesce(reversal.amount, 0)) <> 0
+HAVING sum(bank_transaction.amount - coalesce(reversal.amount, 0)) <> 0
 -- found
 SELECT id, sum(satang)::text FROM (
     SELECT id, rolled_up_balance AS satang FROM ledger_account WHERE type = 'unconfirmed'
@@ -266,15 +266,15 @@ SELECT id, sum(satang)::text FROM (
 SELECT id, 'confirmed' FROM reconciliation_banktransaction
 WHERE source = 'statement' AND kind = 'credit' AND is_confirmed
 -- found
-SELECT movement.id, 'confirmed' FROM reconciliation_banktransaction AS movement
+SELECT bank_transaction.id, 'confirmed' FROM reconciliation_banktransaction AS bank_transaction
 WHERE source = 'statement' AND kind = 'credit' AND is_confirmed AND (
-    EXISTS (SELECT FROM reconciliation_banknotification WHERE movement_id = movement.id
+    EXISTS (SELECT FROM reconciliation_banknotification WHERE bank_transaction_id = bank_transaction.id
         AND source IN ('callback', 'inquiry') AND result IN ('new', 'repeat'))
     OR EXISTS (SELECT FROM reconciliation_resolution
-        WHERE subject_id = movement.id AND type = 'confirmed' AND actor <> ALL (
+        WHERE subject_id = bank_transaction.id AND type = 'confirmed' AND actor <> ALL (
             SELECT statement.actor FROM reconciliation_statementline AS line
             JOIN reconciliation_statement AS statement ON statement.id = line.statement_id
-            WHERE line.movement_id = movement.id))
+            WHERE line.bank_transaction_id = bank_transaction.id))
 )
 
 -- rule: transfers recorded as returned are returned
@@ -315,11 +315,11 @@ WHERE type = 'payment.exception' OR type = 'payment.exception_resolved'
     AND exception.status IN {UNRESOLVED} IS NOT TRUE
 
 -- rule: money that waits for staff, and no other, is on the list of exceptions
-SELECT id, 'listed' FROM reconciliation_banktransaction AS movement
+SELECT id, 'listed' FROM reconciliation_banktransaction AS bank_transaction
 WHERE ({HELD} OR kind = 'reversal' AND match_result = 'unmatched') AND resolution_state = ''
-UNION ALL SELECT movement_id, 'listed' FROM reconciliation_excess WHERE resolution_state = ''
+UNION ALL SELECT bank_transaction_id, 'listed' FROM reconciliation_excess WHERE resolution_state = ''
 UNION ALL SELECT id, 'listed' FROM refunds_refund AS refund
 WHERE returned_at IS NOT NULL AND NOT {IS_CREDITED_TO_MERCHANT}
 -- found
 SELECT id, 'listed' FROM reconciliation_reconciliationexception
-WHERE starts_with(id, 'rcp_') OR starts_with(id, 'ref_')
+WHERE starts_with(id, 'btx_') OR starts_with(id, 'ref_')

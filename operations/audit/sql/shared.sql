@@ -8,7 +8,7 @@ FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = 
 coalesce(payment.amount_received, payment.amount)
 
 -- define HELD: the money of the bank transaction waits, or waited, for staff
-movement.kind = 'credit' AND movement.match_result IN {HELD_RESULTS}
+bank_transaction.kind = 'credit' AND bank_transaction.match_result IN {HELD_RESULTS}
 
 -- define SUSPENSE_OF_BANK: the suspense account for money from a bank
 CASE bank WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END

@@ -3,11 +3,11 @@
 -- rule: money moved by staff has no probable duplicate that was moved
 SELECT '', '' WHERE false
 -- found
-SELECT DISTINCT movement.id, concat(movement.resolution_state, ', probably the same as ', other.id)
-FROM reconciliation_banktransaction AS movement,
-LATERAL reconciliation_probable_duplicates(movement.id) AS same (id)
+SELECT DISTINCT bank_transaction.id, concat(bank_transaction.resolution_state, ', probably the same as ', other.id)
+FROM reconciliation_banktransaction AS bank_transaction,
+LATERAL reconciliation_probable_duplicates(bank_transaction.id) AS same (id)
 JOIN reconciliation_banktransaction AS other ON other.id = same.id
-WHERE movement.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back') AND (
+WHERE bank_transaction.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back') AND (
     other.match_result = 'applied'
     OR other.resolution_state IN ('accepted', 'attached', 'sending_back', 'sent_back')
 )

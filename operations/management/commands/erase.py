@@ -35,7 +35,7 @@ class Command(SealingCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         selection = erasure.find(options["payer"])
-        if not selection.movement_ids:
+        if not selection.bank_transaction_ids:
             raise CommandError("No bank transaction is of this payer.")
         if not options["yes"]:
             return f"{_text(erasure.count(selection))}\nNothing was changed. Repeat it with --yes to erase."

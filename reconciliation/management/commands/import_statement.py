@@ -26,7 +26,7 @@ IMPORT_AGAIN = "What is stored stays; import it again."
 STDIN = "-"
 DEFAULT_ACTOR = "command:import_statement"
 MAX_NAME_LENGTH = 150
-COLUMNS = ("file", "line", "result", "receipt", "outcome", "why")
+COLUMNS = ("file", "line", "result", "bank_transaction", "outcome", "why")
 
 
 class Command(SealingCommand):
@@ -116,7 +116,9 @@ def _system_user() -> str | None:
 
 
 def _row(name: str, line: FileLine) -> list[str]:
-    matched = (line.movement.id, line.movement.match_result) if line.movement else ("", "")
+    matched = (
+        (line.bank_transaction.id, line.bank_transaction.match_result) if line.bank_transaction else ("", "")
+    )
     return list(map(escape_cell, (name, str(line.number), line.result, *matched, line.error)))
 
 

@@ -28,10 +28,10 @@ def pay(shop: Shop, bank: SandboxBankClient, name: str) -> BankTransaction:
     return BankTransaction.objects.get(payment_id=code["payment_id"])
 
 
-def is_found(client: Client, movement: BankTransaction, text: str) -> bool:
+def is_found(client: Client, bank_transaction: BankTransaction, text: str) -> bool:
     answer = client.get("/admin/search/", {"q": text})
     assert answer.status_code in (200, 302)
-    page = f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/"
+    page = f"/admin/reconciliation/banktransaction/{quote(bank_transaction.id)}/change/"
     return answer.headers.get("Location") == page or page in answer.content.decode()
 
 
@@ -60,8 +60,8 @@ def is_found(client: Client, movement: BankTransaction, text: str) -> bool:
 def test_payer_is_found_by_the_beginning_of_the_name(
     shop: Shop, bank: SandboxBankClient, clerk: Client, name: str, text: str
 ) -> None:
-    movement, other = pay(shop, bank, name), pay(shop, bank, "Anong Suk")
-    assert is_found(clerk, movement, text)
+    bank_transaction, other = pay(shop, bank, name), pay(shop, bank, "Anong Suk")
+    assert is_found(clerk, bank_transaction, text)
     assert not is_found(clerk, other, text)
 
 
@@ -73,11 +73,11 @@ def test_what_is_no_beginning_of_a_name_finds_nobody(
 
 
 def test_staff_without_the_permission_find_nobody_by_name(shop: Shop, bank: SandboxBankClient) -> None:
-    movement = pay(shop, bank, "Somchai Jaidee")
+    bank_transaction = pay(shop, bank, "Somchai Jaidee")
     client = staff_client("onlooker", "view_banktransaction", "view_payment")
     for path in ("/admin/search/", "/admin/reconciliation/banktransaction/"):
         answer = client.get(path, {"q": "Somchai Jaidee"})
-        assert movement.id not in answer.content.decode()
+        assert bank_transaction.id not in answer.content.decode()
     assert not AuditRecord.objects.filter(act=Act.SEARCHED).exists()
 
 
@@ -93,8 +93,8 @@ def test_search_that_finds_names_is_recorded(shop: Shop, bank: SandboxBankClient
 def test_search_that_finds_no_name_is_not_recorded(
     shop: Shop, bank: SandboxBankClient, clerk: Client
 ) -> None:
-    movement = pay(shop, bank, "Somchai Jaidee")
-    for text in ("Wichai", movement.id, "1500.00"):
+    bank_transaction = pay(shop, bank, "Somchai Jaidee")
+    for text in ("Wichai", bank_transaction.id, "1500.00"):
         clerk.get("/admin/search/", {"q": text})
     assert not AuditRecord.objects.filter(act=Act.SEARCHED).exists()
 
@@ -104,8 +104,8 @@ def test_slip_reference_finds_its_bank_transaction(
 ) -> None:
     code = shop.qr_code()
     bank.notify(code, slip_reference="SLIP20261125XYZ")
-    movement = BankTransaction.objects.get(payment_id=code["payment_id"])
-    assert is_found(clerk, movement, "SLIP20261125XYZ")
+    bank_transaction = BankTransaction.objects.get(payment_id=code["payment_id"])
+    assert is_found(clerk, bank_transaction, "SLIP20261125XYZ")
 
 
 def test_names_are_found_by_an_index(db: None) -> None:

@@ -81,9 +81,9 @@ def test_id_of_the_bank_finds_the_bank_transaction(
     shop: Shop, bank: SandboxBankClient, admin_client: Client
 ) -> None:
     bank.notify(shop.qr_code())
-    movement = BankTransaction.objects.get()
-    page = f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/"
-    found = search(admin_client, movement.bank_transaction_id)
+    bank_transaction = BankTransaction.objects.get()
+    page = f"/admin/reconciliation/banktransaction/{quote(bank_transaction.id)}/change/"
+    found = search(admin_client, bank_transaction.bank_reference)
     assert page in (found.headers.get("Location") or text_of(found))
 
 

@@ -113,15 +113,15 @@ def test_every_list_of_money_has_the_filters(
 ) -> None:
     make_endpoint(shop)
     seller = Seller(shop, bank)
-    movement = seller.mismatch(149_900)
+    bank_transaction = seller.mismatch(149_900)
     refund = seller.refund(seller.paid())
     seller.paid()
     withdrawal = withdrawn(shop, amount=10_000)
     rows = {
         "refunds/refund": refund["refund_id"],
         "withdrawals/withdrawal": withdrawal["withdrawal_id"],
-        "reconciliation/banktransaction": movement.id,
-        "reconciliation/reconciliationexception": movement.id,
+        "reconciliation/banktransaction": bank_transaction.id,
+        "reconciliation/reconciliationexception": bank_transaction.id,
     }
     for path, key in rows.items():
         url = f"/admin/{path}/"

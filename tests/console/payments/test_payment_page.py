@@ -152,7 +152,7 @@ def test_page_begins_with_how_the_payment_stands(
     with time_machine.travel(noon, tick=False):
         page = page_of(admin_client, story(shop, bank))
     credit = BankTransaction.objects.filter(match_result="applied").first()
-    assert sentence(page) == (tone, text.format(id=credit and credit.bank_transaction_id))
+    assert sentence(page) == (tone, text.format(id=credit and credit.bank_reference))
 
 
 def test_expired_payment_says_when_it_expired(shop: Shop, admin_client: Client, noon: datetime) -> None:

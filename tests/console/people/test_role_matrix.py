@@ -125,7 +125,7 @@ class World:
         seller, live = Seller(shop, bank), open_shop("Khao Soi", mode="live")
         self.shop = shop
         make_endpoint(shop)
-        self.movement: BankTransaction = seller.mismatch()
+        self.bank_transaction: BankTransaction = seller.mismatch()
         unmatched = seller.unmatched()
         self.payment_id = seller.paid()
         seller.refund(self.payment_id, amount=100)
@@ -146,7 +146,7 @@ class World:
         Client().force_login(self.colleague)
         self.rows_of_acts = {
             ("payments.payment", "refund"): self.payment_id,
-            ("payments.payment", "expire"): self.movement.payment_id,
+            ("payments.payment", "expire"): self.bank_transaction.payment_id,
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
             ("refunds.refund", "cancel"): refund.pk,
             ("refunds.refund", "revoke-claim-link"): claim.refund["refund_id"],
@@ -162,7 +162,7 @@ class World:
             ("approvals.approval", "approve"): self.approval.pk,
             ("approvals.approval", "reject"): self.rejected.pk,
             **{(EXCEPTIONS, each.slug): unmatched.pk for each in EXCEPTION_ACTS},
-            (EXCEPTIONS, "accept"): self.movement.pk,
+            (EXCEPTIONS, "accept"): self.bank_transaction.pk,
         }
         now = clock.now()
         account = payout_accounts.add(

@@ -227,14 +227,14 @@ def test_opened_page_with_personal_data_is_recorded(
 ) -> None:
     code = shop.qr_code()
     bank.notify(code)
-    movement = BankTransaction.objects.get()
-    for row in (Payment.objects.get(), movement):
+    bank_transaction = BankTransaction.objects.get()
+    for row in (Payment.objects.get(), bank_transaction):
         meta = row._meta
         admin_client.get(reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[quote(row.pk)]))
     viewed = lines("personal_data_viewed")
     assert [line["subject"] for line in viewed] == [
         f"payment:{code['payment_id']}",
-        f"banktransaction:{movement.pk}",
+        f"banktransaction:{bank_transaction.pk}",
     ]
     assert {line["actor"] for line in viewed} == {"staff:admin"}
 

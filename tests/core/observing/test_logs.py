@@ -20,7 +20,7 @@ KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
         ("secret whsec_MDEyMzQ1Njc4OQ==, next", "secret whsec_[redacted], next"),
         ("redis://:pass@h/0 postgres://u:p@ss@h/d", "redis://:[redacted]@h/0 postgres://u:[redacted]@h/d"),
         ("/claim/clt_7Gh2abc 404", "/claim/clt_[redacted] 404"),
-        ("/banks/scb/notices/door_7Gh2abc", "/banks/scb/notices/door_[redacted]"),
+        ("/banks/scb/notifications/bep_7Gh2abc", "/banks/scb/notifications/bep_[redacted]"),
         ("account 1234567890.", "account ...7890."),
         ("card 4111111111111111", "card ...1111"),
         (f"{KEY} {KEY}", "tq_live_Ab3dE6gH[redacted] tq_live_Ab3dE6gH[redacted]"),

@@ -17,7 +17,7 @@ CHANGEABLE = {
     # payer is for showing, is filled once, and the audit compares it with the bank transaction.
     "payments_payment": {
         *("amount_received", "has_exceptions", "payer_differs"),
-        *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_transaction_id"),
+        *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_reference"),
         *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
     },
     # When the acquirer is asked next; its id is set once. While it is open: its end sets the time.
@@ -26,7 +26,7 @@ CHANGEABLE = {
     "reconciliation_banknotification": set(),
     # Once: a later report may add them. An account needs its digest in the same statement.
     "reconciliation_banktransaction": {
-        *("later_bank_transaction_id", "payer_account_digest", "slip_reference"),
+        *("later_bank_reference", "payer_account_digest", "slip_reference"),
     },
     "reconciliation_excess": set(),
     "reconciliation_return": {"bank_reference", "returned_at"},  # while it is pending, and once

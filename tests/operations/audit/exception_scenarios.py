@@ -42,8 +42,8 @@ def _empty_shop(refund_shop: RefundShop) -> Seller:
 def accept(refund_shop: RefundShop, serving: Serving) -> None:
     """Accept late money, too little money and too much money."""
     seller = _shop(refund_shop)
-    for movement in (seller.late(), seller.mismatch(149_999), seller.mismatch(150_001)):
-        decide("accept", movement)
+    for bank_transaction in (seller.late(), seller.mismatch(149_999), seller.mismatch(150_001)):
+        decide("accept", bank_transaction)
 
 
 def decide_as_merchant(refund_shop: RefundShop, serving: Serving) -> None:
@@ -64,16 +64,16 @@ def accept_by_policy(refund_shop: RefundShop, serving: Serving) -> None:
 
 def attach(refund_shop: RefundShop, serving: Serving) -> None:
     seller = _shop(refund_shop)
-    for movement in (seller.unmatched(), seller.duplicate(), seller.mismatch(99)):
-        decide("attach", movement, payment_id=seller.shop.qr_code()["payment_id"])
+    for bank_transaction in (seller.unmatched(), seller.duplicate(), seller.mismatch(99)):
+        decide("attach", bank_transaction, payment_id=seller.shop.qr_code()["payment_id"])
 
 
 def send_back(refund_shop: RefundShop, serving: Serving) -> None:
     """Send back three: one succeeds, one fails and then succeeds, one is returned after its success."""
     seller = _shop(refund_shop)
     serving(sends=[DONE, REFUSED, DONE, DONE])
-    for movement in (seller.unmatched(), failed := seller.duplicate(), returned := seller.late()):
-        decide("send_back", movement)
+    for bank_transaction in (seller.unmatched(), failed := seller.duplicate(), returned := seller.late()):
+        decide("send_back", bank_transaction)
         run_returns()
     decide("send_back", failed)
     run_returns()
@@ -97,8 +97,8 @@ def return_excess(refund_shop: RefundShop, serving: Serving) -> None:
     seller = _shop(refund_shop)
     serving(sends=[DONE, REFUSED, REFUSED, REFUSED])
     sent, open_excess, by_hand, reversed_credit = (seller.mismatch(150_000 + more) for more in (1, 2, 3, 4))
-    for movement in (sent, open_excess, by_hand, reversed_credit):
-        decide("return_excess", movement)
+    for bank_transaction in (sent, open_excess, by_hand, reversed_credit):
+        decide("return_excess", bank_transaction)
         run_returns()
     decide("record_manual_return", by_hand, bank_reference="counter 8")
     seller.reverse(reversed_credit)
@@ -267,7 +267,7 @@ def report_by_statement(refund_shop: RefundShop, serving: Serving) -> None:
     for kind in ("confirmed", "reversed", "unconfirmed"):
         code = seller.shop.qr_code()
         import_file(bot_file(credit_line(code, clock.now().replace(microsecond=0))))
-        credit = seller.movement(code["payment_id"])
+        credit = seller.bank_transaction(code["payment_id"])
         if kind == "reversed":
             seller.reverse(credit, transaction_id="THEBANKSOWNID0000000")
         if kind == "confirmed":

@@ -206,7 +206,7 @@ def _ask_for_returns(refund_shop: RefundShop, serving: Serving) -> None:
     for approvals in (returns, by_hand, write_offs):
         decide_approval(approvals[1].id, "approve", actor="staff:somsak")
         decide_approval(approvals[2].id, "reject", actor="staff:somsak")
-    seller.reverse(returns[3].movement)
+    seller.reverse(returns[3].bank_transaction)
     decide("dismiss", write_offs[3])
 
 

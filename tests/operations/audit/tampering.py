@@ -193,7 +193,7 @@ TAMPERINGS = {
     "the payer of a payment is that of its bank transaction": [
         f"UPDATE payments_payment SET payer_name = 'Somebody' WHERE id = {PAID}",
         f"UPDATE payments_payment SET payer_bank_code = '999' WHERE id = {PAID}",
-        f"UPDATE payments_payment SET bank_transaction_id = 'other' WHERE id = {PAID}",
+        f"UPDATE payments_payment SET bank_reference = 'other' WHERE id = {PAID}",
         f"UPDATE payments_payment SET payer_name = 'Somebody' WHERE id = {FAILED}",
     ],
     "each failed QR payment has a decline": [
@@ -273,7 +273,7 @@ TAMPERINGS = {
         "resolution_state = 'written_off'"),
         ("UPDATE reconciliation_banktransaction SET amount = amount + 1 WHERE resolution_state = "
         "'written_off'"),
-        "UPDATE reconciliation_resolution SET ledger_subject_id = NULL WHERE ledger_subject_id LIKE 'los_%'",
+        "UPDATE reconciliation_resolution SET ledger_subject_id = NULL WHERE ledger_subject_id LIKE 'wof_%'",
         "UPDATE reconciliation_resolution SET reopen_count = reopen_count + 10 WHERE type = 'reopened'",
     ],
     "each merge has a resolution and its journal": [
@@ -388,7 +388,7 @@ TAMPERINGS = {
         "DELETE FROM webhooks_event WHERE type = 'payment.exception_resolved'",
         "UPDATE webhooks_event SET type = 'payment.exception' WHERE type = 'payment.exception_resolved'",
         "UPDATE webhooks_event SET merchant_id = 'mch_other' WHERE type = 'payment.exception'",
-        "UPDATE webhooks_event SET subject_id = 'rcp_other' WHERE type = 'payment.exception'",
+        "UPDATE webhooks_event SET subject_id = 'btx_other' WHERE type = 'payment.exception'",
     ],
     "money that waits for staff, and no other, is on the list of exceptions": [
         f"DELETE FROM reconciliation_reconciliationexception WHERE id = {WAITS}",
@@ -551,12 +551,12 @@ TAMPERINGS = {
     ],
     "the list of exceptions is complete": [
         f"DELETE FROM reconciliation_reconciliationexception WHERE id = {WAITS}",
-        "DELETE FROM reconciliation_reconciliationexception WHERE id LIKE 'ntc_%'",
+        "DELETE FROM reconciliation_reconciliationexception WHERE id LIKE 'ntf_%'",
         f"UPDATE reconciliation_reconciliationexception SET amount = amount + 1 WHERE id = {WAITS}",
         f"UPDATE reconciliation_reconciliationexception SET biller_id = '' WHERE id = {WAITS}",
         "UPDATE reconciliation_reconciliationexception SET search_text = ''",
         "DELETE FROM reconciliation_resolution WHERE type IN ('dismissed', 'kept')",
-        "DELETE FROM reconciliation_resolution WHERE type = 'reopened' AND subject_id LIKE 'ntc_%'",
+        "DELETE FROM reconciliation_resolution WHERE type = 'reopened' AND subject_id LIKE 'ntf_%'",
     ],
 }  # fmt: skip
 

@@ -73,12 +73,12 @@ def personal_texts() -> list[str]:
         for each in Payment.objects.all()
     ]
     bodies = [notification.body.decode() for notification in BankNotification.objects.all()]
-    movements = [f"{each.payer_name} {each.payer_account}" for each in BankTransaction.objects.all()]
+    bank_transactions = [f"{each.payer_name} {each.payer_account}" for each in BankTransaction.objects.all()]
     lines = [line.line.decode("cp874") for line in StatementLine.objects.all()]
     orders = [f"{order.account_name} {order.account}" for order in Transfer.objects.all()]
     approvals = [f"{each.account_name} {each.account_last4}" for each in Approval.objects.all()]
     notes = [str(refund.note) for refund in Refund.objects.all()]
-    return [*payments, *bodies, *movements, *lines, *orders, *approvals, *notes]
+    return [*payments, *bodies, *bank_transactions, *lines, *orders, *approvals, *notes]
 
 
 # Why a sealed column has nothing of a payer that stays.
@@ -146,9 +146,9 @@ def test_erase_without_yes_changes_nothing(paid: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("by", ["account", "name", "transaction"])
 def test_payer_is_found_by(by: str, paid: dict[str, Any]) -> None:
-    movement = BankTransaction.objects.get(payer_name=NAME)
+    bank_transaction = BankTransaction.objects.get(payer_name=NAME)
     payer = {"account": f"{BANK}:{ACCOUNT}", "name": f"{BANK}:malee  SUKSAN"}
-    written = run_erase(payer.get(by, movement.bank_transaction_id))
+    written = run_erase(payer.get(by, bank_transaction.bank_reference))
     assert "reconciliation.banktransaction: 1 rows" in written
 
 
@@ -167,13 +167,13 @@ def test_payer_is_found_as_people_write_the_account_or_name(payer: str, paid: di
 
 def test_payer_of_an_older_row_is_found_too(paid: dict[str, Any]) -> None:
     """It was stored before names were stored in one spelling."""
-    movement = BankTransaction.objects.get(payer_name=NAME)
+    bank_transaction = BankTransaction.objects.get(payer_name=NAME)
     sql = "UPDATE reconciliation_banktransaction SET payer_name = %s WHERE id = %s"
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute(sql, ["MS. Malee \u200b Suksan\ufeff", movement.id])
+        cursor.execute(sql, ["MS. Malee \u200b Suksan\ufeff", bank_transaction.id])
         cursor.execute("SET LOCAL session_replication_role = origin")
-    assert erasure.find(Payer(bank_code=BANK, name=NAME)).movement_ids == [movement.id]
+    assert erasure.find(Payer(bank_code=BANK, name=NAME)).bank_transaction_ids == [bank_transaction.id]
 
 
 def test_erasure_is_recorded_without_personal_data(paid: dict[str, Any]) -> None:
@@ -220,8 +220,8 @@ def test_payer_of_an_open_exception_is_not_erased(
 ) -> None:
     again = {"payer_name": NAME, "payer_bank_code": BANK, "payer_account": ACCOUNT}
     bank.notify(paid, **again)
-    movement = BankTransaction.objects.get(match_result="duplicate")
-    with pytest.raises(CommandError, match=movement.pk):
+    bank_transaction = BankTransaction.objects.get(match_result="duplicate")
+    with pytest.raises(CommandError, match=bank_transaction.pk):
         run_erase(f"{BANK}:{ACCOUNT}", "--yes")
 
 

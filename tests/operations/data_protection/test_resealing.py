@@ -199,11 +199,11 @@ def test_reseal_makes_old_key_unnecessary(
     assert (opened_by(OLD), opened_by(NEW)) == (0, TOKENS)
     assert shop.get(f"/v1/webhooks/{filled_database['webhook_id']}/secret").json()["secret"] == SECOND_SECRET
     assert Endpoint.objects.get().signing_secrets(clock.now()) == [SECOND_SECRET, FIRST_ROTATION, SECRET]
-    payment, movement = Payment.objects.get(), BankTransaction.objects.get()
+    payment, bank_transaction = Payment.objects.get(), BankTransaction.objects.get()
     assert (payment.client_bank_account, payment.payer_account) == (ACCOUNT, PAYER)
-    assert movement.payer_account == PAYER
+    assert bank_transaction.payer_account == PAYER
     assert PAYER.encode() in BankNotification.objects.get().body
-    assert movement.statement_line.line == credit_line(filled_database, movement.paid_at)
+    assert bank_transaction.statement_line.line == credit_line(filled_database, bank_transaction.paid_at)
     (connection,) = BankConnection.objects.all()
     assert bank_connections.decrypt(connection).credentials.items() >= SCB_CONFIG.credentials.items()
     again = ask(shop)

@@ -20,7 +20,7 @@ from tests.hostile_inputs import LEAK
 from tests.reconciliation.builders import EXCEPTIONS_URL, exception_url, get_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
-URL = "/banks/sandbox/notices"
+URL = "/banks/sandbox/notifications"
 DEEP = 20_000
 
 
@@ -58,7 +58,7 @@ def test_notification_field_of_wrong_type_is_stored_as_unreadable(
     notification = valid_notification(shop, bank)
     for number, value in enumerate(WRONG_VALUES, start=1):
         answer = post(bank, json.dumps(notification | {name: value}).encode())
-        assert (answer.status_code, answer.json()) == (200, {"status": "parked"}), value
+        assert (answer.status_code, answer.json()) == (200, {"status": "held"}), value
         results = BankNotification.objects.values_list("result", flat=True)
         assert list(results) == ["unreadable"] * number
     assert not BankTransaction.objects.exists()
@@ -99,7 +99,7 @@ def test_malformed_notification_is_stored_byte_for_byte(
 ) -> None:
     body = malformed_bodies(valid_notification(shop, bank))[which]
     answer = post(bank, body)
-    assert (answer.status_code, answer.json()) == (200, {"status": "parked"})
+    assert (answer.status_code, answer.json()) == (200, {"status": "held"})
     assert stored_results(body) == ["unreadable"]
     assert not BankTransaction.objects.exists()
 
@@ -138,7 +138,7 @@ def test_signed_notification_is_parsed_with_any_content_type(
 def test_empty_notification_is_stored_only_if_signed(bank: SandboxBankClient, type: str) -> None:
     assert post(bank, b"", "", type).status_code == 401
     assert not BankNotification.objects.exists()
-    assert post(bank, b"", type=type).json() == {"status": "parked"}
+    assert post(bank, b"", type=type).json() == {"status": "held"}
     assert stored_results(b"") == ["unreadable"]
 
 
@@ -208,9 +208,9 @@ def test_exception_page_opens_for_extreme_times_and_names(
         "amount": "9999999999.99",
     }
     post(bank, json.dumps(valid_notification(shop, bank, **extreme)).encode())
-    movement = BankTransaction.objects.get()
-    assert (movement.match_result, movement.amount) == (result, 999_999_999_999)
-    for path in (EXCEPTIONS_URL, exception_url(movement.id)):
+    bank_transaction = BankTransaction.objects.get()
+    assert (bank_transaction.match_result, bank_transaction.amount) == (result, 999_999_999_999)
+    for path in (EXCEPTIONS_URL, exception_url(bank_transaction.id)):
         page = get_page(admin_client, path)
         assert "<script>alert" not in page
 

@@ -82,81 +82,85 @@ def test_exception_page_shows_only_the_allowed_actions(seller: Seller, malee: Cl
 
 
 def test_staff_accept_a_wrong_amount(seller: Seller, malee: Client) -> None:
-    movement = seller.mismatch(149_900)
-    text = ask(malee, movement.id, "accept")
-    assert f"Payment {movement.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in text
+    bank_transaction = seller.mismatch(149_900)
+    text = ask(malee, bank_transaction.id, "accept")
+    assert (
+        f"Payment {bank_transaction.payment_id} of Somtam House asked for 1,500.00 THB. It succeeds" in text
+    )
     assert "with the 1,499.00 THB that arrived" in text
-    assert "Accept: done." in confirm(malee, movement.id, "accept")
-    assert status(movement.payment_id) == ("succeeded", 149_900)
+    assert "Accept: done." in confirm(malee, bank_transaction.id, "accept")
+    assert status(bank_transaction.payment_id) == ("succeeded", 149_900)
     done = Resolution.objects.get()
-    assert (done.subject_id, done.type, done.actor) == (movement.id, "accepted", "staff:malee")
+    assert (done.subject_id, done.type, done.actor) == (bank_transaction.id, "accepted", "staff:malee")
     assert done.note == NOTE
     record = acts_of_staff().get()
-    assert (record.actor, record.object_id, record.reason) == ("staff:malee", movement.id, NOTE)
+    assert (record.actor, record.object_id, record.reason) == ("staff:malee", bank_transaction.id, NOTE)
     assert (record.before["resolution_state"], record.after["decision"]) == ("", "accepted")
 
 
 def test_staff_accept_late_money(seller: Seller, malee: Client) -> None:
-    movement = seller.late()
-    assert "succeeds with this 1,500.00 THB" in ask(malee, movement.id, "accept")
-    confirm(malee, movement.id, "accept")
-    assert status(movement.payment_id) == ("succeeded", 150_000)
+    bank_transaction = seller.late()
+    assert "succeeds with this 1,500.00 THB" in ask(malee, bank_transaction.id, "accept")
+    confirm(malee, bank_transaction.id, "accept")
+    assert status(bank_transaction.payment_id) == ("succeeded", 150_000)
 
 
 def test_staff_attach_money_to_a_candidate_payment_with_one_click(seller: Seller, malee: Client) -> None:
     code = seller.shop.qr_code()
-    movement = seller.report(code, reference1="NOBODYKNOWSTHIS00000")
-    offered = re.findall(r'/do/attach/\?payment_id=(pay_\w+)"', get_page(malee, exception_url(movement.id)))
+    bank_transaction = seller.report(code, reference1="NOBODYKNOWSTHIS00000")
+    offered = re.findall(
+        r'/do/attach/\?payment_id=(pay_\w+)"', get_page(malee, exception_url(bank_transaction.id))
+    )
     assert offered == [code["payment_id"]]
-    text = ask(malee, movement.id, "attach", payment_id=offered[0])
+    text = ask(malee, bank_transaction.id, "attach", payment_id=offered[0])
     assert f"Payment {offered[0]} of Somtam House succeeds with this 1,500.00 THB" in text
-    assert "done." in confirm(malee, movement.id, "attach", payment_id=offered[0])
+    assert "done." in confirm(malee, bank_transaction.id, "attach", payment_id=offered[0])
     assert status(code["payment_id"]) == ("succeeded", 150_000)
-    assert "It was attached to payment" in get_page(malee, exception_url(movement.id))
+    assert "It was attached to payment" in get_page(malee, exception_url(bank_transaction.id))
 
 
-@pytest.mark.parametrize("typed", ["pay_" + "0" * 27, "pay_1", "<script>", "rcp_" + "0" * 27])
+@pytest.mark.parametrize("typed", ["pay_" + "0" * 27, "pay_1", "<script>", "btx_" + "0" * 27])
 def test_attach_with_an_id_that_is_not_a_payment_is_refused(
     seller: Seller, malee: Client, typed: str
 ) -> None:
-    movement = seller.unmatched()
-    assert "There is no payment with this id." in ask(malee, movement.id, "attach", payment_id=typed)
-    confirm(malee, movement.id, "attach", payment_id=typed)
+    bank_transaction = seller.unmatched()
+    assert "There is no payment with this id." in ask(malee, bank_transaction.id, "attach", payment_id=typed)
+    confirm(malee, bank_transaction.id, "attach", payment_id=typed)
     assert not Resolution.objects.exists()
 
 
 def test_attach_to_a_paid_payment_is_refused(seller: Seller, malee: Client) -> None:
     code = seller.shop.qr_code()
     seller.report(code)
-    movement = seller.unmatched()
-    confirm(malee, movement.id, "attach", payment_id=code["payment_id"])
+    bank_transaction = seller.unmatched()
+    confirm(malee, bank_transaction.id, "attach", payment_id=code["payment_id"])
     assert not Resolution.objects.exists()
-    assert BankTransaction.objects.get(pk=movement.id).resolution_state == ""
+    assert BankTransaction.objects.get(pk=bank_transaction.id).resolution_state == ""
 
 
 def test_paid_payment_is_not_offered_as_candidate(seller: Seller, malee: Client) -> None:
     code = seller.shop.qr_code()
     seller.report(code)
-    movement = seller.report(code)
-    page = get_page(malee, exception_url(movement.id))
+    bank_transaction = seller.report(code)
+    page = get_page(malee, exception_url(bank_transaction.id))
     assert "same reference" in page
     assert "?payment=" not in page
-    assert "is succeeded" in ask(malee, movement.id, "attach", payment_id=code["payment_id"])
+    assert "is succeeded" in ask(malee, bank_transaction.id, "attach", payment_id=code["payment_id"])
 
 
 def test_staff_send_money_back_to_the_payer(
     seller: Seller, malee: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("succeeded", "b-77")])
-    movement = seller.unmatched()
-    text = ask(malee, movement.id, "send-back")
+    bank_transaction = seller.unmatched()
+    text = ask(malee, bank_transaction.id, "send-back")
     assert "1,500.00 THB is sent back to the payer, Somchai Jaidee, account xxxxxx7890 at 014 Siam" in text
     assert "1234567890" not in text
-    confirm(malee, movement.id, "send-back")
+    confirm(malee, bank_transaction.id, "send-back")
     order = Transfer.objects.get()
     assert (order.account, order.amount, order.purpose) == ("1234567890", 150_000, "return")
     transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
-    page = get_page(malee, exception_url(movement.id))
+    page = get_page(malee, exception_url(bank_transaction.id))
     made = Return.objects.get()
     for shown in (
         made.id,
@@ -173,23 +177,23 @@ def test_rejected_return_reopens_the_exception(
     seller: Seller, malee: Client, served_by: Callable[..., Bank]
 ) -> None:
     served_by(sends=[TransferResult("failed", failure_code="invalid_account")])
-    movement = seller.unmatched()
-    confirm(malee, movement.id, "send-back")
+    bank_transaction = seller.unmatched()
+    confirm(malee, bank_transaction.id, "send-back")
     assert "0 exceptions" in get_page(malee, EXCEPTIONS_URL)
     transfers.run_due("return", HANDLERS["rtn"], now=clock.now)
     text = "Unknown reference. 1,500.00 THB could not be sent back: the account does not exist."
     assert text in get_page(malee, EXCEPTIONS_URL)
-    assert buttons(malee, movement.id) == ["send-back", "send-to", "manual-return"]
+    assert buttons(malee, bank_transaction.id) == ["send-back", "send-to", "manual-return"]
 
 
 def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, malee: Client) -> None:
-    movement = seller.duplicate()
-    look = malee.post(act_page(movement.id, "send-to"), ACCOUNT | act_form(reason=NOTE))
+    bank_transaction = seller.duplicate()
+    look = malee.post(act_page(bank_transaction.id, "send-to"), ACCOUNT | act_form(reason=NOTE))
     text = unescape(look.content.decode())
     assert "1,500.00 THB is sent to สมหญิง ใจดี, account 4051234567 at 004 Kasikorn Bank" in text
     assert "no-store" in look.headers["Cache-Control"]
     assert not Resolution.objects.exists()
-    confirm(malee, movement.id, "send-to", **ACCOUNT | {"bank_account": "405-1-23456-7"})
+    confirm(malee, bank_transaction.id, "send-to", **ACCOUNT | {"bank_account": "405-1-23456-7"})
     order = Transfer.objects.get(purpose="return")
     assert (order.bank_code, order.account, order.account_name) == ("004", "4051234567", "สมหญิง ใจดี")
 
@@ -208,29 +212,31 @@ def test_return_to_another_account_needs_a_second_confirmation(seller: Seller, m
 def test_return_account_is_validated(
     seller: Seller, malee: Client, change: dict[str, str], words: str
 ) -> None:
-    movement = seller.unmatched()
-    page = confirm(malee, movement.id, "send-to", **ACCOUNT | change)
+    bank_transaction = seller.unmatched()
+    page = confirm(malee, bank_transaction.id, "send-to", **ACCOUNT | change)
     assert "errorlist" in page
     assert words in page
     assert not Resolution.objects.exists()
 
 
 def test_return_without_payer_account_needs_an_entered_account(seller: Seller, malee: Client) -> None:
-    movement = seller.unmatched(payer_bank_code="999")
-    assert buttons(malee, movement.id) == ["send-to", "manual-return"]
-    assert "not possible" in ask(malee, movement.id, "send-back")
+    bank_transaction = seller.unmatched(payer_bank_code="999")
+    assert buttons(malee, bank_transaction.id) == ["send-to", "manual-return"]
+    assert "not possible" in ask(malee, bank_transaction.id, "send-back")
 
 
 def test_staff_record_a_manual_return(seller: Seller, malee: Client, settings: Any) -> None:
-    movement = seller.unmatched()
+    bank_transaction = seller.unmatched()
     settings.SANDBOX_BANK_SECRET = ""
-    assert buttons(malee, movement.id) == ["manual-return"]
-    assert "You have sent 1,500.00 THB back at the bank yourself" in ask(malee, movement.id, "manual-return")
-    assert "errorlist" in confirm(malee, movement.id, "manual-return")
-    confirm(malee, movement.id, "manual-return", bank_reference="FT-2611-001")
+    assert buttons(malee, bank_transaction.id) == ["manual-return"]
+    assert "You have sent 1,500.00 THB back at the bank yourself" in ask(
+        malee, bank_transaction.id, "manual-return"
+    )
+    assert "errorlist" in confirm(malee, bank_transaction.id, "manual-return")
+    confirm(malee, bank_transaction.id, "manual-return", bank_reference="FT-2611-001")
     made = Return.objects.get()
     assert (made.is_manual, made.bank_reference, made.status) == (True, "FT-2611-001", "completed")
-    page = get_page(malee, exception_url(movement.id))
+    page = get_page(malee, exception_url(bank_transaction.id))
     assert "FT-2611-001" in page
     assert "sent manually" in page
 
@@ -264,8 +270,10 @@ def test_staff_credit_a_returned_refund_to_the_merchant(
 
 def test_pasted_payment_id_may_have_spaces(seller: Seller, malee: Client) -> None:
     payment_id = seller.shop.qr_code()["payment_id"]
-    movement = seller.unmatched()
-    assert f"Payment {payment_id} of" in ask(malee, movement.id, "attach", payment_id=f" {payment_id}\t")
+    bank_transaction = seller.unmatched()
+    assert f"Payment {payment_id} of" in ask(
+        malee, bank_transaction.id, "attach", payment_id=f" {payment_id}\t"
+    )
 
 
 def links(client: Client, path: str) -> dict[str, str]:
@@ -276,7 +284,7 @@ def links(client: Client, path: str) -> dict[str, str]:
 
 
 def test_exception_list_keeps_the_filters_after_an_action(seller: Seller, malee: Client) -> None:
-    movement, filtered = seller.mismatch(), f"{EXCEPTIONS_URL}?reason__exact=amount_mismatch"
+    bank_transaction, filtered = seller.mismatch(), f"{EXCEPTIONS_URL}?reason__exact=amount_mismatch"
     case = links(malee, filtered)["Wrong amount: 1.00 THB too little, 1,500.00 THB expected."]
     accept = links(malee, case)["Accept"]
     assert links(malee, case)["Exceptions"] == links(malee, accept)["Exceptions"] == filtered
@@ -284,64 +292,66 @@ def test_exception_list_keeps_the_filters_after_an_action(seller: Seller, malee:
     form = act_form(reason=NOTE)
     first, second = (malee.post(accept, form).headers["Location"] for _ in range(2))
     assert (first, second) == (filtered, case)
-    assert BankTransaction.objects.get(pk=movement.id).resolution_state == "accepted"
+    assert BankTransaction.objects.get(pk=bank_transaction.id).resolution_state == "accepted"
 
 
 def test_second_click_on_an_action_changes_nothing_and_names_the_first_user(
     seller: Seller, malee: Client
 ) -> None:
-    movement = seller.mismatch()
-    confirm(malee, movement.id, "accept")
+    bank_transaction = seller.mismatch()
+    confirm(malee, bank_transaction.id, "accept")
     balance = seller.shop.get("/v1/balance").json()
     somsak = staff_client("somsak", *RESOLVES)
     for client in (malee, somsak):
-        assert "malee" in confirm(client, movement.id, "accept")
-        assert "not possible" in ask(client, movement.id, "accept")
-    confirm(somsak, movement.id, "send-back")
+        assert "malee" in confirm(client, bank_transaction.id, "accept")
+        assert "not possible" in ask(client, bank_transaction.id, "accept")
+    confirm(somsak, bank_transaction.id, "send-back")
     assert (Resolution.objects.count(), acts_of_staff().count(), Return.objects.count()) == (1, 1, 0)
     assert seller.shop.get("/v1/balance").json() == balance
 
 
 def test_note_of_staff_is_escaped_on_the_page(seller: Seller, malee: Client) -> None:
-    movement = seller.mismatch()
-    confirm(malee, movement.id, "accept")
-    assert "The customer showed &lt;b&gt;the receipt&lt;/b&gt;" in get_page(malee, exception_url(movement.id))
+    bank_transaction = seller.mismatch()
+    confirm(malee, bank_transaction.id, "accept")
+    assert "The customer showed &lt;b&gt;the receipt&lt;/b&gt;" in get_page(
+        malee, exception_url(bank_transaction.id)
+    )
 
 
 def test_payer_name_is_escaped_on_the_confirmation_page(seller: Seller, malee: Client) -> None:
-    movement = seller.mismatch(payer_name="<script>alert(1)</script>")
+    bank_transaction = seller.mismatch(payer_name="<script>alert(1)</script>")
     for slug in ("accept", "send-back", "send-to"):
-        page = malee.get(act_page(movement.id, slug)).content.decode()
+        page = malee.get(act_page(bank_transaction.id, slug)).content.decode()
         assert "<script>alert" not in page
 
 
 def test_opening_the_confirmation_page_changes_nothing(seller: Seller, malee: Client) -> None:
-    movement = seller.mismatch()
+    bank_transaction = seller.mismatch()
     for slug in SLUGS:
-        ask(malee, movement.id, slug)
+        ask(malee, bank_transaction.id, slug)
     assert not Resolution.objects.exists()
-    assert status(movement.payment_id) == ("pending", 150_000)
+    assert status(bank_transaction.payment_id) == ("pending", 150_000)
 
 
 def test_view_permission_does_not_allow_exception_actions(seller: Seller) -> None:
-    movement, viewer = seller.mismatch(), staff_client("onlooker", "view_banktransaction")
-    assert buttons(viewer, movement.id) == []
+    bank_transaction, viewer = seller.mismatch(), staff_client("onlooker", "view_banktransaction")
+    assert buttons(viewer, bank_transaction.id) == []
     for slug in SLUGS:
-        assert viewer.get(act_page(movement.id, slug)).status_code == 403
-        assert viewer.post(act_page(movement.id, slug), act_form(reason=NOTE)).status_code == 403
+        assert viewer.get(act_page(bank_transaction.id, slug)).status_code == 403
+        assert viewer.post(act_page(bank_transaction.id, slug), act_form(reason=NOTE)).status_code == 403
     assert not Resolution.objects.exists()
 
 
 def test_exception_actions_need_a_csrf_token(seller: Seller, malee: Client) -> None:
-    movement = seller.mismatch()
+    bank_transaction = seller.mismatch()
     guarded = Client(enforce_csrf_checks=True)
     guarded.force_login(User.objects.get(username="malee"))
-    assert guarded.post(act_page(movement.id, "accept"), act_form(reason=NOTE)).status_code == 403
+    assert guarded.post(act_page(bank_transaction.id, "accept"), act_form(reason=NOTE)).status_code == 403
     assert not Resolution.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("subject", "slug"), [("rcp_" + "0" * 27, "accept"), ("x", "accept"), (None, "nothing")]
+    ("subject", "slug"), [("btx_" + "0" * 27, "accept"), ("x", "accept"), (None, "nothing")]
 )
 def test_unknown_exception_or_action_is_not_found(
     seller: Seller, malee: Client, subject: str | None, slug: str
@@ -372,15 +382,15 @@ def test_two_concurrent_staff_actions_resolve_an_exception_once(db: None) -> Non
     seller = Seller(open_shop("Race"), SandboxBankClient(Client()))
     clients = [staff_client(name, *RESOLVES) for name in ("malee", "somsak")]
     for _ in range(3):
-        movement = seller.mismatch()
+        bank_transaction = seller.mismatch()
         resolutions_made: list[Callable[[], str]] = [
-            partial(confirm, clients[0], movement.id, "accept"),
-            partial(confirm, clients[1], movement.id, "send-back"),
+            partial(confirm, clients[0], bank_transaction.id, "accept"),
+            partial(confirm, clients[1], bank_transaction.id, "send-back"),
         ]
         run_concurrently(*resolutions_made)
-        (done,) = Resolution.objects.filter(subject_id=movement.id)
-        assert acts_of_staff().filter(object_id=movement.id).get().actor == done.actor
-        paid = status(movement.payment_id)[0] == "succeeded"
-        assert (paid, Return.objects.filter(movement=movement).count()) == (
+        (done,) = Resolution.objects.filter(subject_id=bank_transaction.id)
+        assert acts_of_staff().filter(object_id=bank_transaction.id).get().actor == done.actor
+        paid = status(bank_transaction.payment_id)[0] == "succeeded"
+        assert (paid, Return.objects.filter(bank_transaction=bank_transaction).count()) == (
             (True, 0) if done.type == "accepted" else (False, 1)
         )

@@ -42,9 +42,9 @@ NOTE = "The shop closed <b>early</b>."
 DONE = TransferResult("succeeded", "b-1")
 
 
-def choose(client: Client, slug: str, movements: Iterable[Any], **fields: str) -> str:
+def choose(client: Client, slug: str, bank_transactions: Iterable[Any], **fields: str) -> str:
     """Select rows in the list and choose an act."""
-    selected = [getattr(each, "pk", each) for each in movements]
+    selected = [getattr(each, "pk", each) for each in bank_transactions]
     form = {"action": slug, "_selected_action": selected, "index": "0", **fields}
     answer = client.post(EXCEPTIONS_URL, form, follow=True)
     assert answer.status_code == 200
@@ -72,8 +72,8 @@ def test_money_of_several_exceptions_is_sent_back_with_a_record_for_each(
     seller: Seller, malee: Client, served_by: Callable[..., Bank]
 ) -> None:
     bank = served_by(sends=[DONE, DONE])
-    movements = [seller.unmatched(), seller.mismatch(149_900)]
-    page = choose(malee, "send-back", movements)
+    bank_transactions = [seller.unmatched(), seller.mismatch(149_900)]
+    page = choose(malee, "send-back", bank_transactions)
     assert "Send back: 2 exceptions, 2,999.00 THB." in page
     assert "1,499.00 THB is sent back to the payer, Somchai Jaidee" in page
     assert all(part in page for part in ("Somtam House (test)", "Unknown reference", "Wrong amount"))
@@ -81,11 +81,11 @@ def test_money_of_several_exceptions_is_sent_back_with_a_record_for_each(
     text = send(malee, "send-back", choices_of(page))
     assert "Done: 2." in text
     assert results_of(text) == ["Send back: done.", "Send back: done."]
-    assert {each.object_id for each in acts_of_staff()} == {each.id for each in movements}
+    assert {each.object_id for each in acts_of_staff()} == {each.id for each in bank_transactions}
     assert {each.reason for each in acts_of_staff()} == {NOTE}
     run_returns()
     assert len(bank.sent) == 2
-    assert {state_of(each)[1] for each in movements} == {"sent_back"}
+    assert {state_of(each)[1] for each in bank_transactions} == {"sent_back"}
 
 
 def test_row_that_a_colleague_resolved_meanwhile_is_refused_and_others_are_done(
@@ -107,9 +107,9 @@ def test_act_on_unconfirmed_money_does_not_read_who_uploaded_it(seller: Seller, 
     now, code = clock.now(), replace(seller.shop, codes_made_at=clock.now() - timedelta(days=2)).qr_code()
     seller.report(code, paid_at=now - timedelta(days=1))
     import_file(bot_file(credit_line(code, now)))
-    movement = BankTransaction.objects.get(is_confirmed=False)
+    bank_transaction = BankTransaction.objects.get(is_confirmed=False)
     with CaptureQueriesContext(connection) as asked:
-        assert "Merge as duplicate: 1 exception, 1,500.00 THB." in choose(malee, "merge", [movement])
+        assert "Merge as duplicate: 1 exception, 1,500.00 THB." in choose(malee, "merge", [bank_transaction])
     assert not [each for each in asked if "reconciliation_statementline" in each["sql"]]
 
 
@@ -132,7 +132,7 @@ def test_rows_for_which_an_act_is_not_possible_are_named_before_the_confirmation
     assert "Accept: 1 exception, 1,499.00 THB." in page
     assert "Refused: 1." in page
     assert "This is not possible now." in page
-    nothing = choose(malee, "accept", [message, "rcp_" + "0" * 27, "x\0"])
+    nothing = choose(malee, "accept", [message, "btx_" + "0" * 27, "x\0"])
     assert choices_of(nothing) == []
     assert "This is possible for none of the chosen rows." in nothing
     assert "It does not exist." in nothing
@@ -173,11 +173,11 @@ def test_more_rows_than_allowed_are_refused(
     seller: Seller, malee: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_acts, "MAX_ROWS", 2)
-    movements = [seller.unmatched() for _ in range(3)]
+    bank_transactions = [seller.unmatched() for _ in range(3)]
     refusal = "You chose more than 2 rows. Choose fewer: nothing changed."
-    assert refusal in choose(malee, "send-back", movements)
-    assert refusal in choose(malee, "send-back", movements[:1], select_across="1")
-    assert refusal in send(malee, "send-back", [f"{each.id}:0" for each in movements])
+    assert refusal in choose(malee, "send-back", bank_transactions)
+    assert refusal in choose(malee, "send-back", bank_transactions[:1], select_across="1")
+    assert refusal in send(malee, "send-back", [f"{each.id}:0" for each in bank_transactions])
     assert not Resolution.objects.exists()
 
 
@@ -193,26 +193,26 @@ def test_all_rows_of_a_filtered_list_can_be_chosen(seller: Seller, malee: Client
 
 @pytest.mark.django_db(transaction=True)
 def test_two_people_at_once_decide_each_row_once(seller: Seller) -> None:
-    movements = [seller.late() for _ in range(4)]
+    bank_transactions = [seller.late() for _ in range(4)]
     clients = [staff_client(name, *RESOLVES) for name in ("malee", "somsak")]
-    chosen = [choices_of(choose(client, "accept", movements)) for client in clients]
+    chosen = [choices_of(choose(client, "accept", bank_transactions)) for client in clients]
     texts = run_concurrently(
         lambda: send(clients[0], "accept", chosen[0]), lambda: send(clients[1], "accept", chosen[1][::-1])
     )
-    assert sum(text.count('class="state good"') for text in texts) == len(movements)
-    assert Resolution.objects.count() == len(movements)
+    assert sum(text.count('class="state good"') for text in texts) == len(bank_transactions)
+    assert Resolution.objects.count() == len(bank_transactions)
     assert not ReconciliationException.objects.exists()
 
 
 def test_each_act_needs_its_permission(seller: Seller) -> None:
-    movement = seller.late()
+    bank_transaction = seller.late()
     support = staff_client("support", "view_banktransaction", "dismiss_exception")
     page = support.get(EXCEPTIONS_URL).content.decode()
     assert 'value="dismiss"' in page
     assert 'value="send-back"' not in page
-    chosen = {"action": "accept", "_selected_action": [movement.pk], "index": "0"}
+    chosen = {"action": "accept", "_selected_action": [bank_transaction.pk], "index": "0"}
     assert support.post(EXCEPTIONS_URL, chosen).status_code == 403
-    answer = support.post(f"{EXCEPTIONS_URL}do/accept/", act_form(row=[f"{movement.id}:0"]))
+    answer = support.post(f"{EXCEPTIONS_URL}do/accept/", act_form(row=[f"{bank_transaction.id}:0"]))
     assert answer.status_code == 403
     assert support.get(f"{EXCEPTIONS_URL}do/dismiss/").status_code == 403
     assert support.post(f"{EXCEPTIONS_URL}do/attach/", {}).status_code == 404
@@ -220,10 +220,10 @@ def test_each_act_needs_its_permission(seller: Seller) -> None:
 
 
 def test_sending_money_back_asks_who_it_is_before_any_row(seller: Seller, malee: Client) -> None:
-    movement = seller.unmatched()
-    choices = choices_of(choose(malee, "send-back", [movement]))
+    bank_transaction = seller.unmatched()
+    choices = choices_of(choose(malee, "send-back", [bank_transaction]))
     make_stale(malee)
-    for page in (choose(malee, "send-back", [movement]), send(malee, "send-back", choices)):
+    for page in (choose(malee, "send-back", [bank_transaction]), send(malee, "send-back", choices)):
         assert "Is it you?" in page
     assert not Resolution.objects.exists()
 
@@ -248,6 +248,6 @@ def test_fault_of_one_row_does_not_hide_the_others(seller: Seller, malee: Client
 
 
 def test_pages_with_personal_data_are_recorded(seller: Seller, malee: Client) -> None:
-    movement = seller.unmatched()
-    choose(malee, "send-back", [movement])
-    assert AuditRecord.objects.filter(act="viewed", object_id=movement.id).exists()
+    bank_transaction = seller.unmatched()
+    choose(malee, "send-back", [bank_transaction])
+    assert AuditRecord.objects.filter(act="viewed", object_id=bank_transaction.id).exists()

@@ -48,17 +48,17 @@ def test_candidate_spellings_begin_with_the_reported_reference_and_are_limited()
 
 
 def reported(bank: SandboxBankClient, code: dict[str, Any], **changes: Any) -> BankTransaction:
-    """Return the bank transaction of money for a code, with changes."""
+    """Return the bank transaction of a code, with changes."""
     notification = bank.notification(code, **changes)
     bank.post(notification)
-    movement: BankTransaction = BankTransaction.objects.get(
-        bank_transaction_id=notification["transaction_id"]
+    bank_transaction: BankTransaction = BankTransaction.objects.get(
+        bank_reference=notification["transaction_id"]
     )
-    return movement
+    return bank_transaction
 
 
-def nearest(movement: BankTransaction) -> list[Candidate]:
-    return candidates.find([movement])[movement.id]
+def nearest(bank_transaction: BankTransaction) -> list[Candidate]:
+    return candidates.find([bank_transaction])[bank_transaction.id]
 
 
 def reference(code: dict[str, Any]) -> str:
@@ -115,8 +115,8 @@ def test_one_third_of_the_reference_is_enough_to_find_the_payment(
     shop: Shop, bank: SandboxBankClient, spoil: Any
 ) -> None:
     code = shop.qr_code()
-    movement = reported(bank, code, reference1=spoil(reference(code)), satang=99)
-    assert [each.payment.id for each in nearest(movement)] == [code["payment_id"]]
+    bank_transaction = reported(bank, code, reference1=spoil(reference(code)), satang=99)
+    assert [each.payment.id for each in nearest(bank_transaction)] == [code["payment_id"]]
 
 
 @pytest.mark.django_db
@@ -196,10 +196,10 @@ def test_unrelated_payments_are_no_candidates(
     old = shop.qr_code()
     at_noon.move_to(noon + timedelta(days=8))
     bank.notify(shop.qr_code())
-    movement = reported(bank, old, reference1="NOBODYKNOWSTHIS00000")
+    bank_transaction = reported(bank, old, reference1="NOBODYKNOWSTHIS00000")
     at_noon.move_to(noon + timedelta(days=8, minutes=30))
     shop.qr_code()
-    assert nearest(movement) == []
+    assert nearest(bank_transaction) == []
 
 
 def test_code_that_was_made_after_the_report_is_no_candidate(
@@ -208,10 +208,10 @@ def test_code_that_was_made_after_the_report_is_no_candidate(
     """The bank's clock is an hour ahead."""
     code = shop.qr_code()
     ahead = noon + timedelta(hours=1)
-    movement = reported(bank, code, reference1="NOBODYKNOWSTHIS00000", paid_at=ahead)
+    bank_transaction = reported(bank, code, reference1="NOBODYKNOWSTHIS00000", paid_at=ahead)
     at_noon.move_to(noon + timedelta(minutes=30))
     shop.qr_code()
-    assert [each.payment.id for each in nearest(movement)] == [code["payment_id"]]
+    assert [each.payment.id for each in nearest(bank_transaction)] == [code["payment_id"]]
 
 
 def test_payments_of_another_bank_are_no_candidates(shop: Shop, bank: SandboxBankClient) -> None:
@@ -220,8 +220,8 @@ def test_payments_of_another_bank_are_no_candidates(shop: Shop, bank: SandboxBan
 
 
 def test_reversal_has_no_candidates(shop: Shop, bank: SandboxBankClient) -> None:
-    movement = reported(bank, shop.qr_code(), type="reversal")
-    assert candidates.find([movement]) == {}
+    bank_transaction = reported(bank, shop.qr_code(), type="reversal")
+    assert candidates.find([bank_transaction]) == {}
 
 
 @pytest.mark.slow
@@ -230,9 +230,9 @@ def test_candidates_of_many_bank_transactions_take_two_queries(
 ) -> None:
     for number, code in enumerate([shop.qr_code(amount=10_000 + number % 3) for number in range(12)]):
         bank.notify(code, reference1=f"NOBODYKNOWSTHIS{number:05}")
-    movements = list(BankTransaction.objects.all())
+    bank_transactions = list(BankTransaction.objects.all())
     with django_assert_num_queries(2):
-        found = candidates.find(movements)
+        found = candidates.find(bank_transactions)
     assert all(near.payment.amount == near.code.payment.amount for each in found.values() for near in each)
     assert {len(each) for each in found.values()} == {4}
     assert Payment.objects.count() == 12

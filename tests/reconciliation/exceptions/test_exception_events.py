@@ -29,9 +29,9 @@ OPENED, RESOLVED = "payment.exception", "payment.exception_resolved"
 DONE, REFUSED = TransferResult("succeeded", "b-1"), TransferResult("failed", "b-1", "closed")
 
 
-def told(movement: BankTransaction) -> list[tuple[str, str]]:
+def told(bank_transaction: BankTransaction) -> list[tuple[str, str]]:
     """The types of an exception's events, and its status in them."""
-    return [(kind, data["exception"]["status"]) for kind, data in events_of(movement.id)]
+    return [(kind, data["exception"]["status"]) for kind, data in events_of(bank_transaction.id)]
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def told(movement: BankTransaction) -> list[tuple[str, str]]:
 def test_event_shows_the_payment_and_the_exception(
     seller: Seller, make: Callable[[Seller], BankTransaction], reason: str, status: str, received: int | None
 ) -> None:
-    movement = make(seller)
-    shown = seller.shop.payment(str(movement.payment_id))
-    ((kind, data),) = events_of(movement.id)
+    bank_transaction = make(seller)
+    shown = seller.shop.payment(str(bank_transaction.payment_id))
+    ((kind, data),) = events_of(bank_transaction.id)
     assert (kind, data["status"], data["amount_received"]) == (OPENED, status, received)
     assert data["exception"] == shown["exceptions"][0]
     assert (data["exception"]["reason"], data["exception"]["status"]) == (reason, "open")
@@ -56,8 +56,8 @@ def test_event_shows_the_payment_and_the_exception(
 
 
 def test_money_without_a_payment_sends_no_event(seller: Seller) -> None:
-    movement = seller.unmatched()
-    decide("attach", movement, payment_id=seller.shop.qr_code()["payment_id"])
+    bank_transaction = seller.unmatched()
+    decide("attach", bank_transaction, payment_id=seller.shop.qr_code()["payment_id"])
     assert not Event.objects.filter(type__startswith="payment.exception").exists()
 
 
@@ -74,35 +74,35 @@ def test_only_webhooks_that_subscribe_get_the_events(seller: Seller, settings: S
 
 
 def accepted(seller: Seller) -> BankTransaction:
-    decide("accept", movement := seller.mismatch())
-    return movement
+    decide("accept", bank_transaction := seller.mismatch())
+    return bank_transaction
 
 
 def attached(seller: Seller) -> BankTransaction:
-    decide("attach", movement := seller.duplicate(), payment_id=seller.shop.qr_code()["payment_id"])
-    return movement
+    decide("attach", bank_transaction := seller.duplicate(), payment_id=seller.shop.qr_code()["payment_id"])
+    return bank_transaction
 
 
 def returned_by_hand(seller: Seller) -> BankTransaction:
-    decide("record_manual_return", movement := seller.late(), bank_reference="counter 7")
-    return movement
+    decide("record_manual_return", bank_transaction := seller.late(), bank_reference="counter 7")
+    return bank_transaction
 
 
 def taken_back(seller: Seller) -> BankTransaction:
-    seller.reverse(movement := seller.duplicate())
-    return movement
+    seller.reverse(bank_transaction := seller.duplicate())
+    return bank_transaction
 
 
 def accepted_by_the_merchant(seller: Seller) -> BankTransaction:
-    seller.decide("accept", movement := seller.late())
-    return movement
+    seller.decide("accept", bank_transaction := seller.late())
+    return bank_transaction
 
 
 def accepted_with_others(seller: Seller) -> BankTransaction:
-    movements, malee = [seller.mismatch(), seller.late()], staff_client("malee", *RESOLVES)
-    send(malee, "accept", choices_of(choose(malee, "accept", movements)))
-    assert told(movements[0]) == told(movements[1])
-    return movements[0]
+    bank_transactions, malee = [seller.mismatch(), seller.late()], staff_client("malee", *RESOLVES)
+    send(malee, "accept", choices_of(choose(malee, "accept", bank_transactions)))
+    assert told(bank_transactions[0]) == told(bank_transactions[1])
+    return bank_transactions[0]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def accepted_with_others(seller: Seller) -> BankTransaction:
 def test_each_end_of_an_exception_sends_one_event(
     seller: Seller, end: Callable[[Seller], BankTransaction], status: str
 ) -> None:
-    movement = end(seller)
-    assert told(movement) == [(OPENED, "open"), (RESOLVED, status)]
+    bank_transaction = end(seller)
+    assert told(bank_transaction) == [(OPENED, "open"), (RESOLVED, status)]
 
 
 def test_merged_and_reopened_exception_sends_events(seller: Seller) -> None:
@@ -132,18 +132,18 @@ def test_merged_and_reopened_exception_sends_events(seller: Seller) -> None:
 
 def test_return_sends_its_event_when_the_bank_has_sent_the_money(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    seller.decide("return", movement := seller.duplicate())
-    assert told(movement) == [(OPENED, "open")]
+    seller.decide("return", bank_transaction := seller.duplicate())
+    assert told(bank_transaction) == [(OPENED, "open")]
     run_returns()
-    assert told(movement) == [(OPENED, "open"), (RESOLVED, "sent_back")]
+    assert told(bank_transaction) == [(OPENED, "open"), (RESOLVED, "sent_back")]
 
 
 def test_return_that_the_bank_refuses_opens_the_exception_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[REFUSED])
-    seller.decide("return", movement := seller.mismatch())
+    seller.decide("return", bank_transaction := seller.mismatch())
     run_returns()
-    assert told(movement) == [(OPENED, "open"), (OPENED, "open")]
-    assert seller.shop.payment(str(movement.payment_id))["amount_received"] == 149_900
+    assert told(bank_transaction) == [(OPENED, "open"), (OPENED, "open")]
+    assert seller.shop.payment(str(bank_transaction.payment_id))["amount_received"] == 149_900
 
 
 def test_late_money_accepted_by_policy_was_never_open(seller: Seller) -> None:
@@ -153,14 +153,14 @@ def test_late_money_accepted_by_policy_was_never_open(seller: Seller) -> None:
 
 
 def test_repeated_report_sends_no_second_event(seller: Seller) -> None:
-    movement = seller.mismatch()
-    code: dict[str, Any] = seller.shop.get(f"/v1/qr-codes/{qr_code_of(seller, movement)}").json()
-    seller.report(code, satang=149_900, transaction_id=movement.bank_transaction_id)
-    assert told(movement) == [(OPENED, "open")]
+    bank_transaction = seller.mismatch()
+    code: dict[str, Any] = seller.shop.get(f"/v1/qr-codes/{qr_code_of(seller, bank_transaction)}").json()
+    seller.report(code, satang=149_900, transaction_id=bank_transaction.bank_reference)
+    assert told(bank_transaction) == [(OPENED, "open")]
 
 
-def qr_code_of(seller: Seller, movement: BankTransaction) -> str:
-    return str(seller.shop.payment(str(movement.payment_id))["qr_code_id"])
+def qr_code_of(seller: Seller, bank_transaction: BankTransaction) -> str:
+    return str(seller.shop.payment(str(bank_transaction.payment_id))["qr_code_id"])
 
 
 def test_reversal_of_a_paid_payment_is_no_exception(seller: Seller) -> None:

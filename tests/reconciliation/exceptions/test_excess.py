@@ -50,76 +50,78 @@ DONE, REFUSED, UNDER_WAY = (
 ASKED, PAID, REST = 150_000, 300_000, 150_000
 
 
-def excess_of(movement: BankTransaction) -> tuple[str, int]:
-    excess = Excess.objects.get(movement=movement)
+def excess_of(bank_transaction: BankTransaction) -> tuple[str, int]:
+    excess = Excess.objects.get(bank_transaction=bank_transaction)
     return excess.resolution_state, excess.amount
 
 
-def listed(movement: BankTransaction) -> list[tuple[str, int | None]]:
-    return list(ReconciliationException.objects.filter(pk=movement.id).values_list("reason", "amount"))
+def listed(bank_transaction: BankTransaction) -> list[tuple[str, int | None]]:
+    return list(
+        ReconciliationException.objects.filter(pk=bank_transaction.id).values_list("reason", "amount")
+    )
 
 
-def exceptions_of(seller: Seller, movement: BankTransaction) -> list[tuple[str, int]]:
+def exceptions_of(seller: Seller, bank_transaction: BankTransaction) -> list[tuple[str, int]]:
     """What the merchant sees."""
-    shown = seller.shop.payment(movement.payment_id or "")["exceptions"]
+    shown = seller.shop.payment(bank_transaction.payment_id or "")["exceptions"]
     return [(each["status"], each["amount"]) for each in shown]
 
 
 def test_payment_receives_its_amount_and_the_excess_goes_back(seller: Seller, served_by: Serving) -> None:
-    bank, movement = served_by(sends=[DONE]), seller.mismatch(PAID)
-    made = decide("return_excess", movement)
+    bank, bank_transaction = served_by(sends=[DONE]), seller.mismatch(PAID)
+    made = decide("return_excess", bank_transaction)
     order = Transfer.objects.get().order
     assert (order.amount, order.bank_code, order.account) == (REST, "014", "1234567890")
-    assert (state_of(movement), excess_of(movement)) == (
+    assert (state_of(bank_transaction), excess_of(bank_transaction)) == (
         ("amount_mismatch", "accepted"),
         ("sending_back", REST),
     )
-    payment = Payment.objects.get(pk=movement.payment_id)
+    payment = Payment.objects.get(pk=bank_transaction.payment_id)
     assert (payment.status, payment.received, payment.amount_received) == ("succeeded", ASKED, None)
     assert event_types_of(payment.id)[-1] == "payment.succeeded"
-    assert (seller.funds()["available"], suspense(), listed(movement)) == (ASKED, REST, [])
-    assert exceptions_of(seller, movement) == [("excess_sending_back", PAID)]
+    assert (seller.funds()["available"], suspense(), listed(bank_transaction)) == (ASKED, REST, [])
+    assert exceptions_of(seller, bank_transaction) == [("excess_sending_back", PAID)]
     run_returns(2)
-    assert (bank.sent, excess_of(movement)) == ([made.id], ("sent_back", REST))
+    assert (bank.sent, excess_of(bank_transaction)) == ([made.id], ("sent_back", REST))
     assert (postings_of(made.id), suspense()) == ([("sent_back", REST)], 0)
     assert sum(Entry.objects.values_list("amount", flat=True)) == 0
-    assert exceptions_of(seller, movement) == [("excess_sent_back", PAID)]
+    assert exceptions_of(seller, bank_transaction) == [("excess_sent_back", PAID)]
     assert Resolution.objects.get().type == "excess_sent_back"
 
 
 def test_only_what_was_credited_can_be_refunded(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    movement = seller.mismatch(PAID)
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
     run_returns()
-    answer = seller.shop.post("/v1/refunds", {"payment_id": movement.payment_id, "amount": ASKED + 1})
+    answer = seller.shop.post("/v1/refunds", {"payment_id": bank_transaction.payment_id, "amount": ASKED + 1})
     assert answer.json()["error"]["code"] == "refund_amount_exceeded"
 
 
 def test_second_click_is_told_about_the_first(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-    movement = seller.mismatch(PAID)
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
     for action in ("return_excess", "accept", "send_back"):
         with pytest.raises(AlreadyResolved):
-            decide(action, movement)
+            decide(action, bank_transaction)
     assert (Return.objects.count(), Resolution.objects.count()) == (1, 1)
 
 
 @pytest.mark.parametrize("satang", [149_999, 1])
 def test_too_little_money_has_no_excess(seller: Seller, satang: int) -> None:
-    movement = seller.mismatch(satang)
+    bank_transaction = seller.mismatch(satang)
     with pytest.raises(ActRefused, match="no excess"):
-        decide("return_excess", movement)
-    assert (state_of(movement), Excess.objects.count()) == (("amount_mismatch", ""), 0)
+        decide("return_excess", bank_transaction)
+    assert (state_of(bank_transaction), Excess.objects.count()) == (("amount_mismatch", ""), 0)
 
 
 def test_expired_payment_can_be_paid_by_an_over_payment(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     code = seller.shop.qr_code(expiry_minutes=1)
-    movement = seller.report(code, satang=PAID)
+    bank_transaction = seller.report(code, satang=PAID)
     Payment.objects.filter(pk=code["payment_id"]).update(expires_at=clock.now())
-    decide("return_excess", movement)
+    decide("return_excess", bank_transaction)
     assert seller.shop.payment(code["payment_id"])["status"] == "succeeded"
 
 
@@ -127,26 +129,26 @@ def test_unconfirmed_over_payment_cannot_be_split(seller: Seller, served_by: Ser
     served_by()
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, clock.now(), amount=PAID)))
-    movement = BankTransaction.objects.get(payment_id=code["payment_id"])
+    bank_transaction = BankTransaction.objects.get(payment_id=code["payment_id"])
     with pytest.raises(ActRefused, match="Only an uploaded statement"):
-        decide("return_excess", movement)
+        decide("return_excess", bank_transaction)
     assert Excess.objects.count() == 0
 
 
 def test_excess_of_a_failed_return_waits_for_another_decision(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[REFUSED, REFUSED, DONE])
-    movement = seller.mismatch(PAID)
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
     for _ in range(2):
         run_returns()
-        assert (latest_return(movement).status, excess_of(movement)) == ("failed", ("", REST))
-        assert (listed(movement), suspense()) == ([("excess", REST)], REST)
-        assert exceptions_of(seller, movement) == [("excess_open", PAID)]
+        assert (latest_return(bank_transaction).status, excess_of(bank_transaction)) == ("failed", ("", REST))
+        assert (listed(bank_transaction), suspense()) == ([("excess", REST)], REST)
+        assert exceptions_of(seller, bank_transaction) == [("excess_open", PAID)]
         with pytest.raises(ActRefused):
-            decide("accept", movement)
-        decide("send_back", movement)
+            decide("accept", bank_transaction)
+        decide("send_back", bank_transaction)
     run_returns()
-    assert (excess_of(movement), suspense(), listed(movement)) == (("sent_back", REST), 0, [])
+    assert (excess_of(bank_transaction), suspense(), listed(bank_transaction)) == (("sent_back", REST), 0, [])
     assert seller.funds()["available"] == ASKED
 
 
@@ -154,13 +156,17 @@ def test_excess_that_comes_back_after_its_return_is_an_exception_again(
     seller: Seller, served_by: Serving
 ) -> None:
     served_by(sends=[DONE])
-    movement = seller.mismatch(PAID)
-    made = decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    made = decide("return_excess", bank_transaction)
     run_returns()
     transfers.apply_notification(ReportedTransfer(made.id, "returned"), HANDLERS["rtn"], now=clock.now())
-    assert (excess_of(movement), listed(movement), suspense()) == (("", REST), [("excess", REST)], REST)
-    decide("record_manual_return", movement, bank_reference="counter 7")
-    assert (excess_of(movement), suspense()) == (("sent_back", REST), 0)
+    assert (excess_of(bank_transaction), listed(bank_transaction), suspense()) == (
+        ("", REST),
+        [("excess", REST)],
+        REST,
+    )
+    decide("record_manual_return", bank_transaction, bank_reference="counter 7")
+    assert (excess_of(bank_transaction), suspense()) == (("sent_back", REST), 0)
 
 
 @pytest.mark.parametrize("why", ["no account", "no sender"])
@@ -168,16 +174,16 @@ def test_excess_that_cannot_be_sent_waits_for_staff(
     seller: Seller, served_by: Serving, settings: Settings, why: str
 ) -> None:
     changes = {"payer_bank_code": "999"} if why == "no account" else {}
-    movement = seller.mismatch(PAID, **changes)
+    bank_transaction = seller.mismatch(PAID, **changes)
     if why == "no account":
         served_by()
     else:
         settings.SANDBOX_BANK_SECRET = ""
-    assert isinstance(decide("return_excess", movement), Excess)
-    assert (excess_of(movement), listed(movement)) == (("", REST), [("excess", REST)])
+    assert isinstance(decide("return_excess", bank_transaction), Excess)
+    assert (excess_of(bank_transaction), listed(bank_transaction)) == (("", REST), [("excess", REST)])
     assert (seller.funds()["available"], suspense(), Return.objects.count()) == (ASKED, REST, 0)
-    decide("record_manual_return", movement, bank_reference="counter 7")
-    assert (excess_of(movement), suspense()) == (("sent_back", REST), 0)
+    decide("record_manual_return", bank_transaction, bank_reference="counter 7")
+    assert (excess_of(bank_transaction), suspense()) == (("sent_back", REST), 0)
 
 
 def test_excess_to_another_account_needs_approval_above_the_limit(
@@ -185,49 +191,67 @@ def test_excess_to_another_account_needs_approval_above_the_limit(
 ) -> None:
     bank = served_by(sends=[DONE])
     settings.APPROVAL_ITEM_LIMIT = REST - 1
-    movement = seller.mismatch(PAID, payer_bank_code="999")
-    decide("return_excess", movement)
-    made = decide("send_back", movement, destination=ReturnDestination("004", "4051234567", "Somying"))
+    bank_transaction = seller.mismatch(PAID, payer_bank_code="999")
+    decide("return_excess", bank_transaction)
+    made = decide(
+        "send_back", bank_transaction, destination=ReturnDestination("004", "4051234567", "Somying")
+    )
     run_returns()
-    assert (bank.sent, excess_of(movement)) == ([], ("sending_back", REST))
+    assert (bank.sent, excess_of(bank_transaction)) == ([], ("sending_back", REST))
     click(staff_client("somsri", "view_approval", "decide_approval"), "reject", made.id)
-    assert (excess_of(movement), listed(movement), suspense()) == (("", REST), [("excess", REST)], REST)
+    assert (excess_of(bank_transaction), listed(bank_transaction), suspense()) == (
+        ("", REST),
+        [("excess", REST)],
+        REST,
+    )
 
 
 def test_reversal_of_all_takes_the_credited_part_and_the_open_excess(
     seller: Seller, served_by: Serving
 ) -> None:
     served_by(sends=[REFUSED])
-    movement = seller.mismatch(PAID)
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
     run_returns()
-    reversal = seller.reverse(movement)
+    reversal = seller.reverse(bank_transaction)
     assert state_of(reversal)[0] == "reversed"
-    assert (excess_of(movement), suspense(), seller.funds()["available"]) == (("taken_back", REST), 0, 0)
-    assert seller.shop.payment(movement.payment_id or "")["status"] == "refunded"
-    assert exceptions_of(seller, movement) == [("excess_taken_back", PAID)]
+    assert (excess_of(bank_transaction), suspense(), seller.funds()["available"]) == (
+        ("taken_back", REST),
+        0,
+        0,
+    )
+    assert seller.shop.payment(bank_transaction.payment_id or "")["status"] == "refunded"
+    assert exceptions_of(seller, bank_transaction) == [("excess_taken_back", PAID)]
 
 
 def test_reversal_of_all_cancels_a_return_that_was_not_sent(seller: Seller, served_by: Serving) -> None:
-    bank, movement = served_by(sends=[DONE]), seller.mismatch(PAID)
-    decide("return_excess", movement)
-    reversal = seller.reverse(movement)
+    bank, bank_transaction = served_by(sends=[DONE]), seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
+    reversal = seller.reverse(bank_transaction)
     run_returns()
-    assert (bank.sent, state_of(reversal)[0], latest_return(movement).status) == ([], "reversed", "canceled")
-    assert (excess_of(movement), suspense(), seller.funds()["available"]) == (("taken_back", REST), 0, 0)
+    assert (bank.sent, state_of(reversal)[0], latest_return(bank_transaction).status) == (
+        [],
+        "reversed",
+        "canceled",
+    )
+    assert (excess_of(bank_transaction), suspense(), seller.funds()["available"]) == (
+        ("taken_back", REST),
+        0,
+        0,
+    )
 
 
 def test_reversal_of_all_waits_for_staff_while_the_excess_is_at_the_bank(
     seller: Seller, served_by: Serving
 ) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY, REFUSED])
-    movement = seller.mismatch(PAID)
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
     run_returns()
-    reversal = seller.reverse(movement)
+    reversal = seller.reverse(bank_transaction)
     assert (state_of(reversal), seller.funds()["available"]) == (("unmatched", ""), ASKED)
     run_returns(2)
-    assert (state_of(reversal)[0], excess_of(movement)[0]) == ("reversed", "taken_back")
+    assert (state_of(reversal)[0], excess_of(bank_transaction)[0]) == ("reversed", "taken_back")
     assert (suspense(), seller.funds()["available"]) == (0, 0)
 
 
@@ -235,11 +259,11 @@ def test_reversal_of_the_rest_is_charged_after_the_excess_was_sent(
     seller: Seller, served_by: Serving
 ) -> None:
     served_by(sends=[DONE])
-    movement = seller.mismatch(PAID)
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
     run_returns()
-    assert state_of(seller.reverse(movement, ASKED))[0] == "reversed"
-    assert (excess_of(movement)[0], seller.funds()["available"], suspense()) == ("sent_back", 0, 0)
+    assert state_of(seller.reverse(bank_transaction, ASKED))[0] == "reversed"
+    assert (excess_of(bank_transaction)[0], seller.funds()["available"], suspense()) == ("sent_back", 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -253,8 +277,8 @@ def test_reversal_of_the_rest_is_charged_after_the_excess_was_sent(
         "UPDATE reconciliation_return SET amount = 300000",
         "UPDATE reconciliation_banktransaction SET resolution_state = '', resolved_at = NULL",
         """INSERT INTO reconciliation_return
-           (id, movement_id, amount, route, status, is_manual, bank_reference, failure_code, created_at)
-           SELECT 'rtn_x', movement_id, 150000, route, 'pending', false, '', '', now()
+           (id, bank_transaction_id, amount, route, status, is_manual, bank_reference, failure_code,
+           created_at) SELECT 'rtn_x', bank_transaction_id, 150000, route, 'pending', false, '', '', now()
            FROM reconciliation_return""",
     ],
 )
@@ -267,10 +291,10 @@ def test_database_refuses_to_change_the_parts(seller: Seller, served_by: Serving
 
 @pytest.mark.parametrize("amount", [1, REST, REST + 1, PAID])
 def test_database_refuses_an_excess_of_money_that_was_credited(seller: Seller, amount: int) -> None:
-    movement = seller.mismatch(PAID)
-    decide("accept", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("accept", bank_transaction)
     with pytest.raises(DatabaseError), transaction.atomic():
-        Excess.objects.create(movement=movement, amount=amount, created_at=clock.now())
+        Excess.objects.create(bank_transaction=bank_transaction, amount=amount, created_at=clock.now())
         run_sql("SET CONSTRAINTS ALL IMMEDIATE")
 
 
@@ -279,11 +303,15 @@ def test_database_refuses_a_return_of_another_amount_than_the_excess(
     seller: Seller, served_by: Serving, amount: int
 ) -> None:
     served_by()
-    movement = seller.mismatch(PAID, payer_bank_code="999")
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID, payer_bank_code="999")
+    decide("return_excess", bank_transaction)
     with pytest.raises(DatabaseError), transaction.atomic():
         Return.objects.create(
-            id="rtn_x", movement=movement, amount=amount, route="bank:sandbox", created_at=clock.now()
+            id="rtn_x",
+            bank_transaction=bank_transaction,
+            amount=amount,
+            route="bank:sandbox",
+            created_at=clock.now(),
         )
 
 
@@ -291,9 +319,9 @@ def test_page_shows_both_amounts_before_the_decision(
     seller: Seller, malee: Client, served_by: Serving
 ) -> None:
     served_by()
-    movement = seller.report(seller.shop.qr_code(amount=99_900), satang=199_800)
-    url = act_page(movement.id, "return-excess")
-    assert url in get_page(malee, exception_url(movement.id))
+    bank_transaction = seller.report(seller.shop.qr_code(amount=99_900), satang=199_800)
+    url = act_page(bank_transaction.id, "return-excess")
+    assert url in get_page(malee, exception_url(bank_transaction.id))
     text = unescape(get_page(malee, url))
     assert "999.00 THB are credited" in text
     assert "The excess of 999.00 THB goes back to the payer, Somchai Jaidee, account xxxxxx7890 at" in text
@@ -301,8 +329,8 @@ def test_page_shows_both_amounts_before_the_decision(
     for _ in range(2):
         answer = malee.post(url, act_form(reason=NOTE), follow=True)
         assert answer.status_code == 200
-    assert excess_of(movement) == ("sending_back", 99_900)
-    page = unescape(get_page(malee, exception_url(movement.id)))
+    assert excess_of(bank_transaction) == ("sending_back", 99_900)
+    page = unescape(get_page(malee, exception_url(bank_transaction.id)))
     assert (
         "Of 1,998.00 THB, 999.00 THB are credited. The excess is 999.00 THB. 999.00 THB is on its way "
         "back to the payer." in page
@@ -312,8 +340,8 @@ def test_page_shows_both_amounts_before_the_decision(
 
 
 def test_staff_without_the_permission_cannot_return_an_excess(seller: Seller, viewer: Client) -> None:
-    movement = seller.mismatch(PAID)
-    url = act_page(movement.id, "return-excess")
+    bank_transaction = seller.mismatch(PAID)
+    url = act_page(bank_transaction.id, "return-excess")
     assert viewer.post(url, act_form()).status_code == 403
     assert Excess.objects.count() == 0
 
@@ -322,12 +350,12 @@ def test_timeline_and_payment_page_tell_about_the_excess(
     seller: Seller, served_by: Serving, admin_client: Client
 ) -> None:
     served_by(sends=[REFUSED])
-    movement = seller.mismatch(PAID)
-    decide("return_excess", movement)
+    bank_transaction = seller.mismatch(PAID)
+    decide("return_excess", bank_transaction)
     run_returns()
-    kinds = [each["type"] for each in entries(seller.shop, movement.payment_id or "")]
+    kinds = [each["type"] for each in entries(seller.shop, bank_transaction.payment_id or "")]
     assert {"staff.excess_sent_back", "return.failed", "payment.succeeded"} <= set(kinds)
-    page = unescape(get_page(admin_client, f"/admin/payments/payment/{movement.payment_id}/change/"))
+    page = unescape(get_page(admin_client, f"/admin/payments/payment/{bank_transaction.payment_id}/change/"))
     assert "1,500.00 THB are credited. The excess is 1,500.00 THB." in page
 
 

@@ -68,7 +68,7 @@ def test_exception_list_explains_each_exception(seller: Seller, viewer: Client) 
     seller.report(seller.shop.qr_code(), type="reversal")
     page = get_page(viewer, EXCEPTIONS_URL)
     for sentence in (
-        f"Paid twice: first paid by {first.bank_transaction_id} on ",
+        f"Paid twice: first paid by {first.bank_reference} on ",
         "Unknown reference.",
         "1.00 THB too little, 1,500.00 THB expected.",
         "0.01 THB too much, 1,500.00 THB expected.",
@@ -168,7 +168,7 @@ def test_exception_list_filters_by_reason_merchant_bank_and_age(
 
 def test_exception_search_finds_references_ids_and_amounts(seller: Seller, viewer: Client) -> None:
     unmatched, mismatch = seller.unmatched(), seller.mismatch(123_456)
-    for text in ("knowsthis", unmatched.bank_transaction_id, unmatched.id, "1,500.00", "1500", "1500 thb"):
+    for text in ("knowsthis", unmatched.bank_reference, unmatched.id, "1,500.00", "1500", "1500 thb"):
         assert listed(viewer, q=text) == {unmatched.id}, text
     for text in ("1234.56", "1,234.56 THB", mismatch.payment_id):
         assert listed(viewer, q=text) == {mismatch.id}, text
@@ -183,8 +183,8 @@ def test_exception_search_reads_the_texts_of_the_newest_exceptions_only(
         older = seller.mismatch(123_456)
         now.move_to(noon + timedelta(minutes=1))
         newer = seller.unmatched()
-        assert listed(viewer, q=newer.bank_transaction_id[:12]) == {newer.id}
-        assert listed(viewer, q=older.bank_transaction_id) == set()
+        assert listed(viewer, q=newer.bank_reference[:12]) == {newer.id}
+        assert listed(viewer, q=older.bank_reference) == set()
         for text in (older.id, "1234.56"):
             assert listed(viewer, q=text) == {older.id}, text
         assert "newest 1 exceptions" in get_page(viewer, EXCEPTIONS_URL, q="x")
@@ -192,11 +192,11 @@ def test_exception_search_reads_the_texts_of_the_newest_exceptions_only(
 
 def test_exception_search_finds_the_reference_of_the_merchant(seller: Seller, viewer: Client) -> None:
     first, second = seller.shop.qr_code(reference="Order-17"), seller.shop.qr_code(reference="order-18")
-    movement, stranger = seller.report(first, satang=100), seller.unmatched()
-    assert listed(viewer, q="order-17") == {movement.id}
+    bank_transaction, stranger = seller.report(first, satang=100), seller.unmatched()
+    assert listed(viewer, q="order-17") == {bank_transaction.id}
     decide("attach", stranger.id, payment_id=second["payment_id"], note="She called.")
     assert listed(viewer, q="order-18") == set()
-    assert listed(viewer, q="order") == {movement.id}
+    assert listed(viewer, q="order") == {bank_transaction.id}
 
 
 def test_longer_exception_list_takes_no_more_queries(seller: Seller, viewer: Client) -> None:
@@ -222,14 +222,14 @@ def test_longer_exception_list_takes_no_more_queries(seller: Seller, viewer: Cli
 
 def test_row_without_its_subject_shows_its_reason_and_amount(seller: Seller, malee: Client) -> None:
     """A fault of our own: the other rows and their actions must stay usable."""
-    movement = seller.late()
+    bank_transaction = seller.late()
     now = clock.now()
     lost = ReconciliationException(
-        id=ids.new("rcp_", now), reason="late", amount=12_345, bank="sandbox", opened_at=now
+        id=ids.new("btx_", now), reason="late", amount=12_345, bank="sandbox", opened_at=now
     )
     listing.show([lost])
     assert "123.45 THB" in get_page(malee, EXCEPTIONS_URL)
-    chosen = {"action": "accept", "_selected_action": [movement.id, lost.id], "index": "0"}
+    chosen = {"action": "accept", "_selected_action": [bank_transaction.id, lost.id], "index": "0"}
     page = malee.post(EXCEPTIONS_URL, chosen, follow=True).content.decode()
     assert all(part in page for part in ("1,500.00 THB", "123.45 THB", "It does not exist."))
     listing.close(lost.id)
@@ -251,12 +251,13 @@ def test_matched_money_is_not_an_exception(seller: Seller, viewer: Client) -> No
 
 
 def test_exception_page_shows_all_details(seller: Seller, viewer: Client) -> None:
-    movement = seller.mismatch()
-    page = get_page(viewer, exception_url(movement.id))
+    bank_transaction = seller.mismatch()
+    page = get_page(viewer, exception_url(bank_transaction.id))
     for shown in (
-        "1.00 THB too little", "1,499.00 THB", "1,500.00 THB", movement.bank_transaction_id,
-        movement.reference1, movement.biller_id, "Somchai Jaidee", "014 Siam Commercial Bank", "xxxxxx7890",
-        "callback", "same reference", movement.payment_id, "Somtam House",
+        "1.00 THB too little", "1,499.00 THB", "1,500.00 THB", bank_transaction.bank_reference,
+        bank_transaction.reference1, bank_transaction.biller_id, "Somchai Jaidee",
+        "014 Siam Commercial Bank", "xxxxxx7890",
+        "callback", "same reference", bank_transaction.payment_id, "Somtam House",
     ):  # fmt: skip
         assert shown in page, shown
     assert "1234567890" not in page
@@ -285,8 +286,8 @@ def test_exception_pages_of_reversal_and_credit_have_mutual_links(seller: Seller
 
 def test_exception_times_are_shown_in_bangkok_time(seller: Seller, noon: datetime) -> None:
     with time_machine.travel(noon, tick=False):
-        movement = seller.mismatch()
-        page = get_page(staff_client("malee", "view_banktransaction"), exception_url(movement.id))
+        bank_transaction = seller.mismatch()
+        page = get_page(staff_client("malee", "view_banktransaction"), exception_url(bank_transaction.id))
     assert "2026-11-21 12:00:00, less than a second ago" in page
 
 
@@ -308,21 +309,21 @@ def test_conflicting_bank_message_is_shown_next_to_the_earlier_one(seller: Selle
 
 def test_payer_text_is_escaped_in_the_exception_list(seller: Seller, viewer: Client) -> None:
     hostile = "<script>alert(1)</script>"
-    movement = seller.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
+    bank_transaction = seller.unmatched(payer_name=hostile, reference1=hostile, transaction_id="<img/src=x>")
     seller.bank.post(b"<script>alert(2)</script>")
     pages = [get_page(viewer, EXCEPTIONS_URL), get_page(viewer, EXCEPTIONS_URL, q=hostile)]
     pages += [get_page(viewer, exception_url(row.pk)) for row in ReconciliationException.objects.all()]
     for page in pages:
         assert "<script>alert" not in page
         assert "<img/src" not in page
-    assert "&lt;script&gt;alert(1)" in get_page(viewer, exception_url(movement.id))
+    assert "&lt;script&gt;alert(1)" in get_page(viewer, exception_url(bank_transaction.id))
 
 
 def test_view_permission_shows_the_list(seller: Seller) -> None:
-    movement = seller.mismatch()
+    bank_transaction = seller.mismatch()
     client = staff_client("malee", "view_banktransaction")
-    assert exception_url(movement.id) in get_page(client, EXCEPTIONS_URL)
-    assert movement.id in get_page(client, exception_url(movement.id))
+    assert exception_url(bank_transaction.id) in get_page(client, EXCEPTIONS_URL)
+    assert bank_transaction.id in get_page(client, exception_url(bank_transaction.id))
     assert "exceptions" in get_page(client, "/admin/").lower()
 
 
@@ -341,24 +342,24 @@ def test_first_page_shows_the_number_of_open_exceptions(
 
 
 def test_staff_without_permission_see_no_exceptions(seller: Seller, client: Client) -> None:
-    movement = seller.mismatch()
+    bank_transaction = seller.mismatch()
     nobody = staff_client("nobody", "view_payment")
     assert "Exceptions" not in get_page(nobody, "/admin/")
-    for path in (EXCEPTIONS_URL, exception_url(movement.id)):
+    for path in (EXCEPTIONS_URL, exception_url(bank_transaction.id)):
         assert nobody.get(path).status_code == 403
         assert client.get(path).status_code == 302
 
 
-@pytest.mark.parametrize("unknown", ["rcp_" + "0" * 27, "x", "<script>"])
+@pytest.mark.parametrize("unknown", ["btx_" + "0" * 27, "x", "<script>"])
 def test_unknown_exception_is_not_found(viewer: Client, unknown: str) -> None:
     assert viewer.get(exception_url(unknown)).status_code == 404
 
 
 def test_matched_bank_transaction_has_a_page(seller: Seller, viewer: Client) -> None:
-    movement = seller.report(seller.shop.qr_code())
-    assert "Paid its payment." in get_page(viewer, exception_url(movement.id))
-    record = get_page(viewer, f"/admin/reconciliation/banktransaction/{quote(movement.id)}/change/")
-    assert exception_url(movement.id) in record
+    bank_transaction = seller.report(seller.shop.qr_code())
+    assert "Paid its payment." in get_page(viewer, exception_url(bank_transaction.id))
+    record = get_page(viewer, f"/admin/reconciliation/banktransaction/{quote(bank_transaction.id)}/change/")
+    assert exception_url(bank_transaction.id) in record
 
 
 def test_open_exceptions_are_counted_up_to_a_limit(

@@ -77,9 +77,9 @@ def add_many(merchant: Merchant) -> None:
     now = clock.now()
     held = BankTransaction.objects.bulk_create(
         BankTransaction(
-            id=ids.new("rcp_", now),
+            id=ids.new("btx_", now),
             bank="sandbox",
-            bank_transaction_id=name,
+            bank_reference=name,
             kind=BankTransactionKind.CREDIT,
             biller_id=merchant.biller_id,
             reference1="NOBODYKNOWSTHIS00000",
@@ -92,10 +92,10 @@ def add_many(merchant: Merchant) -> None:
         )
         for name in random_names(MANY)
     )
-    listing.show([movement.listed() for movement in held])
+    listing.show([bank_transaction.listed() for bank_transaction in held])
     reported = [
         BankNotification(
-            id=ids.new("ntc_", now),
+            id=ids.new("ntf_", now),
             bank="sandbox",
             result="unreadable",
             body_sealed="x",
@@ -142,16 +142,14 @@ def test_open_exceptions_are_found_by_index_among_many_resolved(seller: Seller, 
     late = seller.late()
     assert list(waiting) == [late.id]
     assert rows_read_by(viewer, EXCEPTIONS_URL) < 10 * ON_A_PAGE
-    assert exception_url(late.id) in get_page(
-        viewer, EXCEPTIONS_URL, q=late.bank_transaction_id[3:12].lower()
-    )
+    assert exception_url(late.id) in get_page(viewer, EXCEPTIONS_URL, q=late.bank_reference[3:12].lower())
 
 
 def test_exceptions_of_equal_amount_are_sorted_by_age(seller: Seller, viewer: Client) -> None:
     first, second = seller.late(), seller.late()
     for order, expected in (("2", [first, second]), ("-2", [second, first]), ("-1", [second, first])):
         page = get_page(viewer, EXCEPTIONS_URL, o=order)
-        places = [page.index(exception_url(movement.id)) for movement in expected]
+        places = [page.index(exception_url(bank_transaction.id)) for bank_transaction in expected]
         assert places == sorted(places), order
 
 
@@ -203,11 +201,11 @@ def test_bank_message_dismissed_during_attach_leaves_the_exception_list() -> Non
         notification = seller.bank.notification(seller.shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
         for changes in ({}, {"amount": "1.23"}):
             seller.bank.post(notification | changes)
-        movement = BankTransaction.objects.get(bank_transaction_id=notification["transaction_id"])
+        bank_transaction = BankTransaction.objects.get(bank_reference=notification["transaction_id"])
         payment_id = seller.shop.qr_code()["payment_id"]
         run_concurrently(
-            partial(decide, "attach", movement, payment_id=payment_id),
-            dismissing(BankNotification.objects.get(movement=movement, result="conflict")),
+            partial(decide, "attach", bank_transaction, payment_id=payment_id),
+            dismissing(BankNotification.objects.get(bank_transaction=bank_transaction, result="conflict")),
         )
         assert not ReconciliationException.objects.exists()
     assert not differences()

@@ -49,14 +49,16 @@ def held(seller: Seller, code: dict[str, Any]) -> BankTransaction:
     return seller.report(code, paid_at=NOON)
 
 
-def press(client: Client, movement: BankTransaction, slug: str) -> str:
-    answer = client.post(f"{EXCEPTIONS_URL}{movement.id}/do/{slug}/", act_form(reason=NOTE), follow=True)
+def press(client: Client, bank_transaction: BankTransaction, slug: str) -> str:
+    answer = client.post(
+        f"{EXCEPTIONS_URL}{bank_transaction.id}/do/{slug}/", act_form(reason=NOTE), follow=True
+    )
     assert answer.status_code == 200
     return answer.content.decode()
 
 
-def merged(movement: BankTransaction) -> Resolution:
-    made = decide("merge", movement)
+def merged(bank_transaction: BankTransaction) -> Resolution:
+    made = decide("merge", bank_transaction)
     assert isinstance(made, Resolution)
     return made
 
@@ -174,7 +176,7 @@ def test_merge_page_explains_the_proof_of_two_transactions(held: BankTransaction
 
 
 @pytest.mark.parametrize(
-    ("action", "other"), [("merged", "NULL"), ("dismissed", "'rcp_other'")], ids=["nothing", "not merged"]
+    ("action", "other"), [("merged", "NULL"), ("dismissed", "'btx_other'")], ids=["nothing", "not merged"]
 )
 def test_resolution_names_the_other_transaction_only_when_merged(
     held: BankTransaction, action: str, other: str

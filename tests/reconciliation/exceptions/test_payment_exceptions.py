@@ -33,7 +33,7 @@ def test_overpaid_or_expired_payment_shows_the_exceptions(seller: Seller, admin_
     """Double the amount arrives, and then the code expires."""
     with time_machine.travel(clock.now(), tick=False) as machine:
         code = seller.shop.qr_code(expiry_minutes=1)
-        movement = seller.report(code, satang=300_000)
+        bank_transaction = seller.report(code, satang=300_000)
         machine.shift(timedelta(minutes=2))
         expiry_sweep.expire_due(now=clock.now())
         reported = seller.shop.payment(code["payment_id"])
@@ -46,7 +46,9 @@ def test_overpaid_or_expired_payment_shows_the_exceptions(seller: Seller, admin_
         page = get_page(admin_client, f"/admin/payments/payment/{code['payment_id']}/change/")
     assert "<strong>callback ✓</strong>" in page
     assert money.display(300_000) in page and "in suspense" in page.lower()
-    assert f"/admin/reconciliation/reconciliationexception/{movement.id}/change/" in page.replace("_5F", "_")
+    assert f"/admin/reconciliation/reconciliationexception/{bank_transaction.id}/change/" in page.replace(
+        "_5F", "_"
+    )
 
 
 def test_exception_status_follows_the_resolution(seller: Seller) -> None:
@@ -74,10 +76,10 @@ def test_money_held_for_an_unpaid_payment_is_its_amount_received(seller: Seller)
 
 def test_money_that_came_twice_is_not_in_amount_received(seller: Seller) -> None:
     """`amount_received` of a paid payment is what history, balance and refunds use."""
-    movement = seller.duplicate()
-    shown = seller.shop.payment(str(movement.payment_id))
+    bank_transaction = seller.duplicate()
+    shown = seller.shop.payment(str(bank_transaction.payment_id))
     assert (shown["status"], shown["amount_received"]) == ("succeeded", None)
-    assert [each["exception_id"] for each in shown["exceptions"]] == [movement.id]
+    assert [each["exception_id"] for each in shown["exceptions"]] == [bank_transaction.id]
 
 
 def test_accepted_late_money_stays_on_the_payment(seller: Seller) -> None:

@@ -53,12 +53,12 @@ def seller() -> Seller:
     return Seller(open_shop("Race"), SandboxBankClient(new_client()))
 
 
-def deciding(action: str, movement: Model | str, **more: Any) -> Callable[[], Any]:
+def deciding(action: str, bank_transaction: Model | str, **more: Any) -> Callable[[], Any]:
     """Return a function that does the action and returns its result or refusal."""
 
     def click() -> Any:
         try:
-            return decide(action, movement, **more)
+            return decide(action, bank_transaction, **more)
         except ActRefused as refusal:
             return refusal
 
@@ -79,45 +79,45 @@ def done(results: list[Any]) -> int:
     [("accept", {}), ("attach", {}), ("send_back", {}), ("record_manual_return", {"bank_reference": "b"})],
 )
 def test_eight_concurrent_resolutions_count_once(seller: Seller, action: str, more: dict[str, str]) -> None:
-    movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
+    bank_transaction, other = seller.late(), seller.shop.qr_code()["payment_id"]
     given = {"payment_id": other} if action == "attach" else more
-    results = run_concurrently(*[deciding(action, movement, **given)] * 8)
+    results = run_concurrently(*[deciding(action, bank_transaction, **given)] * 8)
     assert (done(results), sum(isinstance(result, AlreadyResolved) for result in results)) == (1, 7)
     assert Resolution.objects.count() == 1
 
 
 def test_concurrent_different_resolutions_count_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
+        bank_transaction, other = seller.late(), seller.shop.qr_code()["payment_id"]
         results = run_concurrently(
-            deciding("accept", movement),
-            deciding("attach", movement, payment_id=other),
-            deciding("send_back", movement),
-            deciding("record_manual_return", movement, bank_reference="b"),
+            deciding("accept", bank_transaction),
+            deciding("attach", bank_transaction, payment_id=other),
+            deciding("send_back", bank_transaction),
+            deciding("record_manual_return", bank_transaction, bank_reference="b"),
         )
-        assert (done(results), Resolution.objects.filter(subject_id=movement.id).count()) == (1, 1)
+        assert (done(results), Resolution.objects.filter(subject_id=bank_transaction.id).count()) == (1, 1)
 
 
 def test_concurrent_decisions_about_an_over_payment_count_once(seller: Seller, served_by: Serving) -> None:
     served_by()
     for _ in range(ROUNDS):
-        movement = seller.mismatch(300_000)
+        bank_transaction = seller.mismatch(300_000)
         results = run_concurrently(
-            *[deciding("return_excess", movement)] * 2,
-            deciding("accept", movement),
-            deciding("send_back", movement),
+            *[deciding("return_excess", bank_transaction)] * 2,
+            deciding("accept", bank_transaction),
+            deciding("send_back", bank_transaction),
         )
-        assert (done(results), Resolution.objects.filter(subject_id=movement.id).count()) == (1, 1)
+        assert (done(results), Resolution.objects.filter(subject_id=bank_transaction.id).count()) == (1, 1)
 
 
 def test_excess_and_its_reversal_at_once_take_the_money_once(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE] * ROUNDS)
     for _ in range(ROUNDS):
-        movement = seller.mismatch(300_000)
-        decide("return_excess", movement)
-        reversing = notifying(reversal_of(movement))
+        bank_transaction = seller.mismatch(300_000)
+        decide("return_excess", bank_transaction)
+        reversing = notifying(reversal_of(bank_transaction))
         run_concurrently(partial(order_completion.run_due_returns, now=clock.now), reversing, reversing)
-        excess = Excess.objects.get(movement=movement)
+        excess = Excess.objects.get(bank_transaction=bank_transaction)
         assert excess.resolution_state in ("sent_back", "taken_back")
     assert suspense() == 0
 
@@ -138,14 +138,14 @@ def test_concurrent_credits_of_a_returned_refund_count_once(seller: Seller, serv
 @pytest.mark.parametrize("action", ["accept", "attach", "send_back"])
 def test_resolution_during_a_reversal_never_uses_the_money_twice(seller: Seller, action: str) -> None:
     for _ in range(ROUNDS):
-        movement, other = seller.late(), seller.shop.qr_code()["payment_id"]
+        bank_transaction, other = seller.late(), seller.shop.qr_code()["payment_id"]
         more = {"payment_id": other} if action == "attach" else {}
-        run_concurrently(deciding(action, movement, **more), notifying(reversal_of(movement)))
+        run_concurrently(deciding(action, bank_transaction, **more), notifying(reversal_of(bank_transaction)))
         reversal = BankTransaction.objects.get(
-            kind="reversal", bank_transaction_id=movement.bank_transaction_id
+            kind="reversal", bank_reference=bank_transaction.bank_reference
         )
         assert state_of(reversal) == ("reversed", "")
-        assert state_of(movement)[1] in (
+        assert state_of(bank_transaction)[1] in (
             "taken_back",
             {"accept": "accepted", "attach": "attached"}.get(action),
         )
@@ -169,16 +169,19 @@ def test_two_concurrent_attaches_pay_a_payment_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
         payment_id, held = seller.shop.qr_code()["payment_id"], [seller.unmatched() for _ in range(2)]
         results = run_concurrently(
-            *[deciding("attach", movement, payment_id=payment_id) for movement in held]
+            *[deciding("attach", bank_transaction, payment_id=payment_id) for bank_transaction in held]
         )
-        assert (done(results), sorted(state_of(movement)[1] for movement in held)) == (1, ["", "attached"])
+        assert (done(results), sorted(state_of(bank_transaction)[1] for bank_transaction in held)) == (
+            1,
+            ["", "attached"],
+        )
         assert event_types_of(payment_id).count("payment.succeeded") == 1
 
 
 def test_attach_during_a_callback_pays_the_payment_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        code, movement = seller.shop.qr_code(), seller.unmatched()
-        attach = deciding("attach", movement, payment_id=code["payment_id"])
+        code, bank_transaction = seller.shop.qr_code(), seller.unmatched()
+        attach = deciding("attach", bank_transaction, payment_id=code["payment_id"])
         results = run_concurrently(attach, notifying(seller.bank.notification(code)))
         outcomes = BankTransaction.objects.filter(payment_id=code["payment_id"]).values_list(
             "match_result", flat=True
@@ -189,9 +192,9 @@ def test_attach_during_a_callback_pays_the_payment_once(seller: Seller) -> None:
 
 def test_attach_during_expiry_pays_the_payment(seller: Seller) -> None:
     for _ in range(ROUNDS):
-        code, movement = seller.shop.qr_code(expiry_minutes=1), seller.unmatched()
+        code, bank_transaction = seller.shop.qr_code(expiry_minutes=1), seller.unmatched()
         sweep = partial(expiry_sweep.expire_due, now=clock.now() + timedelta(minutes=2))
-        run_concurrently(deciding("attach", movement, payment_id=code["payment_id"]), sweep)
+        run_concurrently(deciding("attach", bank_transaction, payment_id=code["payment_id"]), sweep)
         assert seller.shop.payment(code["payment_id"])["status"] == "succeeded"
         assert event_types_of(code["payment_id"]).count("payment.succeeded") == 1
 
@@ -200,9 +203,7 @@ def test_concurrent_credit_and_reversal_cancel_each_other(seller: Seller) -> Non
     for changes in [{}, {"reference1": "NOBODYKNOWSTHIS00000"}] * ROUNDS:
         notification = seller.bank.notification(seller.shop.qr_code(), **changes)
         run_concurrently(*[notifying(notification | {"type": kind}) for kind in ("credit", "reversal")] * 3)
-        reversal = BankTransaction.objects.get(
-            bank_transaction_id=notification["transaction_id"], kind="reversal"
-        )
+        reversal = BankTransaction.objects.get(bank_reference=notification["transaction_id"], kind="reversal")
         assert reversal.match_result == "reversed"
         assert (suspense(), seller.funds()) == (0, {"available": 0, "reserved": 0})
 
@@ -213,18 +214,18 @@ def test_reversal_during_completion_of_a_return_is_applied_or_an_exception(
 ) -> None:
     for _ in range(ROUNDS):
         served_by(sends=[UNDER_WAY], inquiries=[ends])
-        movement = seller.unmatched()
-        decide("send_back", movement)
+        bank_transaction = seller.unmatched()
+        decide("send_back", bank_transaction)
         run_returns()
         run_concurrently(
-            partial(order_completion.run_due_returns, now=clock.now), notifying(reversal_of(movement))
+            partial(order_completion.run_due_returns, now=clock.now), notifying(reversal_of(bank_transaction))
         )
         # A run skips an order that the notification has locked. The next run takes it.
         order_completion.run_due_returns(now=clock.now)
         reversal = BankTransaction.objects.get(
-            kind="reversal", bank_transaction_id=movement.bank_transaction_id
+            kind="reversal", bank_reference=bank_transaction.bank_reference
         )
-        found = state_of(reversal)[0], state_of(movement)[1], latest_return(movement).status
+        found = state_of(reversal)[0], state_of(bank_transaction)[1], latest_return(bank_transaction).status
         assert found == (
             ("reversed", "taken_back", "failed")
             if ends is REFUSED
@@ -238,13 +239,13 @@ def test_reversal_during_submission_cancels_the_return_or_is_an_exception(
 ) -> None:
     for _ in range(ROUNDS):
         bank = served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-        movement = seller.unmatched()
-        decide("send_back", movement)
+        bank_transaction = seller.unmatched()
+        decide("send_back", bank_transaction)
         run_concurrently(
-            partial(order_completion.run_due_returns, now=clock.now), notifying(reversal_of(movement))
+            partial(order_completion.run_due_returns, now=clock.now), notifying(reversal_of(bank_transaction))
         )
-        made = latest_return(movement)
-        assert (bool(bank.sent), made.status, state_of(movement)[1]) in [
+        made = latest_return(bank_transaction)
+        assert (bool(bank.sent), made.status, state_of(bank_transaction)[1]) in [
             (False, "canceled", "taken_back"),
             (True, "pending", "sending_back"),
         ]

@@ -46,28 +46,32 @@ def source_accounts(payment_id: str) -> list[str]:
 
 
 def test_accepted_late_money_makes_the_payment_succeed(seller: Seller) -> None:
-    movement = seller.late()
-    payment_id = str(movement.payment_id)
+    bank_transaction = seller.late()
+    payment_id = str(bank_transaction.payment_id)
     assert (seller.shop.payment(payment_id)["status"], suspense()) == ("pending", 150_000)
     assert seller.balance() == (0, 0)
-    decide("accept", movement)
+    decide("accept", bank_transaction)
     payment = seller.shop.payment(payment_id)
     assert (payment["status"], payment["amount_received"]) == ("succeeded", None)
-    assert (state_of(movement), suspense(), seller.balance()) == (("late", "accepted"), 0, (150_000, 0))
+    assert (state_of(bank_transaction), suspense(), seller.balance()) == (
+        ("late", "accepted"),
+        0,
+        (150_000, 0),
+    )
     assert source_accounts(payment_id) == ["suspense:sandbox"]
     assert "amount_received" not in succeeded_with(payment_id)
     resolution = Resolution.objects.get()
-    assert (resolution.subject_id, resolution.type) == (movement.id, ResolutionType.ACCEPTED)
+    assert (resolution.subject_id, resolution.type) == (bank_transaction.id, ResolutionType.ACCEPTED)
     assert (resolution.actor, resolution.note) == ("staff:malee", NOTE)
-    assert (resolution.payment_id, resolution.created_at) == (payment_id, movement.resolved_at)
+    assert (resolution.payment_id, resolution.created_at) == (payment_id, bank_transaction.resolved_at)
 
 
 @pytest.mark.parametrize("satang", [1, 149_999, 150_001, 99_999_999])
 def test_accepted_wrong_amount_is_shown_everywhere(seller: Seller, served_by: Serving, satang: int) -> None:
     served_by(sends=[DONE])
-    movement = seller.mismatch(satang)
-    payment_id = str(movement.payment_id)
-    decide("accept", movement)
+    bank_transaction = seller.mismatch(satang)
+    payment_id = str(bank_transaction.payment_id)
+    decide("accept", bank_transaction)
     for path in ("/Thai/v1/payments", "/v1/payments"):
         shown = seller.shop.get(f"{path}/{payment_id}").json()
         assert (shown["status"], shown["amount"], shown["amount_received"]) == ("succeeded", 150_000, satang)
@@ -81,11 +85,11 @@ def test_accepted_wrong_amount_is_shown_everywhere(seller: Seller, served_by: Se
 
 
 def test_unmatched_and_duplicate_money_cannot_be_accepted(seller: Seller) -> None:
-    for movement in (seller.unmatched(), seller.duplicate(), seller.sale()):
-        before = tables.count_rows(), state_of(movement)
+    for bank_transaction in (seller.unmatched(), seller.duplicate(), seller.sale()):
+        before = tables.count_rows(), state_of(bank_transaction)
         with pytest.raises(ActRefused, match="its payment is not waiting"):
-            decide("accept", movement)
-        assert (tables.count_rows(), state_of(movement)) == before
+            decide("accept", bank_transaction)
+        assert (tables.count_rows(), state_of(bank_transaction)) == before
 
 
 def test_wrong_amount_cannot_be_accepted_after_the_correct_one(seller: Seller) -> None:
@@ -122,15 +126,15 @@ def test_late_money_policy_accepts_late_money_automatically(seller: Seller) -> N
 
 @pytest.mark.parametrize("kind", ["unmatched", "duplicate", "mismatch", "late"])
 def test_staff_attach_money_to_another_payment(seller: Seller, kind: str) -> None:
-    movement: BankTransaction = getattr(seller, kind)()
+    bank_transaction: BankTransaction = getattr(seller, kind)()
     before, payment_id = seller.balance()[0], seller.shop.qr_code(amount=100)["payment_id"]
-    decide("attach", movement, payment_id=payment_id)
+    decide("attach", bank_transaction, payment_id=payment_id)
     payment = seller.shop.payment(payment_id)
-    assert (payment["status"], payment["amount_received"]) == ("succeeded", movement.amount)
-    assert (state_of(movement)[1], movement.payment_id) == ("attached", payment_id)
-    assert (seller.balance()[0], suspense()) == (before + movement.amount, 0)
-    assert succeeded_with(payment_id)["amount_received"] == movement.amount
-    assert Payment.objects.get(pk=payment_id).completed_at == movement.paid_at
+    assert (payment["status"], payment["amount_received"]) == ("succeeded", bank_transaction.amount)
+    assert (state_of(bank_transaction)[1], bank_transaction.payment_id) == ("attached", payment_id)
+    assert (seller.balance()[0], suspense()) == (before + bank_transaction.amount, 0)
+    assert succeeded_with(payment_id)["amount_received"] == bank_transaction.amount
+    assert Payment.objects.get(pk=payment_id).completed_at == bank_transaction.paid_at
 
 
 def test_money_can_be_attached_to_an_expired_code_or_another_merchant(
@@ -140,26 +144,26 @@ def test_money_can_be_attached_to_an_expired_code_or_another_merchant(
     theirs = other_shop.qr_code()["payment_id"]
     with time_machine.travel(clock.now() + timedelta(minutes=5)):
         decide("attach", seller.unmatched(), payment_id=ended)
-    decide("attach", movement := seller.unmatched(biller_id="000000000000000"), payment_id=theirs)
+    decide("attach", bank_transaction := seller.unmatched(biller_id="000000000000000"), payment_id=theirs)
     assert seller.shop.payment(ended)["status"] == "succeeded"
     assert other_shop.payment(theirs)["status"] == "succeeded"
-    assert movement.merchant_id is None
-    movement.refresh_from_db()
-    assert movement.merchant_id == other_shop.merchant.id
+    assert bank_transaction.merchant_id is None
+    bank_transaction.refresh_from_db()
+    assert bank_transaction.merchant_id == other_shop.merchant.id
     assert (seller.balance(), suspense()) == ((150_000, 0), 0)
 
 
 def test_money_paid_to_one_merchant_cannot_be_attached_to_another(seller: Seller, other_shop: Shop) -> None:
-    movement = seller.unmatched()
+    bank_transaction = seller.unmatched()
     with pytest.raises(ActRefused, match=f"This money was paid to {seller.shop.merchant.name}"):
-        decide("attach", movement, payment_id=other_shop.qr_code()["payment_id"])
-    assert (state_of(movement), suspense()) == (("unmatched", ""), 150_000)
+        decide("attach", bank_transaction, payment_id=other_shop.qr_code()["payment_id"])
+    assert (state_of(bank_transaction), suspense()) == (("unmatched", ""), 150_000)
 
 
 def test_money_attached_to_the_matched_payment_is_recorded_as_accepted(seller: Seller) -> None:
-    movement = seller.mismatch()
-    decide("attach", movement, payment_id=movement.payment_id)
-    assert (state_of(movement)[1], Resolution.objects.get().type) == ("accepted", "accepted")
+    bank_transaction = seller.mismatch()
+    decide("attach", bank_transaction, payment_id=bank_transaction.payment_id)
+    assert (state_of(bank_transaction)[1], Resolution.objects.get().type) == ("accepted", "accepted")
 
 
 def payment_that(seller: Seller, rival: Shop, what: str) -> str:
@@ -194,11 +198,15 @@ def test_attach_is_refused_unless_the_payment_waits_for_qr_money_of_the_bank(
     seller: Seller, other_shop: Shop, settings: Settings, what: str, why: str
 ) -> None:
     settings.SANDBOX_ACQUIRER_URL = "http://127.0.0.1:1"  # nobody listens
-    movement, payment_id = seller.unmatched(), payment_that(seller, other_shop, what)
+    bank_transaction, payment_id = seller.unmatched(), payment_that(seller, other_shop, what)
     before = tables.count_rows()
     with pytest.raises(ActRefused, match=why):
-        decide("attach", movement, payment_id=payment_id)
-    assert (tables.count_rows(), state_of(movement), suspense()) == (before, ("unmatched", ""), 150_000)
+        decide("attach", bank_transaction, payment_id=payment_id)
+    assert (tables.count_rows(), state_of(bank_transaction), suspense()) == (
+        before,
+        ("unmatched", ""),
+        150_000,
+    )
 
 
 # --- twice -------------------------------------------------------------------------------------------------
@@ -217,18 +225,18 @@ def test_second_resolution_is_refused_and_names_the_first_user(
     seller: Seller, served_by: Serving, action: str, label: str
 ) -> None:
     served_by()
-    movement, more = seller.late(), {"payment_id": seller.shop.qr_code()["payment_id"]}
+    bank_transaction, more = seller.late(), {"payment_id": seller.shop.qr_code()["payment_id"]}
     given: dict[str, Any] = {"attach": more, "record_manual_return": {"bank_reference": "b"}}
     with time_machine.travel("2026-11-21T05:00:00Z", tick=False):
-        decide(action, movement, **given.get(action, {}))
-    before = tables.count_rows(), state_of(movement), seller.funds()
+        decide(action, bank_transaction, **given.get(action, {}))
+    before = tables.count_rows(), state_of(bank_transaction), seller.funds()
     for again in ("accept", "attach", "send_back", "record_manual_return"):
         with pytest.raises(AlreadyResolved) as refused:
-            decide(again, movement, actor="staff:somsak", **given.get(again, {}))
+            decide(again, bank_transaction, actor="staff:somsak", **given.get(again, {}))
         assert str(refused.value) == f"malee has already resolved this: {label}, 2026-11-21 12:00:00."
     with pytest.raises(AlreadyResolved):
-        decide("dismiss", movement)
-    assert (tables.count_rows(), state_of(movement), seller.funds()) == before
+        decide("dismiss", bank_transaction)
+    assert (tables.count_rows(), state_of(bank_transaction), seller.funds()) == before
 
 
 def test_bank_message_is_dismissed_only_once(seller: Seller) -> None:
@@ -241,7 +249,7 @@ def test_bank_message_is_dismissed_only_once(seller: Seller) -> None:
     assert Resolution.objects.count() == 1
 
 
-@pytest.mark.parametrize("subject_id", ["ntc_000000000000000000000000000", "nobody", ""])
+@pytest.mark.parametrize("subject_id", ["ntf_000000000000000000000000000", "nobody", ""])
 def test_unknown_bank_message_cannot_be_dismissed(seller: Seller, subject_id: str) -> None:
     with pytest.raises(ActRefused, match="not an open exception"):
         decide("dismiss", subject_id)
@@ -311,7 +319,9 @@ def test_allowed_resolution_types_per_match_result(seller: Seller) -> None:
         ),
         (seller.reverse(mine), frozenset()),
     ]
-    assert [resolutions.allowed_types(movement) for movement, _ in cases] == [actions for _, actions in cases]
+    assert [resolutions.allowed_types(bank_transaction) for bank_transaction, _ in cases] == [
+        actions for _, actions in cases
+    ]
 
 
 def test_decline_after_payment_and_payment_after_decline_change_nothing(seller: Seller) -> None:

@@ -26,7 +26,7 @@ def live_money(sandbox_money: BankTransaction) -> BankTransaction:
     """Live money that arrived after the sandbox money."""
     now = clock.now() + timedelta(seconds=1)
     reported = ReportedTransaction(
-        bank_transaction_id="scb1",
+        bank_reference="scb1",
         kind="credit",
         biller_id="099400016550100",
         reference1="NOBODYKNOWSTHIS00000",
@@ -38,14 +38,17 @@ def live_money(sandbox_money: BankTransaction) -> BankTransaction:
         payer_bank_code="",
         payer_account="",
     )
-    movement = intake.receive(bank="scb", body=b"{}", notification=reported, now=now)
-    return matching.apply(movement_id=movement.id, now=now)
+    bank_transaction = intake.receive(bank="scb", body=b"{}", notification=reported, now=now)
+    return matching.apply(bank_transaction_id=bank_transaction.id, now=now)
 
 
-def listed(client: Client, *movements: BankTransaction, **query: str) -> list[BankTransaction]:
+def listed(client: Client, *bank_transactions: BankTransaction, **query: str) -> list[BankTransaction]:
     """Return the bank transactions that the page shows, in its order."""
     page = get_page(client, EXCEPTIONS_URL, **query)
-    found = {page.find(exception_url(movement.id)): movement for movement in movements}
+    found = {
+        page.find(exception_url(bank_transaction.id)): bank_transaction
+        for bank_transaction in bank_transactions
+    }
     return [found[place] for place in sorted(found) if place >= 0]
 
 

@@ -54,8 +54,8 @@ def lead(client: Client, code: dict[str, Any]) -> str:
     return found[1]
 
 
-def candidates_of(movement: BankTransaction) -> list[str]:
-    return [each.payment.id for each in candidates.find([movement])[movement.id]]
+def candidates_of(bank_transaction: BankTransaction) -> list[str]:
+    return [each.payment.id for each in candidates.find([bank_transaction])[bank_transaction.id]]
 
 
 @pytest.mark.usefixtures("audit_is_clean")
@@ -66,36 +66,38 @@ def test_unpaid_payment_names_money_with_an_unknown_reference(
     assert shown(seller.shop, code) is None
     assert lead(admin_client, code).startswith("Not paid yet.")
     now.shift(timedelta(minutes=2))
-    movement = seller.report(code, reference1=UNKNOWN)
+    bank_transaction = seller.report(code, reference1=UNKNOWN)
     assert shown(seller.shop, code) == {
-        "exception_id": movement.id,
+        "exception_id": bank_transaction.id,
         "message": SENTENCE,
-        "at": iso(movement.received_at),
+        "at": iso(bank_transaction.received_at),
     }
     (entry,) = timeline(seller.shop, code)
     assert (entry["at"], entry["type"], entry["actor"]) == (
-        iso(movement.received_at), "bank.notice", "bank:sandbox",
+        iso(bank_transaction.received_at), "bank.notice", "bank:sandbox",
     )  # fmt: skip
     assert entry["details"] == {
         "source": "callback",
-        "receipt_id": movement.id,
+        "bank_transaction_id": bank_transaction.id,
         "amount": 150_000,
-        "paid_at": iso(movement.paid_at),
+        "paid_at": iso(bank_transaction.paid_at),
         "outcome": "unmatched",
     }
-    link = f'<a href="{exception_url(movement.id)}">See whether it is for this payment</a>'
+    link = f'<a href="{exception_url(bank_transaction.id)}">See whether it is for this payment</a>'
     assert lead(admin_client, code) == f"{SENTENCE} {link}."
     # Once as the first sentence, once in the timeline with its link.
     assert page(admin_client, code).count(SENTENCE) == 2
-    assert f'<a href="{exception_url(movement.id)}">{movement.id}</a>' in page(admin_client, code)
+    assert f'<a href="{exception_url(bank_transaction.id)}">{bank_transaction.id}</a>' in page(
+        admin_client, code
+    )
 
 
 def test_expired_payment_names_it_too(seller: Seller, admin_client: Client, now: Any) -> None:
     code = seller.shop.qr_code(expiry_minutes=1)
     now.shift(timedelta(days=1))
-    movement = seller.report(code, reference1=UNKNOWN)
+    bank_transaction = seller.report(code, reference1=UNKNOWN)
     found = shown(seller.shop, code)
-    assert found["exception_id"] == movement.id
+    assert found["exception_id"] == bank_transaction.id
     assert lead(admin_client, code).startswith(SENTENCE)
 
 
@@ -104,12 +106,12 @@ def test_sentence_disappears_when_the_money_is_decided_about(
     seller: Seller, admin_client: Client, now: Any, decision: str
 ) -> None:
     code, other = seller.shop.qr_code(), seller.shop.qr_code()
-    movement = seller.report(code, reference1=UNKNOWN)
+    bank_transaction = seller.report(code, reference1=UNKNOWN)
     assert shown(seller.shop, code) and shown(seller.shop, other)
     if decision == "returned":
-        decide("record_manual_return", movement, bank_reference="counter 7")
+        decide("record_manual_return", bank_transaction, bank_reference="counter 7")
     else:
-        decide("attach", movement, payment_id=(code if decision == "this" else other)["payment_id"])
+        decide("attach", bank_transaction, payment_id=(code if decision == "this" else other)["payment_id"])
     for each in (code, other):
         assert shown(seller.shop, each) is None
         assert timeline(seller.shop, each) == []
@@ -133,10 +135,10 @@ def test_payment_says_it_exactly_if_the_exception_names_it(seller: Seller, now: 
         codes.append(seller.shop.qr_code())
         now.shift(timedelta(minutes=1))
     dearer = seller.shop.qr_code(amount=150_001)
-    movement = seller.report(codes[0], reference1=UNKNOWN)
+    bank_transaction = seller.report(codes[0], reference1=UNKNOWN)
     now.shift(timedelta(minutes=11))
     later = seller.shop.qr_code()
-    named = candidates_of(movement)
+    named = candidates_of(bank_transaction)
     assert len(named) == candidates.MAX_CANDIDATES
     for code in (old, *codes, dearer, later):
         assert bool(shown(seller.shop, code)) == (code["payment_id"] in named)
@@ -190,9 +192,9 @@ def test_merchant_sees_only_money_of_its_own_biller_id(
 
 def test_only_staff_see_money_of_no_known_merchant(seller: Seller, admin_client: Client) -> None:
     code = seller.shop.qr_code()
-    movement = seller.report(code, biller_id="099999999999999")
+    bank_transaction = seller.report(code, biller_id="099999999999999")
     assert ReconciliationException.objects.get().merchant_id is None
-    assert candidates_of(movement) == [code["payment_id"]]
+    assert candidates_of(bank_transaction) == [code["payment_id"]]
     assert (shown(seller.shop, code), timeline(seller.shop, code)) == (None, [])
     assert lead(admin_client, code).startswith(SENTENCE)
     assert page(admin_client, code).count(SENTENCE) == 2
@@ -228,7 +230,7 @@ def test_cost_of_the_look_does_not_grow_with_exceptions(seller: Seller) -> None:
         cursor.execute("DELETE FROM reconciliation_reconciliationexception")
         cursor.execute("ANALYZE reconciliation_reconciliationexception")
         ReconciliationException.objects.bulk_create(
-            ReconciliationException(**values | {"id": ids.new("rcp_", clock.now())}) for _ in range(5_000)
+            ReconciliationException(**values | {"id": ids.new("btx_", clock.now())}) for _ in range(5_000)
         )
         cursor.execute(
             f"""EXPLAIN SELECT {IS_POSSIBLE} FROM payments_payment p

@@ -100,11 +100,11 @@ def test_second_write_off_is_refused_and_booked_once(seller: Seller, served_by: 
 
 def test_credits_and_completed_reversals_cannot_be_written_off(seller: Seller) -> None:
     credit = seller.sale()
-    for movement in (seller.unmatched(), credit, seller.reverse(credit)):
-        before = state_of(movement)
+    for bank_transaction in (seller.unmatched(), credit, seller.reverse(credit)):
+        before = state_of(bank_transaction)
         with pytest.raises(ActRefused, match="Only a reversal that could not be covered"):
-            decide("write_off", movement)
-        assert (state_of(movement), losses()) == (before, 0)
+            decide("write_off", bank_transaction)
+        assert (state_of(bank_transaction), losses()) == (before, 0)
 
 
 def test_reversal_covered_by_the_balance_cannot_be_written_off(seller: Seller) -> None:

@@ -66,7 +66,7 @@ def create_codes(shop: Shop, count: int = 1, *, minutes: int = 60) -> list[str |
 
 
 def found(*reports: dict[str, Any]) -> InquiryResult:
-    """An answer with these movements."""
+    """An answer with these bank transactions."""
     adapter = SandboxBank(settings.SANDBOX_BANK_SECRET)
     notifications = [adapter.parse_notification(json.dumps(each).encode()) for each in reports]
     return InquiryResult(

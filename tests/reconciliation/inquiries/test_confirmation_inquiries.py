@@ -72,8 +72,8 @@ def test_statement_money_with_unknown_reference_is_confirmed_in_suspense(
     served_by(found(bank.notification(code, paid_at=clock.now(), reference1="NOBODYKNOWSTHIS00000")))
     import_file(bot_file(credit_line(code, clock.now(), ref1="NOBODYKNOWSTHIS00000")))
     sweep(0)
-    movement = BankTransaction.objects.get(reference1="NOBODYKNOWSTHIS00000")
-    assert (movement.match_result, movement.is_confirmed) == ("unmatched", True)
+    bank_transaction = BankTransaction.objects.get(reference1="NOBODYKNOWSTHIS00000")
+    assert (bank_transaction.match_result, bank_transaction.is_confirmed) == ("unmatched", True)
 
 
 def line_reference(code: dict[str, Any]) -> str:

@@ -41,8 +41,8 @@ def test_inquiry_replaces_a_lost_callback(shop: Shop, bank: SandboxBankClient, s
     fake_bank = served_by(answer)
     assert sweep() == 1
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
-    movement, notification = BankTransaction.objects.get(), BankNotification.objects.get()
-    assert (movement.source, movement.match_result) == ("inquiry", "applied")
+    bank_transaction, notification = BankTransaction.objects.get(), BankNotification.objects.get()
+    assert (bank_transaction.source, bank_transaction.match_result) == ("inquiry", "applied")
     assert (notification.source, notification.result, notification.body) == ("inquiry", "new", answer.body)
     assert outcomes() == ["found"]
     assert sweep(10_000) == 0, "the inquiries have ended"
@@ -242,8 +242,8 @@ def test_inquiry_answer_with_several_transactions_stores_each_once(
     """`w` is a credit of a wrong amount, `r` and `s` are right ones, `d` is a decline."""
     code = shop.qr_code()
     changes: dict[str, Any] = {"w": {"satang": 149_999}, "r": {}, "s": {}, "d": {"type": "decline"}}
-    movements = {name: bank.notification(code, **each) for name, each in changes.items()}
-    served_by(*[found(*[movements[name] for name in answer]) for answer in answers])
+    bank_transactions = {name: bank.notification(code, **each) for name, each in changes.items()}
+    served_by(*[found(*[bank_transactions[name] for name in answer]) for answer in answers])
     sweep(6)
     sweep(16)
     assert sorted(BankTransaction.objects.values_list("match_result", flat=True)) == match_results

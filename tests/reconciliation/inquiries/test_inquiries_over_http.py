@@ -33,8 +33,8 @@ def test_sandbox_inquiry_over_http_finds_paid_code(shop: Shop) -> None:
     began = time.monotonic()
     assert sweep() == 1
     duration_ms = 1000 * (time.monotonic() - began)
-    movement = BankTransaction.objects.get()
-    actual = (movement.source, movement.match_result, Payment.objects.get().status)
+    bank_transaction = BankTransaction.objects.get()
+    actual = (bank_transaction.source, bank_transaction.match_result, Payment.objects.get().status)
     assert actual == ("inquiry", "applied", "succeeded")
     assert InquiryAnswer.objects.get().duration_ms <= duration_ms
 

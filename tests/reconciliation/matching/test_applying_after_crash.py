@@ -64,10 +64,10 @@ def test_bank_transaction_of_a_locked_payment_is_applied_by_the_next_run(seller:
     with held("payments_payment", code["payment_id"]):
         assert seller.bank.notify(code).json() == {"status": "received"}
         assert matching.apply_unapplied(now=clock.now() + LATER) == 0
-    movement = BankTransaction.objects.get()
-    assert (state_of(movement), Journal.objects.count()) == (("", ""), 0)
+    bank_transaction = BankTransaction.objects.get()
+    assert (state_of(bank_transaction), Journal.objects.count()) == (("", ""), 0)
     assert matching.apply_unapplied(now=clock.now() + LATER) == 1
-    assert (state_of(movement)[0], seller.balance()) == ("applied", (150_000, 0))
+    assert (state_of(bank_transaction)[0], seller.balance()) == ("applied", (150_000, 0))
 
 
 @pytest.mark.parametrize("locked", ["balance", "payment", "credit"])
@@ -126,11 +126,11 @@ def test_payer_details_for_a_locked_bank_transaction_are_not_acknowledged(seller
     import_file(bot_file(credit_line(code, paid_at, name="")))
     notification = seller.bank.notification(code, paid_at=paid_at)
     seller.bank.post(notification | {"payer_name": ""})
-    movement = BankTransaction.objects.get()
-    with held("reconciliation_banktransaction", movement.id):
+    bank_transaction = BankTransaction.objects.get()
+    with held("reconciliation_banktransaction", bank_transaction.id):
         assert seller.bank.post(notification).status_code == 503
-    movement.refresh_from_db()
-    assert (movement.payer_name, BankNotification.objects.count()) == ("", 2)
+    bank_transaction.refresh_from_db()
+    assert (bank_transaction.payer_name, BankNotification.objects.count()) == ("", 2)
     seller.bank.post(notification)
-    movement.refresh_from_db()
-    assert movement.payer_name == Payment.objects.get().payer_name == "Somchai Jaidee"
+    bank_transaction.refresh_from_db()
+    assert bank_transaction.payer_name == Payment.objects.get().payer_name == "Somchai Jaidee"

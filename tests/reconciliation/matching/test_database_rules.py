@@ -38,9 +38,11 @@ def decided(resolution_state: str) -> str:
     return f"resolution_state = '{resolution_state}', resolved_at = now()"
 
 
-def change(movement: BankTransaction, assignment: str) -> str | None:
+def change(bank_transaction: BankTransaction, assignment: str) -> str | None:
     """Return the SQLSTATE of a refused change of a bank transaction, or None."""
-    return sqlstate(f"UPDATE reconciliation_banktransaction SET {assignment} WHERE id = %s", movement.id)
+    return sqlstate(
+        f"UPDATE reconciliation_banktransaction SET {assignment} WHERE id = %s", bank_transaction.id
+    )
 
 
 # --- transitions of bank transactions ---------------------------------------------------------------------
@@ -57,17 +59,17 @@ PATHS: dict[ResolutionState, list[ResolutionState]] = {
 }
 
 
-def movement_in(seller: Seller, resolution_state: ResolutionState) -> BankTransaction:
+def bank_transaction_in(seller: Seller, resolution_state: ResolutionState) -> BankTransaction:
     """A bank transaction in this resolution state, without the other rows that an action writes."""
     if resolution_state == ResolutionState.MERGED:
-        movement = report_twice(seller)
+        bank_transaction = report_twice(seller)
     else:
-        movement = (
+        bank_transaction = (
             seller.reverse(seller.sale(), 150_001) if resolution_state in REVERSAL_STATES else seller.late()
         )
     for step in PATHS.get(resolution_state, [resolution_state]):
-        movement.resolve(step, now=clock.now())
-    return movement
+        bank_transaction.resolve(step, now=clock.now())
+    return bank_transaction
 
 
 # Only probable duplicates can be merged, and they have no other transition.
@@ -83,14 +85,14 @@ PAIRS = [
 def test_python_and_database_allow_the_same_resolution_transitions(
     seller: Seller, start: ResolutionState, target: ResolutionState
 ) -> None:
-    movement = movement_in(seller, start)
-    is_kind_right = (movement.kind == "reversal") == (target in REVERSAL_STATES) or not target
+    bank_transaction = bank_transaction_in(seller, start)
+    is_kind_right = (bank_transaction.kind == "reversal") == (target in REVERSAL_STATES) or not target
     is_allowed = target in BankTransaction.TRANSITIONS.get(start, set()) and is_kind_right
-    refusal = change(movement, decided(target) if target else OPEN)
+    refusal = change(bank_transaction, decided(target) if target else OPEN)
     assert refusal == (None if is_allowed else CHECK_VIOLATION)
     if target not in BankTransaction.TRANSITIONS.get(start, set()):
         with pytest.raises(IllegalTransition):
-            movement.resolve(target, now=clock.now())
+            bank_transaction.resolve(target, now=clock.now())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_python_and_database_allow_the_same_resolution_transitions(
         "merchant_id = NULL",
         "payment_id = NULL, " + decided("accepted"),
         "payment_id = NULL, " + decided("attached"),
-        "later_bank_transaction_id = 'other'",
+        "later_bank_reference = 'other'",
     ],
 )
 @pytest.mark.slow
@@ -122,7 +124,7 @@ def test_database_refuses_invalid_states_of_late_money(seller: Seller, assignmen
     [
         "amount = amount + 1",
         "bank = 'other'",
-        "bank_transaction_id = 'other'",
+        "bank_reference = 'other'",
         "source = 'statement'",
         "source = 'hearsay'",
         "kind = 'decline'",
@@ -132,7 +134,7 @@ def test_database_refuses_invalid_states_of_late_money(seller: Seller, assignmen
         "payer_name = 'SOMEBODY ELSE'",
         "payer_account_sealed = ''",
         "received_at = now()",
-        "id = 'rcp_000000000000000000000000000'",
+        "id = 'btx_000000000000000000000000000'",
     ],
 )
 @pytest.mark.slow
@@ -147,14 +149,14 @@ def test_match_result_must_fit_the_bank_transaction_kind(
 ) -> None:
     code = seller.shop.qr_code()
     notification = parse(seller.bank.notification(code, type=kind.value))
-    movement = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
+    bank_transaction = intake.receive(bank="sandbox", body=b"{}", notification=notification, now=clock.now())
     matched = f"match_result = '{match_result}', matched_at = now()"
     is_right = match_result in RESULTS_BY_KIND[kind]
     needs_payment = match_result == MatchResult.APPLIED
-    assert change(movement, matched) == (None if is_right and not needs_payment else CHECK_VIOLATION)
+    assert change(bank_transaction, matched) == (None if is_right and not needs_payment else CHECK_VIOLATION)
     if is_right and needs_payment:
         whose = f"payment_id = '{code['payment_id']}', merchant_id = '{seller.shop.merchant.id}'"
-        assert change(movement, f"{matched}, {whose}") is None
+        assert change(bank_transaction, f"{matched}, {whose}") is None
 
 
 @pytest.mark.parametrize("resolution_state", ["accepted", "sent_back", "taken_back", "dismissed"])
@@ -170,14 +172,14 @@ def test_payment_is_credited_by_one_bank_transaction_only(seller: Seller) -> Non
     assert change(seller.late(), decided("accepted")) is None
 
 
-def test_bank_transaction_ids_are_unique_across_both_columns(seller: Seller) -> None:
+def test_bank_references_are_unique_across_both_columns(seller: Seller) -> None:
     one, two = (seller.shop.qr_code() for _ in range(2))
     import_file(bot_file(credit_line(one, clock.now()), credit_line(two, clock.now())))
     first, second = BankTransaction.objects.order_by("id")
-    assert change(first, "later_bank_transaction_id = 'THEBANKSID'") is None
-    assert change(second, "later_bank_transaction_id = 'THEBANKSID'") == UNIQUE_VIOLATION
-    assert change(first, "later_bank_transaction_id = 'ANOTHER'") == CHECK_VIOLATION
-    assert change(first, "later_bank_transaction_id = ''") == CHECK_VIOLATION
+    assert change(first, "later_bank_reference = 'THEBANKSID'") is None
+    assert change(second, "later_bank_reference = 'THEBANKSID'") == UNIQUE_VIOLATION
+    assert change(first, "later_bank_reference = 'ANOTHER'") == CHECK_VIOLATION
+    assert change(first, "later_bank_reference = ''") == CHECK_VIOLATION
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_resolved_reversal_cannot_be_applied(seller: Seller, action: str) -> Non
 # --- returns -----------------------------------------------------------------------------------------------
 
 INSERT_RETURN = """INSERT INTO reconciliation_return
-    (id, movement_id, amount, route, status, is_manual, bank_reference, failure_code, created_at)
+    (id, bank_transaction_id, amount, route, status, is_manual, bank_reference, failure_code, created_at)
     VALUES ('rtn_000000000000000000000000000', %s, %s, 'bank:sandbox', 'pending', false, '', '', now())"""
 
 
@@ -217,18 +219,18 @@ def test_only_held_money_is_returned_and_only_in_full(seller: Seller) -> None:
     late, reversal = seller.late(), seller.reverse(seller.sale(), 150_001)
     accepted = seller.late()
     decide("accept", accepted)
-    for movement in (seller.sale(), accepted, reversal):
-        assert sqlstate(INSERT_RETURN, movement.id, movement.amount) == CHECK_VIOLATION
+    for bank_transaction in (seller.sale(), accepted, reversal):
+        assert sqlstate(INSERT_RETURN, bank_transaction.id, bank_transaction.amount) == CHECK_VIOLATION
     for amount in (1, late.amount + 1, 0, -1):
         assert sqlstate(INSERT_RETURN, late.id, amount) == CHECK_VIOLATION
     assert sqlstate(INSERT_RETURN, late.id, late.amount) is None
 
 
 def test_second_open_return_of_a_bank_transaction_is_refused(seller: Seller) -> None:
-    movement = seller.late()
-    assert sqlstate(INSERT_RETURN, movement.id, movement.amount) is None
+    bank_transaction = seller.late()
+    assert sqlstate(INSERT_RETURN, bank_transaction.id, bank_transaction.amount) is None
     again = INSERT_RETURN.replace("rtn_0", "rtn_1")
-    assert sqlstate(again, movement.id, movement.amount) == UNIQUE_VIOLATION
+    assert sqlstate(again, bank_transaction.id, bank_transaction.amount) == UNIQUE_VIOLATION
 
 
 @pytest.mark.parametrize(
@@ -270,9 +272,9 @@ def test_final_return_never_changes(
     seller: Seller, served_by: Serving, ends: TransferResult, assignment: str
 ) -> None:
     served_by(sends=[ends])
-    decide("send_back", movement := seller.late())
+    decide("send_back", bank_transaction := seller.late())
     run_returns()
-    assert latest_return(movement).status in ("completed", "failed")
+    assert latest_return(bank_transaction).status in ("completed", "failed")
     assert sqlstate(f"UPDATE reconciliation_return SET {assignment}") == CHECK_VIOLATION
 
 
@@ -295,7 +297,7 @@ INSERT INTO reconciliation_resolution (subject_id, type, actor, note, request_id
 
 def insert_resolution(**changes: str) -> str:
     return INSERT_RESOLUTION.format(
-        **{"subject_id": "ntc_x", "type": "dismissed", "actor": "malee", "note": "x"} | changes
+        **{"subject_id": "ntf_x", "type": "dismissed", "actor": "malee", "note": "x"} | changes
     )
 
 
@@ -328,11 +330,11 @@ REFUSED_UPDATES = [
     ("reconciliation_statement", "file_name = 'other'"),
     ("reconciliation_statement", "line_count = 7"),
     ("reconciliation_statementline", "amount = 7"),
-    ("reconciliation_statementline", "movement_id = NULL, result = 'unreadable'"),
+    ("reconciliation_statementline", "bank_transaction_id = NULL, result = 'unreadable'"),
     ("reconciliation_slipcheck", "actor = 'somsak'"),
     ("transfers_transfer", "merchant_id = 'mch_x'"),
     ("transfers_transfer", "charge_id = 'x'"),
-    ("refunds_refund", "reversal_id = 'rcp_x' WHERE reversal_id IS NULL"),
+    ("refunds_refund", "reversal_id = 'btx_x' WHERE reversal_id IS NULL"),
     ("refunds_refund", "reversal_id = NULL WHERE reversal_id IS NOT NULL"),
     ("refunds_refund", "returned_at = now() WHERE reversal_id IS NOT NULL"),
     ("refunds_refundreversal", "amount = amount + 1"),
@@ -364,7 +366,7 @@ def test_refund_is_created_completed_only_for_a_reversal(seller: Seller) -> None
         SELECT 'ref_x', merchant_id, payment_id, transaction_id, amount, currency, {}, route, created_at,
             updated_at, completed_at, {}, '', '', '', '' FROM refunds_refund"""
     assert sqlstate(insert.format("status", "NULL")) == CHECK_VIOLATION
-    assert sqlstate(insert.format("'pending'", "'rcp_x'")) == CHECK_VIOLATION
+    assert sqlstate(insert.format("'pending'", "'btx_x'")) == CHECK_VIOLATION
 
 
 @pytest.mark.parametrize("purpose", ["return", "refund", "withdrawal"])

@@ -1,4 +1,4 @@
-"""Callback, inquiry answer and statement line of one movement become one bank transaction."""
+"""Callback, inquiry answer and statement line of the same money become one bank transaction."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
@@ -82,16 +82,16 @@ def test_callback_inquiry_and_statement_become_one_bank_transaction(
     }
     for source in order:
         report[source]()
-    movement = BankTransaction.objects.get()
-    assert (movement.match_result, movement.id_at_bank) == ("applied", "BANKID1")
-    assert StatementLine.objects.get().movement == movement
+    bank_transaction = BankTransaction.objects.get()
+    assert (bank_transaction.match_result, bank_transaction.id_at_bank) == ("applied", "BANKID1")
+    assert StatementLine.objects.get().bank_transaction == bank_transaction
     assert not ReconciliationException.objects.exists()
     assert not BankNotification.objects.filter(result="conflict").exists()
     assert seller.balance() == (150_000, 0)
 
 
 @pytest.mark.parametrize("apart", [timedelta(minutes=6), DAY])
-def test_same_bank_transaction_id_on_two_bank_days_is_a_conflict(seller: Seller, apart: timedelta) -> None:
+def test_same_bank_reference_on_two_bank_days_is_a_conflict(seller: Seller, apart: timedelta) -> None:
     code = seller.shop.qr_code()
     for paid_at in (MIDNIGHT - SECOND, MIDNIGHT - SECOND + apart):
         seller.bank.post(notification_of(seller, code, paid_at, "BANKID1"))
@@ -112,10 +112,10 @@ def test_scb_inquiry_time_with_milliseconds_equals_its_callback(seller: Seller) 
     assert isinstance(callback, banks.ReportedTransaction)
     assert answer.paid_at - callback.paid_at == 660 * MS
     for notification, source in ((callback, ReportSource.CALLBACK), (answer, ReportSource.INQUIRY)):
-        movement = intake.receive(
+        bank_transaction = intake.receive(
             bank="scb", body=b"{}", notification=notification, now=clock.now(), source=source
         )
-        matching.apply_report(movement, now=clock.now())
+        matching.apply_report(bank_transaction, now=clock.now())
     assert list(BankNotification.objects.order_by("received_at").values_list("result", flat=True)) == [
         "new",
         "repeat",
@@ -163,7 +163,7 @@ def test_line_and_callback_of_different_days_are_probable_duplicates(
     assert_is_blocked(seller, held, "one of them is only a statement line")
 
 
-def test_second_bank_transaction_id_allows_return(seller: Seller) -> None:
+def test_second_bank_reference_allows_return(seller: Seller) -> None:
     code = seller.shop.qr_code()
     import_file(bot_file(credit_line(code, NOON - DAY)))
     held = seller.report(code, paid_at=NOON)
@@ -201,7 +201,7 @@ def assert_is_blocked(seller: Seller, held: BankTransaction, reason: str) -> Non
         ("record_manual_return", {"bank_reference": "counter 7"}),
         ("attach", {"payment_id": payment_id}),
     ):
-        with pytest.raises(ActRefused, match=r"^Probable duplicate of rcp_"):
+        with pytest.raises(ActRefused, match=r"^Probable duplicate of btx_"):
             decide(action, held, **values)
     resolve = (
         "UPDATE reconciliation_banktransaction SET resolution_state = %s, resolved_at = now(), "
@@ -216,7 +216,7 @@ def assert_is_blocked(seller: Seller, held: BankTransaction, reason: str) -> Non
 RESOLVE = "UPDATE reconciliation_banktransaction SET resolution_state = %s, resolved_at = now() WHERE id = %s"
 INSERT_RETURN = """
 INSERT INTO reconciliation_return (
-    id, movement_id, amount, route, status, is_manual, bank_reference, failure_code, created_at
+    id, bank_transaction_id, amount, route, status, is_manual, bank_reference, failure_code, created_at
 )
 SELECT 'rtn_attack', id, amount, 'bank:sandbox', 'pending', false, '', '', now()
 FROM reconciliation_banktransaction WHERE id = %s

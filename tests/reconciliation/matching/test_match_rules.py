@@ -227,7 +227,7 @@ def test_sandbox_credit_never_pays_a_live_merchant(shop: Shop, bank: SandboxBank
 
 
 def test_unknown_bank_is_not_found(bank: SandboxBankClient) -> None:
-    answer = bank.http.post("/banks/nobody/notices", b"{}", content_type="application/json")
+    answer = bank.http.post("/banks/nobody/notifications", b"{}", content_type="application/json")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "bank_not_found")
 
 
@@ -250,9 +250,9 @@ def test_processing_a_credit_takes_twelve_statements(
     shop: Shop, bank: SandboxBankClient, django_assert_num_queries: Any
 ) -> None:
     store(bank.notification(shop.qr_code()), our_clock.now())
-    movement, savepoint = BankTransaction.objects.get(), 2
+    bank_transaction, savepoint = BankTransaction.objects.get(), 2
     with django_assert_num_queries(12 + savepoint):
-        matching.apply(movement_id=movement.id, now=our_clock.now())
+        matching.apply(bank_transaction_id=bank_transaction.id, now=our_clock.now())
 
 
 def test_failing_bank_transaction_does_not_block_other_transactions(

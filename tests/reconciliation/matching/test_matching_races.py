@@ -176,7 +176,7 @@ def test_hundred_concurrent_copies_of_a_notification_make_one_payment() -> None:
 
     run_in_rounds(len(codes), *[copy() for _ in range(100)])
     check_that_each_succeeded_once(codes)
-    kept = Counter(BankNotification.objects.values_list("movement__payment_id", "result"))
+    kept = Counter(BankNotification.objects.values_list("bank_transaction__payment_id", "result"))
     for code in codes:
         assert kept.pop((code["payment_id"], "new")) == 1
         assert kept.pop((code["payment_id"], "repeat")) >= 99
@@ -195,14 +195,14 @@ def test_concurrent_reports_of_three_sources_during_expiry_make_one_payment() ->
     def answer(number: int) -> None:
         notification, now = asked.parse_notification(bodies[number]), clock.now()
         assert isinstance(notification, ReportedTransaction)
-        movement = intake.receive(
+        bank_transaction = intake.receive(
             bank="sandbox",
             body=bodies[number],
             notification=notification,
             now=now,
             source=ReportSource.INQUIRY,
         )
-        matching.try_apply(movement_id=movement.id, now=clock.now())
+        matching.try_apply(bank_transaction_id=bank_transaction.id, now=clock.now())
 
     def line(number: int) -> None:
         import_file(bot_file(credit_line(codes[number], paid_at)))

@@ -59,7 +59,7 @@ def test_order_notification_is_stored_and_completes_the_order(
     assert (answer.status_code, answer.json()) == (200, {"status": "received"})
     assert transfer.state == "succeeded"
     assert handler.completed == [(transfer.id, TransferResult("succeeded", "sbo_1"))]
-    assert (notification.result, notification.movement) == ("new", None)
+    assert (notification.result, notification.bank_transaction) == ("new", None)
     assert transfer.id.encode() in notification.body
     assert not BankTransaction.objects.exists()
 
@@ -112,7 +112,7 @@ def test_notification_of_an_unsent_order_is_an_exception(
 
 def test_unreadable_order_notification_is_stored_for_staff(bank: SandboxBankClient) -> None:
     answer = bank.post(notification_of("wd_000000000000000000000000000", "lost"))
-    assert (answer.status_code, answer.json(), results()) == (200, {"status": "parked"}, ["unreadable"])
+    assert (answer.status_code, answer.json(), results()) == (200, {"status": "held"}, ["unreadable"])
 
 
 @pytest.mark.slow

@@ -53,11 +53,11 @@ def payer_of(of: BankTransaction | Payment) -> tuple[str | None, str | None, str
 def test_refund_of_a_statement_payment_goes_to_payer_of_later_notification(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    movement, payment = by_line(code, paid_at, name=""), Payment.objects.get()
-    assert (state_of(movement), payer_of(payment)) == (("applied", ""), (None, "014", None))
+    bank_transaction, payment = by_line(code, paid_at, name=""), Payment.objects.get()
+    assert (state_of(bank_transaction), payer_of(payment)) == (("applied", ""), (None, "014", None))
     assert seller.bank.notify(code, paid_at=paid_at, transaction_id="THEBANKSOWNID0000000").status_code == 200
-    assert payer_of(movement) == payer_of(payment) == ("Somchai Jaidee", "014", ACCOUNT)
-    assert payment.bank_transaction_id == "THEBANKSOWNID0000000"
+    assert payer_of(bank_transaction) == payer_of(payment) == ("Somchai Jaidee", "014", ACCOUNT)
+    assert payment.bank_reference == "THEBANKSOWNID0000000"
     made = seller.refund(code["payment_id"])
     assert (made["status"], made["pending_reason"]) == ("pending", "processing")
     order = Transfer.objects.get(pk=made["refund_id"])
@@ -68,45 +68,45 @@ def test_refund_of_a_statement_payment_goes_to_payer_of_later_notification(
 def test_return_of_statement_money_goes_to_payer_of_later_notification(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    movement = by_line(code, paid_at, ref1="NOBODYKNOWSTHIS00000", name="")
+    bank_transaction = by_line(code, paid_at, ref1="NOBODYKNOWSTHIS00000", name="")
     confirm_all_transactions()
     with pytest.raises(ActRefused, match="did not report the payer's account"):
-        decide("send_back", movement)
+        decide("send_back", bank_transaction)
     seller.bank.notify(code, paid_at=paid_at, reference1="NOBODYKNOWSTHIS00000")
-    made = decide("send_back", movement)
+    made = decide("send_back", bank_transaction)
     order = Transfer.objects.get(pk=made.id)
     assert (order.bank_code, order.account, order.account_name) == ("014", ACCOUNT, "Somchai Jaidee")
 
 
 def test_notification_adds_payer_to_payment_found_by_inquiry(seller: Seller, code: dict[str, Any]) -> None:
     notification = seller.bank.notification(code) | {"slip_reference": "2026112100000000001"}
-    movement = apply_inquiry_answer(notification, **NO_PAYER, slip_reference="")
+    bank_transaction = apply_inquiry_answer(notification, **NO_PAYER, slip_reference="")
     payment = Payment.objects.get()
-    assert payer_of(movement) == ("", "", "") and payer_of(payment) == (None, None, None)
+    assert payer_of(bank_transaction) == ("", "", "") and payer_of(payment) == (None, None, None)
     seller.bank.post(notification)
-    assert payer_of(movement) == payer_of(payment) == ("Somchai Jaidee", "014", ACCOUNT)
-    assert (movement.slip_reference, BankTransaction.objects.count()) == ("2026112100000000001", 1)
+    assert payer_of(bank_transaction) == payer_of(payment) == ("Somchai Jaidee", "014", ACCOUNT)
+    assert (bank_transaction.slip_reference, BankTransaction.objects.count()) == ("2026112100000000001", 1)
 
 
 @pytest.mark.slow
 def test_payer_details_are_never_overwritten(seller: Seller, code: dict[str, Any], paid_at: datetime) -> None:
-    movement, payment = by_line(code, paid_at, name="MS MALEE"), Payment.objects.get()
+    bank_transaction, payment = by_line(code, paid_at, name="MS MALEE"), Payment.objects.get()
     seller.bank.notify(code, paid_at=paid_at)
-    assert payer_of(movement) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
+    assert payer_of(bank_transaction) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
     notification = seller.bank.notification(
-        code, paid_at=paid_at, transaction_id=movement.later_bank_transaction_id
+        code, paid_at=paid_at, transaction_id=bank_transaction.later_bank_reference
     )
     seller.bank.post(notification | {"payer_name": "SOMEBODY", "payer_account": "9999999999"})
-    assert payer_of(movement) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
+    assert payer_of(bank_transaction) == payer_of(payment) == ("MS MALEE", "014", ACCOUNT)
 
 
 @pytest.mark.slow
 def test_payer_account_is_not_added_to_another_payer_bank(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    movement, payment = by_line(code, paid_at, payer_bank="004", name=""), Payment.objects.get()
+    bank_transaction, payment = by_line(code, paid_at, payer_bank="004", name=""), Payment.objects.get()
     seller.bank.notify(code, paid_at=paid_at)
-    assert (payer_of(movement), payer_of(payment)) == (
+    assert (payer_of(bank_transaction), payer_of(payment)) == (
         ("Somchai Jaidee", "004", ""),
         ("Somchai Jaidee", "004", None),
     )
@@ -114,9 +114,9 @@ def test_payer_account_is_not_added_to_another_payer_bank(
 
 def test_contradicting_notification_adds_no_payer_details(seller: Seller, code: dict[str, Any]) -> None:
     notification = seller.bank.notification(code)
-    movement = apply_inquiry_answer(notification, **NO_PAYER)
+    bank_transaction = apply_inquiry_answer(notification, **NO_PAYER)
     seller.bank.post(notification | {"amount": "1.00"})
-    assert payer_of(movement) == ("", "", "")
+    assert payer_of(bank_transaction) == ("", "", "")
 
 
 @pytest.mark.slow
@@ -131,14 +131,14 @@ def test_expected_payer_is_compared_with_payer_reported_later(seller: Seller, pa
 def test_database_allows_only_missing_payer_details_to_be_added(
     seller: Seller, code: dict[str, Any], paid_at: datetime
 ) -> None:
-    movement = by_line(code, paid_at, name="", payer_bank="")
+    bank_transaction = by_line(code, paid_at, name="", payer_bank="")
     update = "UPDATE reconciliation_banktransaction SET {} WHERE id = %s"
     account = "payer_account_sealed = '{}', payer_account_digest = '014'"
-    assert sqlstate(update.format("payer_account_sealed = '014'"), movement.id) == NOT_ALLOWED
+    assert sqlstate(update.format("payer_account_sealed = '014'"), bank_transaction.id) == NOT_ALLOWED
     for change in ("payer_name = '{}'", "payer_bank_code = '{}'", account, "slip_reference = '{}'"):
-        assert sqlstate(update.format(change.format("014")), movement.id) is None
+        assert sqlstate(update.format(change.format("014")), bank_transaction.id) is None
         for other in ("015", ""):
-            assert sqlstate(update.format(change.format(other)), movement.id) == NOT_ALLOWED
+            assert sqlstate(update.format(change.format(other)), bank_transaction.id) == NOT_ALLOWED
 
 
 @pytest.mark.django_db(transaction=True)
@@ -147,11 +147,11 @@ def test_concurrent_payer_details_are_stored_from_one_report_only() -> None:
     seller = Seller(open_shop("Race"), SandboxBankClient(new_client()))
     for _ in range(10):
         notification = seller.bank.notification(seller.shop.qr_code())
-        movement = apply_inquiry_answer(notification, **NO_PAYER)
+        bank_transaction = apply_inquiry_answer(notification, **NO_PAYER)
         one = {"payer_name": "ONE", "payer_bank_code": "014", "payer_account": "1111111111"}
         two = {"payer_name": "TWO", "payer_bank_code": "004", "payer_account": "2222222222"}
         run_concurrently(
             *[partial(SandboxBankClient(new_client()).post, notification | payer) for payer in (one, two)]
         )
-        assert payer_of(movement) == payer_of(Payment.objects.get(pk=movement.payment_id))
-        assert payer_of(movement) in [tuple(one.values()), tuple(two.values())]
+        assert payer_of(bank_transaction) == payer_of(Payment.objects.get(pk=bank_transaction.payment_id))
+        assert payer_of(bank_transaction) in [tuple(one.values()), tuple(two.values())]

@@ -40,16 +40,16 @@ DONE, REFUSED, UNDER_WAY = (
 
 
 def test_return_is_sent_to_the_payer_account_reported_by_the_bank(seller: Seller, served_by: Serving) -> None:
-    bank, movement = served_by(), seller.unmatched()
-    made = decide("send_back", movement)
+    bank, bank_transaction = served_by(), seller.unmatched()
+    made = decide("send_back", bank_transaction)
     order = Transfer.objects.get().order
     assert (order.order_id, order.purpose, order.amount) == (made.id, "return", 150_000)
     assert (order.bank_code, order.account, order.account_name) == ("014", "1234567890", "Somchai Jaidee")
     assert "1234567890" not in Transfer.objects.get().account_sealed
     assert Transfer.objects.get().merchant_id == seller.shop.merchant.id
-    assert (state_of(movement), suspense()) == (("unmatched", "sending_back"), 150_000)
+    assert (state_of(bank_transaction), suspense()) == (("unmatched", "sending_back"), 150_000)
     run_returns(2)
-    assert (bank.sent, state_of(movement)) == ([made.id], ("unmatched", "sent_back"))
+    assert (bank.sent, state_of(bank_transaction)) == ([made.id], ("unmatched", "sent_back"))
     made.refresh_from_db()
     assert (made.status, made.bank_reference, made.is_manual) == ("completed", "b-1", False)
     assert (postings_of(made.id), suspense()) == ([("sent_back", 150_000)], 0)
@@ -58,9 +58,9 @@ def test_return_is_sent_to_the_payer_account_reported_by_the_bank(seller: Seller
 
 def test_return_does_not_expire_the_payment(seller: Seller, served_by: Serving) -> None:
     served_by()
-    movement = seller.late()
+    bank_transaction = seller.late()
     with time_machine.travel(clock.now() + timedelta(minutes=2)):
-        decide("send_back", movement)
+        decide("send_back", bank_transaction)
     assert Payment.objects.get().status == "pending"
 
 
@@ -75,38 +75,42 @@ def test_return_without_a_valid_payer_account_needs_an_entered_account(
     seller: Seller, served_by: Serving
 ) -> None:
     served_by()
-    movement = seller.unmatched(payer_bank_code="999")
+    bank_transaction = seller.unmatched(payer_bank_code="999")
     with pytest.raises(ActRefused, match="enter one"):
-        decide("send_back", movement)
-    assert (state_of(movement), Return.objects.count()) == (("unmatched", ""), 0)
+        decide("send_back", bank_transaction)
+    assert (state_of(bank_transaction), Return.objects.count()) == (("unmatched", ""), 0)
     assert Resolution.objects.count() == 0
-    decide("send_back", movement, destination=ReturnDestination("004", "4051234567", "S"))
-    assert state_of(movement)[1] == "sending_back"
+    decide("send_back", bank_transaction, destination=ReturnDestination("004", "4051234567", "S"))
+    assert state_of(bank_transaction)[1] == "sending_back"
 
 
 def test_bank_without_transfers_needs_a_manual_return(seller: Seller, settings: Settings) -> None:
-    movement = seller.unmatched()
+    bank_transaction = seller.unmatched()
     settings.SANDBOX_BANK_SECRET = ""
     with pytest.raises(ActRefused, match="send it at the bank"):
-        decide("send_back", movement)
-    assert (state_of(movement), Return.objects.count()) == (("unmatched", ""), 0)
-    made = decide("record_manual_return", movement, bank_reference="counter 7, 21 Nov")
+        decide("send_back", bank_transaction)
+    assert (state_of(bank_transaction), Return.objects.count()) == (("unmatched", ""), 0)
+    made = decide("record_manual_return", bank_transaction, bank_reference="counter 7, 21 Nov")
     assert (made.status, made.is_manual, made.bank_reference) == ("completed", True, "counter 7, 21 Nov")
-    assert (state_of(movement), suspense()) == (("unmatched", "sent_back"), 0)
+    assert (state_of(bank_transaction), suspense()) == (("unmatched", "sent_back"), 0)
     assert not Transfer.objects.exists()
 
 
 def test_failed_return_can_be_retried_or_resolved_otherwise(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[REFUSED, REFUSED, DONE])
-    movement = seller.late()
+    bank_transaction = seller.late()
     for _ in range(2):
-        decide("send_back", movement)
+        decide("send_back", bank_transaction)
         run_returns()
-        failed = latest_return(movement)
-        assert (state_of(movement), failed.status, failed.failure_code) == (("late", ""), "failed", "closed")
+        failed = latest_return(bank_transaction)
+        assert (state_of(bank_transaction), failed.status, failed.failure_code) == (
+            ("late", ""),
+            "failed",
+            "closed",
+        )
         assert suspense() == 150_000
-    decide("accept", movement)
-    assert (state_of(movement)[1], suspense(), seller.balance()) == ("accepted", 0, (150_000, 0))
+    decide("accept", bank_transaction)
+    assert (state_of(bank_transaction)[1], suspense(), seller.balance()) == ("accepted", 0, (150_000, 0))
     assert [resolution.type for resolution in Resolution.objects.order_by("id")] == [
         "sent_back",
         "sent_back",
@@ -116,17 +120,21 @@ def test_failed_return_can_be_retried_or_resolved_otherwise(seller: Seller, serv
 
 def test_returned_money_that_bounces_is_an_exception_again(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
-    movement = seller.unmatched()
-    first = decide("send_back", movement)
+    bank_transaction = seller.unmatched()
+    first = decide("send_back", bank_transaction)
     run_returns()
     for _ in range(2):
         assert seller.bank.post(order_notification(first.id, "returned")).status_code == 200
         first.refresh_from_db()
-        assert (first.status, state_of(movement), suspense()) == ("completed", ("unmatched", ""), 150_000)
+        assert (first.status, state_of(bank_transaction), suspense()) == (
+            "completed",
+            ("unmatched", ""),
+            150_000,
+        )
     assert first.returned_at is not None
-    second = decide("send_back", movement)
+    second = decide("send_back", bank_transaction)
     run_returns()
-    assert (state_of(movement)[1], suspense()) == ("sent_back", 0)
+    assert (state_of(bank_transaction)[1], suspense()) == ("sent_back", 0)
     assert [postings_of(made.id) for made in (first, second)] == [
         [("sent_back", 150_000), ("held", 150_000)],
         [("sent_back", 150_000)],
@@ -142,24 +150,24 @@ def order_notification(order_id: str, status: str) -> dict[str, Any]:
 
 def test_bank_notification_completes_a_return(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-    movement = seller.unmatched()
-    made = decide("send_back", movement)
+    bank_transaction = seller.unmatched()
+    made = decide("send_back", bank_transaction)
     run_returns()
     for _ in range(2):
         assert seller.bank.post(order_notification(made.id, "succeeded")).json() == {"status": "received"}
-    assert (state_of(movement)[1], suspense()) == ("sent_back", 0)
-    assert latest_return(movement).bank_reference == "sbo_1"
+    assert (state_of(bank_transaction)[1], suspense()) == ("sent_back", 0)
+    assert latest_return(bank_transaction).bank_reference == "sbo_1"
 
 
 def test_returned_notification_before_success_reopens_the_exception(
     seller: Seller, served_by: Serving
 ) -> None:
     served_by(sends=[UNDER_WAY], inquiries=[UNDER_WAY])
-    movement = seller.unmatched()
-    made = decide("send_back", movement)
+    bank_transaction = seller.unmatched()
+    made = decide("send_back", bank_transaction)
     run_returns()
     seller.bank.post(order_notification(made.id, "returned"))
-    assert (state_of(movement), suspense()) == (("unmatched", ""), 150_000)
+    assert (state_of(bank_transaction), suspense()) == (("unmatched", ""), 150_000)
     assert [fact for fact, _ in postings_of(made.id)] == ["sent_back", "held"]
 
 
@@ -171,20 +179,20 @@ def test_staff_complete_an_overdue_return(
     seller: Seller, served_by: Serving, result: TransferResult, resolution_state: str, left: int
 ) -> None:
     served_by(sends=[TransferResult("unknown")], inquiries=[TransferResult("unknown")])
-    movement = seller.unmatched()
-    made = decide("send_back", movement)
+    bank_transaction = seller.unmatched()
+    made = decide("send_back", bank_transaction)
     run_returns(2)
     with time_machine.travel(clock.now() + OVERDUE_AFTER + timedelta(minutes=1)):
         complete_order(made.id, result)
         with pytest.raises(transfers.NotOverdue):
             complete_order(made.id, result, actor="staff:somsak")
-    assert (state_of(movement)[1], suspense()) == (resolution_state, left)
+    assert (state_of(bank_transaction)[1], suspense()) == (resolution_state, left)
 
 
 def test_money_of_a_pending_return_cannot_be_resolved_otherwise(seller: Seller, served_by: Serving) -> None:
     bank = served_by(sends=[UNDER_WAY], inquiries=[DONE])
-    movement = seller.late()
-    decide("send_back", movement)
+    bank_transaction = seller.late()
+    decide("send_back", bank_transaction)
     for _ in range(3):
         for action, more in [
             ("accept", {}),
@@ -192,7 +200,7 @@ def test_money_of_a_pending_return_cannot_be_resolved_otherwise(seller: Seller, 
             ("record_manual_return", {"bank_reference": "b"}),
         ]:
             with pytest.raises(AlreadyResolved):
-                decide(action, movement, **more)
+                decide(action, bank_transaction, **more)
         run_returns()
     assert (len(bank.sent), suspense()) == (1, 0)
-    assert seller.shop.payment(str(movement.payment_id))["status"] == "pending"
+    assert seller.shop.payment(str(bank_transaction.payment_id))["status"] == "pending"

@@ -212,7 +212,7 @@ def test_unsubmitted_refunds_are_canceled_by_a_reversal(seller: Seller) -> None:
 def test_reversed_payment_keeps_refund_without_destination_closed(seller: Seller) -> None:
     code = seller.shop.qr_code()
     assert seller.bank.notify(code, payer_bank_code="999").status_code == 200  # of no bank
-    credit, waiting = seller.movement(code["payment_id"]), seller.refund(code["payment_id"])
+    credit, waiting = seller.bank_transaction(code["payment_id"]), seller.refund(code["payment_id"])
     assert waiting["pending_reason"] == "awaiting_destination"
     seller.reverse(credit)
     answer = seller.act(waiting, "destination", PAYEE)

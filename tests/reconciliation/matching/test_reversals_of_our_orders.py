@@ -32,7 +32,7 @@ def refund_under_way(seller: Seller, served_by: Serving, ends: TransferResult) -
     served_by(sends=[UNDER_WAY], inquiries=[ends])
     credit = seller.sale()
     seller.refund(str(credit.payment_id))
-    assert Transfer.objects.get().charge_id == credit.bank_transaction_id
+    assert Transfer.objects.get().charge_id == credit.bank_reference
     send_due_refunds()
     return seller.reverse(credit)
 

@@ -59,7 +59,7 @@ def test_statement_payment_has_no_bank_id_to_void(
     seller: Seller, code: dict[str, Any], paid_at: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (credit,) = by_line(credit_line(code, paid_at))
-    assert Payment.objects.get().bank_transaction_id is None
+    assert Payment.objects.get().bank_reference is None
     monkeypatch.setattr("banks.is_void_only", lambda route: True)
     with pytest.raises(NoWayBack):
         returns.destination_of_payer(credit)
@@ -97,7 +97,7 @@ def test_reversal_line_finds_credit_after_a_later_notification_with_bank_id(
     seller.bank.notify(code, paid_at=paid_at, transaction_id="THEBANKSOWNID0000000")
     (reversal,) = by_line(credit_line(code, clock.now(), sign="D"))
     assert (state_of(reversal), suspense()) == (WAITS, 150_000)
-    duplicate = BankTransaction.objects.get(bank_transaction_id="THEBANKSOWNID0000000")
+    duplicate = BankTransaction.objects.get(bank_reference="THEBANKSOWNID0000000")
     seller.bank.post(reversal_of(duplicate))
     assert (state_of(reversal), state_of(duplicate)) == (REVERSED, ("duplicate", "taken_back"))
     assert (suspense(), seller.funds()) == (0, {"available": 150_000, "reserved": 0})
@@ -247,7 +247,7 @@ def test_reversal_notification_matches_line_of_the_named_credit(
     assert match_states() == [WAITS, ("applied", ""), REVERSED]
     assert (
         BankTransaction.objects.get(
-            later_bank_transaction_id=first["transaction_id"], kind="reversal"
+            later_bank_reference=first["transaction_id"], kind="reversal"
         ).match_result
         == "reversed"
     )

@@ -55,12 +55,12 @@ def test_money_paid_before_its_code_existed_waits_for_staff(
     seller: Seller, code: dict[str, Any], satang: int
 ) -> None:
     """The time is judged before the amount."""
-    movement = seller.report(code, paid_at=clock.now() - LONG, satang=satang)
-    assert (state_of(movement), payment().status, suspense()) == (WRONG, "pending", satang)
+    bank_transaction = seller.report(code, paid_at=clock.now() - LONG, satang=satang)
+    assert (state_of(bank_transaction), payment().status, suspense()) == (WRONG, "pending", satang)
     assert ReconciliationException.objects.get().reason == "time_mismatch"
     (shown,) = seller.shop.payment(code["payment_id"])["exceptions"]
     assert (shown["reason"], shown["amount"], shown["status"]) == ("time_mismatch", satang, "open")
-    assert event_types_of(movement.id) == ["payment.exception"]
+    assert event_types_of(bank_transaction.id) == ["payment.exception"]
     assert "paid too early" in entries(seller.shop, code["payment_id"])[-1]["summary"]
 
 
@@ -109,8 +109,10 @@ def test_midnight_in_a_statement_is_the_whole_day(seller: Seller, days: int, mat
 
 def test_callback_of_midnight_has_its_time(seller: Seller) -> None:
     with time_machine.travel(MADE_AT, tick=False):
-        movement = seller.report(seller.shop.qr_code(), paid_at=MADE_AT.replace(hour=0, minute=0, second=0))
-    assert state_of(movement) == WRONG
+        bank_transaction = seller.report(
+            seller.shop.qr_code(), paid_at=MADE_AT.replace(hour=0, minute=0, second=0)
+        )
+    assert state_of(bank_transaction) == WRONG
 
 
 @pytest.mark.parametrize(("after", "match_result"), [(10 * 60, "applied"), (16 * 60, "late")])
@@ -118,8 +120,8 @@ def test_bank_time_after_the_reception_decides_only_about_expiry(
     seller: Seller, code: dict[str, Any], after: int, match_result: str
 ) -> None:
     """The code lasts 15 minutes. A bank time within them is in time, also if the bank's clock is ahead."""
-    movement = seller.report(code, paid_at=clock.now() + after * SECOND)
-    assert movement.match_result == match_result
+    bank_transaction = seller.report(code, paid_at=clock.now() + after * SECOND)
+    assert bank_transaction.match_result == match_result
 
 
 @pytest.mark.parametrize("by_callback", [MADE_AT + SECOND, MADE_AT - 6 * HOUR])
@@ -129,11 +131,11 @@ def test_first_report_of_money_decides_about_its_time(seller: Seller, by_callbac
     by_line = MADE_AT - 6 * HOUR if by_callback > MADE_AT else MADE_AT + SECOND
     with time_machine.travel(MADE_AT, tick=False):
         code = seller.shop.qr_code()
-        movement = seller.report(code, paid_at=by_callback)
-        before = state_of(movement)
+        bank_transaction = seller.report(code, paid_at=by_callback)
+        before = state_of(bank_transaction)
         import_file(bot_file(credit_line(code, by_line)))
     assert BankTransaction.objects.count() == 1
-    assert state_of(movement) == before == (("applied", "") if by_callback > MADE_AT else WRONG)
+    assert state_of(bank_transaction) == before == (("applied", "") if by_callback > MADE_AT else WRONG)
 
 
 @pytest.mark.slow
@@ -162,20 +164,20 @@ def test_policy_for_late_money_does_not_accept_a_wrong_time(seller: Seller) -> N
 def test_accepted_money_of_a_wrong_time_is_paid_when_the_code_was_made(
     seller: Seller, code: dict[str, Any], satang: int
 ) -> None:
-    movement = seller.report(code, paid_at=clock.now() - LONG, satang=satang)
-    assert ResolutionType.EXCESS_SENT_BACK not in resolutions.allowed_types(movement)
-    decide("accept", movement)
+    bank_transaction = seller.report(code, paid_at=clock.now() - LONG, satang=satang)
+    assert ResolutionType.EXCESS_SENT_BACK not in resolutions.allowed_types(bank_transaction)
+    decide("accept", bank_transaction)
     shown = seller.shop.payment(code["payment_id"])
     assert (shown["status"], shown["completed_at"]) == ("succeeded", shown["created_at"])
     assert (payment().received, seller.balance(), suspense()) == (satang, (satang, 0), 0)
-    assert event_types_of(movement.id) == ["payment.exception", "payment.exception_resolved"]
+    assert event_types_of(bank_transaction.id) == ["payment.exception", "payment.exception_resolved"]
 
 
 @pytest.mark.slow
 def test_money_attached_to_a_newer_code_is_paid_when_the_code_was_made(seller: Seller) -> None:
-    movement = seller.unmatched(paid_at=clock.now() - HOUR)
+    bank_transaction = seller.unmatched(paid_at=clock.now() - HOUR)
     code = seller.shop.qr_code()
-    decide("attach", movement, payment_id=code["payment_id"])
+    decide("attach", bank_transaction, payment_id=code["payment_id"])
     shown = seller.shop.payment(code["payment_id"])
     assert (shown["status"], shown["completed_at"]) == ("succeeded", shown["created_at"])
 

@@ -66,15 +66,15 @@ def mini_qr(slip: str, bank: str = "014") -> str:
 
 def test_slip_of_received_money_shows_the_payment(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
-    movement = report(shop, bank, slip, code=code)
+    bank_transaction = report(shop, bank, slip, code=code)
     page = check(malee, mini_qr(slip), claimed_payment_id=code["payment_id"])
     assert "1,500.00 THB arrived" in page
     assert f"It paid payment {code['payment_id']} of Somtam House." in page
-    assert exception_url(movement.id) in page
+    assert exception_url(bank_transaction.id) in page
     assert "was used already" not in page
     shown = SlipCheck.objects.get()
     assert (shown.sending_bank, shown.transaction_id, shown.actor) == ("014", slip, "staff:malee")
-    assert (shown.movement, shown.claimed_payment_id) == (movement, code["payment_id"])
+    assert (shown.bank_transaction, shown.claimed_payment_id) == (bank_transaction, code["payment_id"])
 
 
 def test_slip_check_stores_the_request_id(shop: Shop, malee: Client) -> None:
@@ -91,7 +91,7 @@ def test_slip_that_no_bank_reported_is_no_proof(shop: Shop, bank: SandboxBankCli
     page = check(malee, mini_qr(slip, "004"))
     assert f"{UNHEARD}: 004 Kasikorn Bank, id {slip}." in page
     assert "no proof of payment" in page
-    assert SlipCheck.objects.get().movement is None
+    assert SlipCheck.objects.get().bank_transaction is None
 
 
 def test_slip_of_another_bank_with_the_same_id_is_another_transfer(
@@ -102,9 +102,7 @@ def test_slip_of_another_bank_with_the_same_id_is_another_transfer(
     assert UNHEARD in check(malee, mini_qr(slip, "004"))
 
 
-def test_slip_finds_money_by_the_bank_transaction_id(
-    shop: Shop, bank: SandboxBankClient, malee: Client
-) -> None:
+def test_slip_finds_money_by_the_bank_reference(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     slip = slip_id()
     bank.notify(shop.qr_code(), transaction_id=slip)
     assert "It paid payment" in check(malee, mini_qr(slip))
@@ -145,7 +143,7 @@ def test_slip_check_shows_an_open_exception(shop: Shop, bank: SandboxBankClient,
 def test_slip_check_shows_reversed_money(shop: Shop, bank: SandboxBankClient, malee: Client) -> None:
     code, slip = shop.qr_code(), slip_id()
     credit = report(shop, bank, slip, code=code)
-    report(shop, bank, slip, code=code, type="reversal", transaction_id=credit.bank_transaction_id)
+    report(shop, bank, slip, code=code, type="reversal", transaction_id=credit.bank_reference)
     assert "The bank reversed this money" in check(malee, mini_qr(slip))
 
 

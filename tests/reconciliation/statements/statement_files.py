@@ -156,8 +156,8 @@ def report_twice(seller: Seller) -> BankTransaction:
 
 def confirm_all_transactions() -> None:
     """Confirm all money that only files report, as a second person."""
-    for movement in BankTransaction.objects.unconfirmed():
-        decide("confirm", movement.id, actor="staff:somsri", note="Seen in online banking.")
+    for bank_transaction in BankTransaction.objects.unconfirmed():
+        decide("confirm", bank_transaction.id, actor="staff:somsri", note="Seen in online banking.")
 
 
 def import_results(body: bytes) -> list[FileLine]:

@@ -152,7 +152,7 @@ def test_blank_lines_byte_order_mark_and_ctrl_z_are_ignored() -> None:
     assert ([row.number for row in rows], problems) == ([4], [])
 
 
-def test_line_digest_depends_only_on_the_reported_movement() -> None:
+def test_line_digest_depends_only_on_the_reported_bank_transaction() -> None:
     rows, _ = read(
         statement_files.bot_file(
             detail(seq="000002"), detail(seq="000999", teller="0001"), detail(name="S. Jaidee")

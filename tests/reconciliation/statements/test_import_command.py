@@ -69,13 +69,18 @@ def test_import_command_prints_one_summary_line_per_file(tmp_path: Path, served:
 def test_importer_by_command_is_recorded_and_cannot_confirm_the_money(tmp_path: Path, served: Shop) -> None:
     _, trouble = run(file_of(tmp_path, bot_file(credit_line(served.qr_code(), clock.now()))), "--by", "malee")
     assert (trouble, Statement.objects.get().actor) == ("", "staff:malee")
-    movement = BankTransaction.objects.get()
+    bank_transaction = BankTransaction.objects.get()
     with pytest.raises(ActRefused, match="You uploaded this statement"):
-        decide("confirm", movement.id, note="It is there.")
-    resolution = {"subject_id": movement.id, "type": "confirmed", "note": "x", "created_at": clock.now()}
+        decide("confirm", bank_transaction.id, note="It is there.")
+    resolution = {
+        "subject_id": bank_transaction.id,
+        "type": "confirmed",
+        "note": "x",
+        "created_at": clock.now(),
+    }
     with pytest.raises(DatabaseError, match="uploaded the statement"), transaction.atomic():
         Resolution.objects.create(actor="staff:malee", **resolution)
-    decide("confirm", movement.id, actor="staff:somsri", note="It is there.")
+    decide("confirm", bank_transaction.id, actor="staff:somsri", note="It is there.")
 
 
 def test_import_by_command_records_the_user_of_the_operating_system(
@@ -144,7 +149,7 @@ def test_import_command_writes_results_without_formulas(tmp_path: Path) -> None:
     run(path, "--results", str(results))
     with results.open(newline="", encoding="utf-8") as file:
         header, first, second = csv.reader(file)
-    assert header == ["file", "line", "result", "receipt", "outcome", "why"]
+    assert header == ["file", "line", "result", "bank_transaction", "outcome", "why"]
     assert first == [path, "2", "new", BankTransaction.objects.get().id, "unmatched", ""]
     assert second == [path, "3", "unreadable", "", "", "the biller id cannot be ''"]
 

@@ -43,10 +43,10 @@ def asking(body: bytes) -> Callable[[], None]:
     def hear() -> None:
         notification, now = SandboxBank("x").parse_notification(body), clock.now()
         assert isinstance(notification, banks.ReportedTransaction)
-        movement = intake.receive(
+        bank_transaction = intake.receive(
             bank="sandbox", body=body, notification=notification, now=now, source=ReportSource.INQUIRY
         )
-        matching.try_apply(movement_id=movement.id, now=clock.now())
+        matching.try_apply(bank_transaction_id=bank_transaction.id, now=clock.now())
 
     return hear
 
@@ -62,9 +62,9 @@ def test_concurrent_callback_inquiry_and_statement_line_are_one_payment() -> Non
             report_money, asking(body), partial(import_file, bot_file(credit_line(code, paid_at)))
         )
         matching.apply_unapplied(now=clock.now() + matching.UNAPPLIED_AFTER * 2)
-        movement = BankTransaction.objects.get(payment_id=code["payment_id"])
-        assert movement.current_bank_transaction_id == reported["transaction_id"]
-        assert movement.statement_line.result in ("attached", "new")
+        bank_transaction = BankTransaction.objects.get(payment_id=code["payment_id"])
+        assert bank_transaction.current_bank_reference == reported["transaction_id"]
+        assert bank_transaction.statement_line.result in ("attached", "new")
         assert Event.objects.filter(subject_id=code["payment_id"], type="payment.succeeded").count() == 1
         assert Transaction.objects.filter(payment_id=code["payment_id"]).count() == 1
     assert BankTransaction.objects.count() == StatementLine.objects.count() == ROUNDS

@@ -39,7 +39,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 
 def shown(body: bytes) -> list[tuple[str, str]]:
     return [
-        (line.result, line.movement.match_result if line.movement else "") for line in import_results(body)
+        (line.result, line.bank_transaction.match_result if line.bank_transaction else "")
+        for line in import_results(body)
     ]
 
 
@@ -51,11 +52,11 @@ def test_unreported_statement_line_pays_the_qr_code(shop: Shop) -> None:
     code = shop.qr_code()
     assert shown(bot_file(credit_line(code, clock.now()))) == [("new", "applied")]
     assert shop.payment(code["payment_id"])["status"] == "succeeded"
-    movement = BankTransaction.objects.get()
-    assert (movement.source, movement.payer_name) == ("statement", "สมชาย ใจดี")
-    assert movement.payer_bank_code == "014"
-    assert movement.bank_transaction_id.startswith("statement-")
-    assert movement.bank_transaction_id.endswith("-1")
+    bank_transaction = BankTransaction.objects.get()
+    assert (bank_transaction.source, bank_transaction.payer_name) == ("statement", "สมชาย ใจดี")
+    assert bank_transaction.payer_bank_code == "014"
+    assert bank_transaction.bank_reference.startswith("statement-")
+    assert bank_transaction.bank_reference.endswith("-1")
     assert Event.objects.filter(type="payment.succeeded").count() == 1
 
 
@@ -70,7 +71,7 @@ def test_statement_line_is_deduplicated_with_a_callback(shop: Shop, bank: Sandbo
     paid_at = now_to_the_second() + timedelta(milliseconds=321)
     bank.notify(code, paid_at=paid_at)
     assert shown(bot_file(credit_line(code, paid_at))) == [("attached", "applied")]
-    assert StatementLine.objects.get().movement == BankTransaction.objects.get()
+    assert StatementLine.objects.get().bank_transaction == BankTransaction.objects.get()
     assert Transaction.objects.count() == 1
 
 
@@ -84,13 +85,16 @@ def test_callback_and_repeats_are_deduplicated_with_a_statement_line(
     reported = bank.notification(code, paid_at=paid_at + timedelta(milliseconds=999))
     for _ in range(2):
         assert bank.post(reported).json() == {"status": "received"}
-    movement = BankTransaction.objects.get()
+    bank_transaction = BankTransaction.objects.get()
     assert (
-        movement.current_bank_transaction_id
-        == movement.later_bank_transaction_id
+        bank_transaction.current_bank_reference
+        == bank_transaction.later_bank_reference
         == reported["transaction_id"]
     )
-    assert [notification.result for notification in movement.notifications.all()] == ["repeat", "repeat"]
+    assert [notification.result for notification in bank_transaction.notifications.all()] == [
+        "repeat",
+        "repeat",
+    ]
     bank.post(reported | {"amount": "1.00"})
     assert BankNotification.objects.filter(result="conflict").count() == 1
     assert (BankTransaction.objects.count(), Transaction.objects.count()) == (1, 1)
@@ -107,7 +111,7 @@ def test_callback_about_other_money_is_not_deduplicated_with_a_statement_line(
     import_file(bot_file(credit_line(code, paid_at)))
     bank.notify(code, paid_at=paid_at + timedelta(seconds=change.pop("later", 0)), **change)
     assert BankTransaction.objects.count() == 2
-    assert not BankTransaction.objects.exclude(later_bank_transaction_id="").exists()
+    assert not BankTransaction.objects.exclude(later_bank_reference="").exists()
 
 
 @pytest.mark.slow
@@ -122,7 +126,7 @@ def test_repeated_callback_with_another_time_is_not_deduplicated_with_a_statemen
     moved = reported | {"paid_at": bank.notification(code, paid_at=paid_at)["paid_at"]}
     bank.post(moved)
     assert BankNotification.objects.filter(result="conflict").count() == 1
-    assert BankTransaction.objects.get(source="statement").later_bank_transaction_id == ""
+    assert BankTransaction.objects.get(source="statement").later_bank_reference == ""
 
 
 @pytest.mark.slow
@@ -196,11 +200,11 @@ def test_unmatched_statement_line_is_held_like_an_unmatched_callback(
     assert [shape(one), shape(other)] == [shape(one)] * 2
 
 
-def shape(movement: BankTransaction) -> list[tuple[str, int, list[tuple[str, int]]]]:
+def shape(bank_transaction: BankTransaction) -> list[tuple[str, int, list[tuple[str, int]]]]:
     """Return the journals of the bank transaction."""
     return [
         (journal.type, journal.amount, sorted(journal.entries.values_list("account_id", "amount")))
-        for journal in Journal.objects.filter(subject_id=movement.id)
+        for journal in Journal.objects.filter(subject_id=bank_transaction.id)
     ]
 
 
@@ -212,7 +216,7 @@ def test_debit_line_reverses_the_only_matching_credit(shop: Shop) -> None:
     assert shown(bot_file(credit, debit)) == [("new", "applied"), ("new", "reversed")]
     first, second = BankTransaction.objects.order_by("kind")
     assert (first.kind, second.kind) == ("credit", "reversal")
-    assert first.bank_transaction_id == second.bank_transaction_id
+    assert first.bank_reference == second.bank_reference
 
 
 @pytest.mark.slow
@@ -370,6 +374,9 @@ def test_sandbox_statement_matches_the_payments(shop: Shop, form: str) -> None:
     body = b"".join(FORMATS[form].write(biller_id, day, entries))
     assert shown(body) == [("new", "applied"), ("new", "reversed")]
     payer = entries[0].payment
-    movement = BankTransaction.objects.get(kind="credit")
-    assert (movement.payer_name, movement.payer_bank_code) == (payer.payer_name, payer.payer_bank_code)
+    bank_transaction = BankTransaction.objects.get(kind="credit")
+    assert (bank_transaction.payer_name, bank_transaction.payer_bank_code) == (
+        payer.payer_name,
+        payer.payer_bank_code,
+    )
     assert import_file(body).is_clean

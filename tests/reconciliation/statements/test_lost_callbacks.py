@@ -55,7 +55,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
     "in time, for a code that has expired since": ({"expiry_minutes": 1}, {}, 30),
 }
 COLUMNS = (
-    "status", "payer_name", "payer_bank_code", "payer_account_sealed", "payer_differs", "bank_transaction_id",
+    "status", "payer_name", "payer_bank_code", "payer_account_sealed", "payer_differs", "bank_reference",
     "amount_received", "completed_at", "updated_at",
 )  # fmt: skip
 
@@ -167,7 +167,7 @@ def store_unmatched_lines(body: bytes) -> None:
 def stored_result_of(payment_id: str) -> Any:
     """Return a payment with its bank transactions, history rows, events and ledger entries."""
     payment = Payment.objects.get(pk=payment_id)
-    movements = BankTransaction.objects.filter(payment=payment).values_list(
+    bank_transactions = BankTransaction.objects.filter(payment=payment).values_list(
         "match_result", "merchant", "matched_at"
     )
     history = Transaction.objects.filter(payment_id=payment_id)
@@ -176,7 +176,7 @@ def stored_result_of(payment_id: str) -> Any:
     posted = Entry.objects.filter(journal__subject_id=payment_id).order_by("amount")
     return (
         [getattr(payment, name) for name in COLUMNS],
-        list(movements),
+        list(bank_transactions),
         list(history.values_list("merchant", "type", "status", "amount", "currency", "created_at")),
         list(reported),
         list(posted.values_list("journal__type", "journal__amount", "account_id", "amount", "created_at")),

@@ -57,7 +57,7 @@ def test_live_merchant_is_set_up_and_makes_a_code(stack: Stack, page: Page) -> N
     steps = page.locator("#next-steps li")
     expect(steps).to_have_count(3)
     address = connect_bank(page)
-    assert re.fullmatch(re.escape(stack.base_url) + "/banks/scb/notices/door_[0-9A-Za-z]{43}", address)
+    assert re.fullmatch(re.escape(stack.base_url) + "/banks/scb/notifications/bep_[0-9A-Za-z]{43}", address)
     expect(page.locator("#bank")).to_contain_text("application_secret: set")
     expect(steps).to_have_count(2)
     page.locator("#keys").get_by_role("link", name="Issue a secret key").click()

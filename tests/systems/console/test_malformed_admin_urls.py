@@ -19,7 +19,7 @@ from tests.staff_acts import act_form
 from webhooks.models import Delivery
 
 MALFORMED = [
-    "%00", "_00", "a%00b", "rcp_%00", "pay_" + "0" * 26 + "%00", "%E0%B8%AA%E0%B8%A1", "%F0%9F%92%A9", "..",
+    "%00", "_00", "a%00b", "btx_%00", "pay_" + "0" * 26 + "%00", "%E0%B8%AA%E0%B8%A1", "%F0%9F%92%A9", "..",
     "a" * 5_000, "9" * 5_000,
 ]  # fmt: skip
 PAGES = ["change", "history", "delete"]

@@ -103,7 +103,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         yield Observed(stack, shop, collector, sentry)
 
 
-NOTICE = "POST /banks/<str:bank>/notices"
+NOTICE = "POST /banks/<str:bank>/notifications"
 OF_A_LIFE = {"POST /v1/qr-codes", NOTICE, "payment.succeeded", "webhook delivery"}
 
 

@@ -60,9 +60,9 @@ def report_money(count: int) -> None:
     for start in range(0, count, 5_000):
         BankTransaction.objects.bulk_create(
             BankTransaction(
-                id=ids.new("rcp_", now),
+                id=ids.new("btx_", now),
                 bank="sandbox",
-                bank_transaction_id=f"T{number}",
+                bank_reference=f"T{number}",
                 kind="credit",
                 biller_id="099400016550100",
                 reference1=f"REF{number:017d}",

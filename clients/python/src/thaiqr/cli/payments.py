@@ -13,7 +13,7 @@ from thaiqr.models import PaymentEvent
 app = typer.Typer(no_args_is_help=True, help="List, read and watch payments.")
 FIELDS = (
     "payment_id", "status", "amount_display", "reference", "description", "created_at", "completed_at",
-    "expires_at", "amount_received", "amount_refunded", "failure_code", "qr_code_id", "bank_transaction_id",
+    "expires_at", "amount_received", "amount_refunded", "failure_code", "qr_code_id", "bank_reference",
     "metadata",
 )  # fmt: skip
 COLUMNS = {

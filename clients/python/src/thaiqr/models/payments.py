@@ -87,7 +87,7 @@ class Payment(Model):
     authorize_uri: str | None = None
     unmatched_money: UnmatchedMoney | None = None
     payer: Payer | None = None
-    bank_transaction_id: str | None = None
+    bank_reference: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
