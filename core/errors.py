@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from django.utils.translation import gettext
 
-from core.http import received
-
+NOTHING = "nothing"
+"""What a message says was received if there was no value."""
 CATALOGUE: dict[str, type["ApiError"]] = {}
 """The class of each code."""
 MESSAGES: dict[str, list[type["ApiError"]]] = {}
@@ -40,7 +40,7 @@ class ApiError(Exception):
         retry_after: int | None = None,
         **context: object,
     ) -> None:
-        self.context = {"param": param, "retry_after": retry_after, "received": received.NOTHING} | context
+        self.context = {"param": param, "retry_after": retry_after, "received": NOTHING} | context
         self.text = self.message.format(**self.context)
         self.param = param
         self.detail = detail

@@ -148,7 +148,7 @@ def read_body(operation: Operation, request: Request) -> dict[str, Any]:
     except exceptions.ValidationError as error:
         fault = fields.first_fault(error, serializer, data)
         error_type, detail = errors.CATALOGUE[f"invalid_{fault.name}"], fault.reason
-        if "{received}" not in error_type.message and fault.received != received.NOTHING:
+        if "{received}" not in error_type.message and fault.received != errors.NOTHING:
             detail = f"{detail}; received {fault.received}"
         raise error_type(param=fault.name, detail=detail, received=fault.received) from None
 

@@ -4,9 +4,9 @@ import json
 import re
 from typing import Any
 
+from core.errors import NOTHING
 from core.http.strict_json import OtherNumber
 
-NOTHING = "nothing"
 MAX_LENGTH = 40
 _ACCOUNT_NUMBER = re.compile("[0-9]{10}")
 _KINDS = {str: "a string of {} characters", list: "an array of {} items", dict: "an object of {} fields"}
