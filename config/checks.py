@@ -21,8 +21,8 @@ from config.env import NO_DATABASE, invalid_variables
 from core import clock, tls, vault
 from core.database import replica, sessions
 from core.work.redis_urls import SentinelUrl, is_sentinel
+from operations.audit.daily_close import signing
 from operations.data_protection import database_roles, resealing
-from operations.nightly.daily_close import signing
 from transfers import safe_mode
 
 SETTINGS_TAG = "settings"

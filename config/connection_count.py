@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from config import concurrency
 from config.celery import BEAT_SCHEDULE
 from config.workers import WORKERS, Worker
-from operations.metrics import heartbeats
+from operations.nightly import heartbeats
 
 # Besides the threads that answer: the writers of the request log and of measurements, and the checks of both
 # kinds of uploads.

@@ -14,7 +14,7 @@ from celery import Celery
 from django.db import DatabaseError, close_old_connections, connections
 
 from core import clock
-from operations.metrics import heartbeats
+from operations.nightly import heartbeats
 
 log = logging.getLogger("silent_queues")
 # The heartbeats of the queues are looked at as often, in seconds.

@@ -111,7 +111,7 @@ class DailyCloseAdmin(ReadOnlyAdmin):
         """The close as PDF. It shows how the signed file is verified."""
         # Only here, because the library of documents is large.
         from core.drawing import pdf
-        from operations.nightly.daily_close import document
+        from operations.audit.daily_close import document
 
         close = self._close(request, object_id)
         with transaction.atomic():

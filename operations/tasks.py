@@ -4,8 +4,7 @@ from celery import shared_task
 from django.conf import settings
 
 from core import clock
-from operations.metrics import heartbeats
-from operations.nightly import runs
+from operations.nightly import heartbeats, runs
 
 
 def register_heartbeat(queue: str) -> None:

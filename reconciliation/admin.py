@@ -16,8 +16,7 @@ from core.console.admin_lists import DateFilter
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.admin_filters import NewestOfMerchantFilter
-from reconciliation import payer_names
-from reconciliation.exceptions import detail_page
+from reconciliation.exceptions import detail_page, payer_names
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
 from reconciliation.exceptions.transfer_acts import TRANSFER_ACTS
 from reconciliation.inquiries.admin import (

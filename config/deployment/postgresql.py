@@ -17,7 +17,8 @@ from core.database import replica, sessions
 from core.database.archiver import Archiver
 from core.database.roles import APPLICATION
 from operations.data_protection import database_roles, resealing
-from operations.metrics import health, heartbeats
+from operations.metrics import health
+from operations.nightly import heartbeats
 
 OLDEST_MAJOR = 15
 UNLIMITED = -1

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from audit_trail.chain import Verification
 from operations.audit import contents, runner
-from operations.nightly.daily_close import closing
+from operations.audit.daily_close import closing
 
 
 def find(chain: Verification, *, on_progress: Callable[[int], None] = lambda rules: None) -> Iterator[str]:

@@ -20,7 +20,7 @@ from core.http.api import get_or_head_only
 from core.http.responses import ApiResponse
 from merchants.errors import AuthenticationFailed
 from operations.data_protection import resealing
-from operations.metrics import heartbeats
+from operations.nightly import heartbeats
 from transfers import safe_mode
 from webhooks.delivery import metrics as deliveries
 

@@ -14,9 +14,10 @@ from audit_trail.models import AuditRecord, UnchainedRecord
 from core.database import replica, rows
 from core.database.archiver import Archiver
 from core.work import redis
-from operations.metrics import health, heartbeats
+from operations.metrics import health
 from operations.metrics.families import Labels, age, counters, few, gauge, gauges
 from operations.models import ProcessReport
+from operations.nightly import heartbeats
 from transfers import safe_mode
 
 PROCESS_LABELS = ("host", "process", "pid")

@@ -21,7 +21,7 @@ from core import clock
 from core.database import rows
 from counts.models import CountDelta
 from ledger.models import PendingEntry
-from operations.metrics import heartbeats
+from operations.nightly import heartbeats
 from payments.card_models import IS_OPEN
 from payments.models import CardCharge, Payment, PaymentStatus
 from reconciliation.inquiries import batches

@@ -10,10 +10,10 @@ from audit_trail.chain import Verification
 from core import clock
 from ledger import accounts
 from operations.audit import findings, runner
+from operations.audit.daily_close import closing
 from operations.data_protection import anonymisation
 from operations.models import NightlyJob
 from operations.nightly import retention
-from operations.nightly.daily_close import closing
 from reconciliation.statements import dropped_files, reconciliation
 
 log = logging.getLogger("nightly")

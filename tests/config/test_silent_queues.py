@@ -8,7 +8,7 @@ from django.conf import settings
 from config.celery import app
 from config.silent_queues import SilentQueues
 from core import clock
-from operations.metrics import heartbeats
+from operations.nightly import heartbeats
 
 pytestmark = pytest.mark.django_db
 

@@ -8,9 +8,9 @@ from audit_trail.chain import Verification
 from core import clock
 from core.commands import ProgressBar
 from operations.audit import findings, runner
+from operations.audit.daily_close import closing
 from operations.models import NightlyJob
 from operations.nightly import runs
-from operations.nightly.daily_close import closing
 
 
 class Command(BaseCommand):

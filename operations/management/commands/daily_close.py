@@ -6,11 +6,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from core import clock
 from core.commands import read_day
+from operations.audit.daily_close import closing, signing
+from operations.audit.daily_close.closing import NotClosable
+from operations.audit.daily_close.signing import NoSigningKey
 from operations.models import NightlyJob
 from operations.nightly import runs
-from operations.nightly.daily_close import closing, signing
-from operations.nightly.daily_close.closing import NotClosable
-from operations.nightly.daily_close.signing import NoSigningKey
 
 
 class Command(BaseCommand):

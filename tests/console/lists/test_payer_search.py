@@ -6,7 +6,7 @@ from django.test import Client
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
-from reconciliation import payer_names
+from reconciliation.exceptions import payer_names
 from reconciliation.models import BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.lists.query_plans import unbounded

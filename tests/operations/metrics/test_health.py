@@ -9,8 +9,8 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 
 from core import clock
-from operations.metrics import heartbeats
 from operations.models import Heartbeat
+from operations.nightly import heartbeats
 from tests.conftest import Shop
 from tests.webhooks.builders import make_endpoint, publish, set_health
 from webhooks.models import Endpoint

@@ -26,8 +26,8 @@ from reconciliation.statements import dropped_files
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
 from tests.factories import MerchantFactory
+from tests.operations.audit.test_daily_close import damage
 from tests.operations.metrics.scraping import families, value
-from tests.operations.nightly.test_daily_close import damage
 from tests.reconciliation.statements.statement_files import (
     BILLER,
     bot_file,

@@ -16,7 +16,7 @@ from pytest_django.live_server_helper import LiveServer
 from config.devstack import ports
 from operations.nightly import runs
 from tests.conftest import Shop
-from tests.operations.nightly.test_daily_close import damage
+from tests.operations.audit.test_daily_close import damage
 from tests.stack import STOP_SECONDS, wait_until
 from tests.systems.monitoring.test_monitoring_files import FOLDER, RULES
 

@@ -15,8 +15,8 @@ from django.db import IntegrityError, transaction
 from audit_trail.models import ChainLink
 from core import clock
 from operations.audit import runner
+from operations.audit.daily_close import signing, totals
 from operations.models import DailyClose
-from operations.nightly.daily_close import signing, totals
 
 VERSION = 1
 # A commit that is in progress at midnight may still add entries to the day before.

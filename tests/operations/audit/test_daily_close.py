@@ -25,10 +25,10 @@ from audit_trail.models import AuditRecord
 from core import clock
 from core.drawing.pdf import Document
 from merchants.services import issue_key
+from operations.audit.daily_close import closing, document, signing, totals
+from operations.audit.daily_close.closing import NotClosable
+from operations.audit.daily_close.signing import NoSigningKey
 from operations.models import DailyClose
-from operations.nightly.daily_close import closing, document, signing, totals
-from operations.nightly.daily_close.closing import NotClosable
-from operations.nightly.daily_close.signing import NoSigningKey
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import staff_client
 from tests.withdrawals.builders import withdrawn

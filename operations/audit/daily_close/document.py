@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 
 from core import clock, money
 from core.drawing.pdf import MAX_ROWS, Column, Document
+from operations.audit.daily_close import signing
+from operations.audit.daily_close.totals import AMOUNTS, bounds
 from operations.models import DailyClose
-from operations.nightly.daily_close import signing
-from operations.nightly.daily_close.totals import AMOUNTS, bounds
 
 TIME_FORM = "%Y-%m-%d %H:%M:%S"
 QR_SIDE = 45.0
