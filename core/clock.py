@@ -3,9 +3,16 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 from django.utils.timezone import localtime
+from django.utils.translation import gettext, ngettext_lazy
 
 BANGKOK = timezone(timedelta(hours=7))
 """The time zone of Thai banks; it has no daylight saving time."""
+DURATION_UNITS = [
+    (86_400, ngettext_lazy("%d day", "%d days")),
+    (3_600, ngettext_lazy("%d hour", "%d hours")),
+    (60, ngettext_lazy("%d minute", "%d minutes")),
+    (1, ngettext_lazy("%d second", "%d seconds")),
+]
 
 
 def now() -> datetime:
@@ -21,6 +28,15 @@ def to_millisecond(at: datetime) -> datetime:
 def display(at: datetime) -> str:
     """For staff, in the time zone of the console."""
     return f"{localtime(at):%Y-%m-%d %H:%M:%S}"
+
+
+def format_duration(duration: timedelta) -> str:
+    """ "3 hours": rounded down to the largest unit."""
+    seconds = int(duration.total_seconds())
+    if seconds < 1:
+        return gettext("less than a second")
+    size, text = next((size, text) for size, text in DURATION_UNITS if seconds >= size)
+    return str(text % (seconds // size))
 
 
 def iso(at: datetime) -> str:

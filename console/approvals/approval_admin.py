@@ -25,12 +25,12 @@ from audit_trail.acts import Act
 from core import clock, money, request_context
 from core.console import admin_lists, personal_data
 from core.console.admin_filters import ModeFilter
+from core.thai import thaibanks
 from ledger import services as ledger
 from ledger.services import Balance
 from merchants.models import ApiKey, Mode
 from merchants.services import SANDBOX
 from reconciliation.exceptions import approval_handlers as returns
-from reconciliation.exceptions.explanations import bank_label, format_duration
 from reconciliation.models import BankTransaction, Return
 from refunds import completion as refunds
 from withdrawals import services as withdrawals
@@ -274,7 +274,7 @@ def account(approval: Approval) -> str:
     if not approval.account_last4:
         return _("none") if approval.kind == ApprovalKind.WRITE_OFF else _("see the bank")
     last4 = personal_data.MASK * 4 if personal_data.is_hidden() else approval.account_last4
-    return _("...%(last4)s at %(bank)s") % {"last4": last4, "bank": bank_label(approval.bank_code)}
+    return _("...%(last4)s at %(bank)s") % {"last4": last4, "bank": thaibanks.label(approval.bank_code)}
 
 
 def debt(balance: Balance) -> str:
@@ -282,7 +282,7 @@ def debt(balance: Balance) -> str:
 
 
 def age(approval: Approval) -> str:
-    return format_duration(clock.now() - approval.requested_at)
+    return clock.format_duration(clock.now() - approval.requested_at)
 
 
 def _requester(approval: Approval) -> str:

@@ -13,14 +13,13 @@ from django.utils.translation import ngettext
 
 from approvals.models import Approval, ApprovalStatus
 from console.approvals import approval_admin
-from core import money
+from core import clock, money
 from core.console import admin_lists
 from core.database import rows
 from ledger import services as ledger
 from merchants.models import Merchant, Mode
 from merchants.services import SANDBOX
 from reconciliation.exceptions.exception_acts import VIEW_PERMISSION
-from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import InquiryAnswer, InquiryOutcome, ReconciliationException
 from transfers.models import CircuitBreaker
 from webhooks.delivery import metrics as deliveries
@@ -127,7 +126,7 @@ def _waiting(
         return Notice(label, _("none"), url, "good")
     age = now - rows.order_by(since).values_list(since, flat=True)[0]
     text = ngettext("%(count)s waits", "%(count)s wait", count) % {"count": _bounded(count)}
-    oldest = _("the oldest for %(duration)s") % {"duration": format_duration(age)}
+    oldest = _("the oldest for %(duration)s") % {"duration": clock.format_duration(age)}
     return Notice(label, f"{text}, {oldest}", url, "bad" if age > overdue else "wait")
 
 

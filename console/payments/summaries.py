@@ -26,7 +26,7 @@ from payments.admin import SUSPENSE_STATUSES
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import summaries as exceptions
 from reconciliation.exceptions import unmatched_money
-from reconciliation.exceptions.explanations import contradicting_ends, format_duration
+from reconciliation.exceptions.explanations import contradicting_ends
 from reconciliation.exceptions.transfer_acts import is_overdue
 from reconciliation.models import Inquiry, ReconciliationException
 from refunds import explanations as of_refunds
@@ -294,7 +294,7 @@ def _of_order(order_id: str, now: datetime) -> Summary:
     if order is None or order.state != TransferState.SUBMITTED:
         return _of_pause() or (order and _of_unsent(order, now)) or Summary(explanations.SENT_SOON, "wait")
     if is_overdue(order, now):
-        waited = format_duration(now - (order.submitted_at or order.created_at))
+        waited = clock.format_duration(now - (order.submitted_at or order.created_at))
         return _at_order(explanations.OVERDUE.format(duration=waited), "bad", order)
     text = explanations.ASKED_SOON if order.due_at <= now else explanations.ASKED_AT
     return Summary(text.format(at=_soon(order.due_at, now)), "wait")

@@ -49,6 +49,12 @@ def find(code_or_alias: str) -> Bank | None:
     return _BY_NAME.get(code_or_alias.lower()) if code_or_alias.isascii() else None
 
 
+def label(code: str) -> str:
+    """ "014 Siam Commercial Bank", or only the code of an unknown bank."""
+    bank = find(code)
+    return f"{code} {bank.name}" if bank else code
+
+
 def check_account(code: str, account: str) -> None:
     """Check an account number at the bank `code` (or alias). Raises ValueError without the number."""
     bank = find(code)

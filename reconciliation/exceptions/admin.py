@@ -25,7 +25,6 @@ from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
 from reconciliation.exceptions import detail_page, summaries
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, VIEW_PERMISSION
-from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankNotification, ReconciliationException, listing
 
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
@@ -191,7 +190,9 @@ class ReconciliationExceptionAdmin(BulkActPages):
     def age(self, row: ReconciliationException) -> str:
         open_time = clock.now() - row.opened_at
         color = "; font-weight: bold; color: var(--error-fg)" if open_time > OVERDUE_AGE else ""
-        return format_html('<span style="white-space: nowrap{}">{}</span>', color, format_duration(open_time))
+        return format_html(
+            '<span style="white-space: nowrap{}">{}</span>', color, clock.format_duration(open_time)
+        )
 
     @admin.display(description=_("reason"), ordering="reason")
     def explanation(self, row: Any) -> str:

@@ -17,11 +17,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from rapidfuzz.distance import Levenshtein
 
+from core import clock
 from core.database import rows
 from payments.models import Payment, PaymentStatus
 from qrcodes.models import QrCode
 from reconciliation.exceptions import explanations
-from reconciliation.exceptions.explanations import format_duration
 from reconciliation.models import BankTransaction, BankTransactionKind
 
 MAX_EDITS = 2
@@ -138,9 +138,9 @@ def _sort_key(bank_transaction: BankTransaction, candidate: Candidate) -> tuple[
 def _compare_time(payment: Payment, paid_at: datetime) -> tuple[int, str]:
     elapsed = paid_at - payment.created_at
     if elapsed < timedelta(0):
-        return 0, _("code made %(elapsed)s after the money") % {"elapsed": format_duration(-elapsed)}
+        return 0, _("code made %(elapsed)s after the money") % {"elapsed": clock.format_duration(-elapsed)}
     score = next((score for limit, score in _TIME_SCORES if elapsed <= limit), 0)
-    return score, _("code made %(elapsed)s before the money") % {"elapsed": format_duration(elapsed)}
+    return score, _("code made %(elapsed)s before the money") % {"elapsed": clock.format_duration(elapsed)}
 
 
 _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta(days=1), 5)]

@@ -14,9 +14,10 @@ from core.console import admin_columns, personal_data
 from core.observing.logs import redact
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.exceptions.explanations import Subject, format_duration
+from reconciliation.exceptions import confirmations
+from reconciliation.exceptions.explanations import Subject
 from reconciliation.exceptions.summaries import ExceptionSummary
-from reconciliation.matching import confirmation, deduplication, probable_duplicates, returns
+from reconciliation.matching import deduplication, probable_duplicates, returns
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -58,7 +59,7 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
             "excess": returns.find_excess(subject),
             "sources": deduplication.sources_of(BankTransaction.objects.filter(pk=subject.pk)),
             "merged_into": partial(probable_duplicates.merged_into, subject),
-            "uploader": partial(confirmation.uploader_of, subject),
+            "uploader": partial(confirmations.uploader_of, subject),
         }
     elif isinstance(subject, BankNotification):
         shown["about"] = order_of(subject)
@@ -130,4 +131,4 @@ def moment(at: datetime | None) -> str:
         return ""
     elapsed = clock.now() - at
     text = _("in %(elapsed)s") if elapsed < timedelta(0) else _("%(elapsed)s ago")
-    return f"{clock.display(at)}, {text % {'elapsed': format_duration(abs(elapsed))}}"
+    return f"{clock.display(at)}, {text % {'elapsed': clock.format_duration(abs(elapsed))}}"

@@ -21,12 +21,13 @@ from audit_trail.acts import Act, ActRefused
 from core import ids, money, plain_text, request_context
 from core.console import personal_data
 from core.console.form_fields import PlainCharField
+from core.thai import thaibanks
 from payments.models import Payment
-from reconciliation.exceptions import resolutions
-from reconciliation.exceptions.explanations import bank_label
-from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES, NoWayBack
+from reconciliation.exceptions import confirmations, contradictions, resolutions
+from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES
 from reconciliation.exceptions.summaries import ExceptionSummary
-from reconciliation.matching import confirmation, order_completion, returns
+from reconciliation.matching import returns
+from reconciliation.matching.refusals import NoWayBack
 from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankNotification, BankTransaction, ResolutionState, ResolutionType
 from refunds.models import Refund
@@ -181,7 +182,7 @@ def _explain_send_back(summary: ExceptionSummary) -> str:
     text = _("%(amount)s is sent back to the payer, %(name)s, account %(account)s.")
     if destination.transaction_id:
         text = _("%(bank)s voids the payment. This is possible until the end of the bank's day.")
-    return _explain(text, summary, bank=bank_label(bank_transaction.bank), **_words_to(destination))
+    return _explain(text, summary, bank=thaibanks.label(bank_transaction.bank), **_words_to(destination))
 
 
 def _words_to(destination: ReturnDestination) -> dict[str, str]:
@@ -190,7 +191,7 @@ def _words_to(destination: ReturnDestination) -> dict[str, str]:
 
 
 def _account(number: str | None, bank_code: str) -> str:
-    return _("%(account)s at %(bank)s") % {"account": number, "bank": bank_label(bank_code)}
+    return _("%(account)s at %(bank)s") % {"account": number, "bank": thaibanks.label(bank_code)}
 
 
 def _explain_confirm(summary: ExceptionSummary) -> str:
@@ -199,7 +200,7 @@ def _explain_confirm(summary: ExceptionSummary) -> str:
         "asking the bank. %(uploader)s uploaded the statement that reports it. After this, the "
         "money can be withdrawn, refunded and sent back."
     )
-    uploader = confirmation.uploader_of(_transaction_of(summary))
+    uploader = confirmations.uploader_of(_transaction_of(summary))
     return _explain(text, summary, uploader=request_context.display_name(uploader))
 
 
@@ -356,11 +357,11 @@ EXCEPTION_ACTS = (
     ),
     _act(
         "confirm", _("Confirm this transaction"), _T.CONFIRMED,
-        _explain_confirm, confirmation.confirm_manually, permission="reconciliation.confirm_banktransaction",
+        _explain_confirm, confirmations.confirm_manually, permission="reconciliation.confirm_banktransaction",
     ),
     _act(
         "returned", _("Mark as returned"), _T.BOOKED_RETURNED,
-        _explain_returned, order_completion.mark_returned, subjects=(TransferContradiction,),
+        _explain_returned, contradictions.mark_returned, subjects=(TransferContradiction,),
     ),
     _act(
         "failed", _("Mark as failed"), _T.BOOKED_FAILED,
@@ -368,7 +369,7 @@ EXCEPTION_ACTS = (
             "You have refunded the charge at %(sender)s yourself. Payment %(subject_id)s fails, and the "
             "merchant is notified. No money moves here."
         ),
-        order_completion.mark_failed, subjects=(TransferContradiction,),
+        contradictions.mark_failed, subjects=(TransferContradiction,),
     ),
     _act(
         "reopen", _("Reopen"), _T.REOPENED, _explain_reopen, resolutions.reopen, subjects=DISMISSIBLE_SUBJECTS

@@ -3,20 +3,13 @@
 Each fact is here once. Times are in the console's time zone.
 """
 
-from collections.abc import Iterator
-from datetime import timedelta
-from typing import Literal
-
 from django.utils.timezone import localtime
-from django.utils.translation import gettext, gettext_noop, ngettext_lazy
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from banks import SlipTransfer
-from core import clock, failures, money, request_context
-from core.thai import thaibanks
+from core import clock, failures, money
 from payments.match_results import HELD, OF_PAYMENTS
 from payments.models import Payment, PaymentStatus
-from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -29,24 +22,14 @@ from reconciliation.models import (
     ResolutionType,
     Return,
     ReturnStatus,
-    SlipCheck,
 )
-from reconciliation.slips import checking
-from reconciliation.slips.checking import BankCheckResult
 from refunds.explanations import RETURNED as REFUND_RETURNED
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
-Finding = tuple[Literal["success", "warning", "error"], str]
 Subject = BankTransaction | BankNotification | Refund | TransferContradiction
 """What an exception can be about."""
 
-DURATION_UNITS = [
-    (86_400, ngettext_lazy("%d day", "%d days")),
-    (3_600, ngettext_lazy("%d hour", "%d hours")),
-    (60, ngettext_lazy("%d minute", "%d minutes")),
-    (1, ngettext_lazy("%d second", "%d seconds")),
-]
 KINDS = {
     BankTransactionKind.CREDIT: _("{amount} received"),
     BankTransactionKind.DECLINE: _("the payment was declined"),
@@ -105,24 +88,9 @@ WHAT_TO_DO = {
 }
 
 
-def format_duration(duration: timedelta) -> str:
-    """ "3 hours": rounded down to the largest unit."""
-    seconds = int(duration.total_seconds())
-    if seconds < 1:
-        return gettext("less than a second")
-    size, text = next((size, text) for size, text in DURATION_UNITS if seconds >= size)
-    return str(text % (seconds // size))
-
-
 def of_difference(satang: int) -> str:
     text = _("%(amount)s too much") if satang > 0 else _("%(amount)s too little")
     return text % {"amount": money.display(abs(satang))}
-
-
-def bank_label(code: str) -> str:
-    """ "014 Siam Commercial Bank", or only the code of an unknown bank."""
-    bank = thaibanks.find(code)
-    return f"{code} {bank.name}" if bank else code
 
 
 def title(subject: Subject) -> str:
@@ -296,9 +264,9 @@ def _of_held_money(
 ) -> str:
     match bank_transaction.match_result:
         case MatchResult.TIME_MISMATCH:
-            values = {"duration": format_duration(payment.created_at - bank_transaction.paid_at)}
+            values = {"duration": clock.format_duration(payment.created_at - bank_transaction.paid_at)}
         case MatchResult.LATE if payment.expires_at is not None:
-            values = {"duration": format_duration(bank_transaction.paid_at - payment.expires_at)}
+            values = {"duration": clock.format_duration(bank_transaction.paid_at - payment.expires_at)}
         case MatchResult.AMOUNT_MISMATCH:
             difference = of_difference(bank_transaction.amount - payment.amount)
             values = {"difference": difference, "expected": money.display(payment.amount)}
@@ -324,90 +292,3 @@ def of_return(payer_return: Return) -> str:
     text = RETURNED if payer_return.returned_at else RETURNS[ReturnStatus(payer_return.status)]
     reason = failures.words(payer_return.failure_code)
     return str(text).format(amount=money.display(payer_return.amount), reason=reason)
-
-
-def of_slip(slip_check: SlipCheck) -> Iterator[Finding]:
-    """Facts first, then warnings and errors."""
-    bank_transaction, claimed = slip_check.bank_transaction, slip_check.claimed_payment_id
-    if bank_transaction is None:
-        is_wallet = slip_check.sending_bank == checking.TRUEMONEY
-        sender = "TrueMoney" if is_wallet else bank_label(slip_check.sending_bank)
-        text = _(
-            "No bank has reported this transfer: %(result)s, id %(transaction_id)s. The slip is no "
-            "proof of payment. Do not deliver yet; check again in a moment."
-        )
-        yield "warning", text % {"result": sender, "transaction_id": slip_check.transaction_id}
-    else:
-        yield from _of_money_of_slip(bank_transaction, claimed)
-    for shown in checking.earlier_checks(slip_check):
-        other = {"claimed_payment_id": shown.claimed_payment_id}
-        what = _(" for payment %(claimed_payment_id)s") % other if shown.claimed_payment_id else ""
-        name, at = request_context.display_name(shown.actor), clock.display(shown.checked_at)
-        text = _("This slip was shown before: on %(at)s to %(name)s%(what)s.")
-        is_other = shown.claimed_payment_id not in (None, claimed)
-        yield "error" if is_other else "warning", text % {"at": at, "name": name, "what": what}
-
-
-def _of_money_of_slip(bank_transaction: BankTransaction, claimed_payment_id: str | None) -> Iterator[Finding]:
-    """What the transfer paid."""
-    arrived = {
-        "amount": money.display(bank_transaction.amount),
-        "at": clock.display(bank_transaction.paid_at),
-    }
-    yield "success", _("%(amount)s arrived, paid on %(at)s.") % arrived
-    if bank_transaction.is_credited and bank_transaction.merchant is not None:
-        paid = {"payment_id": bank_transaction.payment_id, "merchant": bank_transaction.merchant.name}
-        yield "success", _("It paid payment %(payment_id)s of %(merchant)s.") % paid
-    elif bank_transaction.resolution_state:
-        yield "error", f"{bank_transaction.get_resolution_state_display()}."
-    else:
-        yield "warning", gettext("It has paid nothing yet: it is an open exception.")
-    if (
-        claimed_payment_id
-        and bank_transaction.is_credited
-        and claimed_payment_id != bank_transaction.payment_id
-    ):
-        text = _("It was used already for payment %(payment_id)s, not for %(claimed_payment_id)s.")
-        yield (
-            "error",
-            text % {"payment_id": bank_transaction.payment_id, "claimed_payment_id": claimed_payment_id},
-        )
-    if (reversal := deduplication.counterpart(bank_transaction)) is not None:
-        yield "error", _("The bank reversed this money: %(reversal)s.") % {"reversal": reversal.id}
-
-
-def of_bank_answer(answer: BankCheckResult) -> list[Finding]:
-    """The answer of a merchant's bank about a transfer that no bank reported."""
-    prefix = _("The bank of %(merchant)s") % {"merchant": answer.merchant.name}
-    if answer.transfer is None:
-        text = _("%(prefix)s has no such transfer. The slip is no proof of payment.")
-        return [("error", text % {"prefix": prefix})]
-    text, transfer = _("%(prefix)s knows it: %(transfer)s."), _of_transfer(answer.transfer)
-    return [("warning", text % {"prefix": prefix, "transfer": transfer}), _of_payment(answer)]
-
-
-def _of_transfer(transfer: SlipTransfer) -> str:
-    given = filter(None, (transfer.reference1, transfer.reference2, transfer.reference3))
-    payee, references = transfer.payee or _("an unnamed payee"), ", ".join(given) or _("none")
-    return _("%(amount)s on %(at)s to %(payee)s, references %(references)s") % {
-        "amount": money.display(transfer.amount),
-        "at": clock.display(transfer.transferred_at),
-        "payee": payee,
-        "references": references,
-    }
-
-
-def _of_payment(answer: BankCheckResult) -> Finding:
-    payment = answer.payment
-    if payment is None:
-        return "error", gettext("It is for no QR code of this service at that bank, so it pays nothing here.")
-    words = {"payment": payment.id, "merchant": payment.merchant.name}
-    prefix = _("It is for payment %(payment)s of %(merchant)s") % words
-    if answer.is_inquiry_scheduled:
-        text = _(
-            "%(prefix)s, and the bank is being asked about it now. Check the slip again in a few "
-            "seconds: only received money completes a payment."
-        )
-        return "warning", text % {"prefix": prefix}
-    text = _("%(prefix)s, which is %(status)s. Perhaps this transfer paid it: compare amount and time.")
-    return "error", text % {"prefix": prefix, "status": payment.get_status_display().lower()}

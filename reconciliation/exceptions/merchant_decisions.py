@@ -20,7 +20,7 @@ from reconciliation.exceptions.errors import (
     ExceptionNotFound,
     ExceptionNotReturnable,
 )
-from reconciliation.exceptions.resolution_records import ToldRefusal
+from reconciliation.matching.refusals import MerchantRefusal
 
 # Resolutions have a reason. The API does not ask for one.
 DEFAULT_NOTE = "Decided by the merchant."
@@ -69,7 +69,7 @@ def _decide(exception: PaymentException, decide: Callable[..., object], refused:
     """Decide in the caller's transaction, and return the exception as it is then."""
     try:
         decide(exception.id)
-    except ToldRefusal as refusal:
+    except MerchantRefusal as refusal:
         raise refused(why=refusal.why) from None
     except ActRefused:
         exception.refresh_from_db(from_queryset=PaymentException.objects.select_related("payment"))

@@ -6,7 +6,7 @@ A subject is resolved once; after it was reopened, once again. `reopen_count` te
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Model, QuerySet
@@ -48,32 +48,6 @@ CONFIRMED_TYPES = {
     ResolutionType.BOOKED_RETURNED,
     ResolutionType.CONFIRMED,
 }
-
-
-class ToldRefusal(ActRefused):
-    """A refusal of which merchants read `why`. The text of staff names people and other objects."""
-
-    why: ClassVar[str]
-
-
-class ProbableDuplicate(ToldRefusal):
-    why = "the bank probably reported the same money twice, and the operator must decide"
-
-
-class NotConfirmed(ToldRefusal):
-    why = "only an uploaded statement reports this money, and a second source must confirm it first"
-
-
-class BeingReversed(ToldRefusal):
-    why = "the bank is taking this money back"
-
-
-class NoWayBack(ToldRefusal):
-    why = "it cannot be sent to the payer's account from here, and the operator must decide"
-
-
-class NoExcess(ToldRefusal):
-    why = "it is not more than the amount of its payment, so it has no excess"
 
 
 class AlreadyResolved(ActRefused):
@@ -145,10 +119,6 @@ def lock_message(subject_id: str) -> BankNotification | TransferContradiction | 
     if subject_id.startswith("ctr_"):
         found = TransferContradiction.objects.filter(pk=subject_id)
     return found.select_for_update(no_key=True).first()
-
-
-def latest(subject_id: str) -> Resolution | None:
-    return Resolution.objects.filter(subject_id=subject_id).order_by("id").last()
 
 
 def already_resolved(subject_id: str) -> AlreadyResolved:

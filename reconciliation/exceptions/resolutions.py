@@ -18,14 +18,14 @@ from ledger import services as ledger
 from payments import expiry_sweep
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import explanations, resolution_records
+from reconciliation.exceptions import contradictions, explanations, merges, resolution_records
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import (
     crediting,
     intake,
-    order_completion,
     probable_duplicates,
+    refusals,
     returns,
     reversals,
 )
@@ -135,12 +135,12 @@ def return_excess(
     _check_confirmed(bank_transaction)
     if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(bank_transaction):
         has_none = payment is not None and bank_transaction.amount <= payment.amount
-        refused = resolution_records.NoExcess if has_none else ActRefused
+        refused = refusals.NoExcess if has_none else ActRefused
         raise refused(_("This money has no excess, or its payment is not waiting for money."))
     _check_not_reversed(bank_transaction)
     destination = returns.find_destination_of_excess(bank_transaction)
     if must_send and destination is None:
-        raise resolution_records.NoWayBack("The excess cannot be sent to the payer's account from here.")
+        raise refusals.NoWayBack("The excess cannot be sent to the payer's account from here.")
     resolution = resolution_records.draft(
         bank_transaction.id, ResolutionType.EXCESS_SENT_BACK, note, now, payment.id
     )
@@ -192,7 +192,7 @@ def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
         approvals.cancel(subject_id, now=now)
     elif (message := resolution_records.lock_message(subject_id)) is None:
         raise ActRefused(_("This message is not an open exception."))
-    elif isinstance(message, TransferContradiction) and order_completion.is_card_payment_pending(message):
+    elif isinstance(message, TransferContradiction) and contradictions.is_card_payment_pending(message):
         raise ActRefused(_("The card payment is still pending: mark it as failed."))
     return resolution_records.record(subject_id, ResolutionType.DISMISSED, note, now)
 
@@ -215,7 +215,7 @@ def merge(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution:
         raise ActRefused(
             _("The bank is reversing money of this transaction: ask the bank which one it means.")
         )
-    return probable_duplicates.merge(bank_transaction, found, note=note, now=now)
+    return merges.merge(bank_transaction, found, note=note, now=now)
 
 
 @resolution_records.decision(ResolutionType.KEPT)
@@ -292,7 +292,7 @@ def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
     lock: Callable[[str], Any] = resolution_records.lock_message
     if is_transaction:
         lock = BankTransaction.objects.locked
-    found, latest = lock(subject_id), resolution_records.latest(subject_id)
+    found, latest = lock(subject_id), Resolution.latest(subject_id)
     is_dismissed = latest is not None and latest.type == ResolutionType.DISMISSED
     if found is None or not (found.resolution_state in REOPENABLE if is_transaction else is_dismissed):
         if latest is not None and latest.type == ResolutionType.REOPENED:
@@ -300,7 +300,7 @@ def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
         raise ActRefused(_("Only what was dismissed, merged or written off can be reopened."))
     if is_transaction:
         is_merged = found.resolution_state == ResolutionState.MERGED
-        (probable_duplicates.undo_merge if is_merged else reversals.reopen)(found, now=now)
+        (merges.undo_merge if is_merged else reversals.reopen)(found, now=now)
     elif isinstance(found, TransferContradiction):
         listing.show_order(found)
     else:
@@ -353,9 +353,7 @@ def _lock_usable(bank_transaction_id: str) -> BankTransaction:
     """Do what `_lock_open` does. Raises ProbableDuplicate for money that probably counts already."""
     bank_transaction = _lock_open(bank_transaction_id)
     for other in probable_duplicates.find([bank_transaction]).values():
-        raise resolution_records.ProbableDuplicate(
-            explanations.of_probable_duplicate(bank_transaction, other)
-        )
+        raise refusals.ProbableDuplicate(explanations.of_probable_duplicate(bank_transaction, other))
     return bank_transaction
 
 
@@ -381,14 +379,14 @@ def _check_confirmed(bank_transaction: BankTransaction) -> None:
             "Only an uploaded statement reports this money. The bank or a second person must confirm it "
             "before it can be sent."
         )
-        raise resolution_records.NotConfirmed(text)
+        raise refusals.NotConfirmed(text)
 
 
 def _check_not_reversed(bank_transaction: BankTransaction) -> None:
     """Raises BeingReversed for money that the bank is taking back itself."""
     if reversals.find_unapplied(bank_transaction) is not None:
         text = _("The bank is reversing money of this transaction: ask the bank how much is left.")
-        raise resolution_records.BeingReversed(text)
+        raise refusals.BeingReversed(text)
 
 
 def _credit(

@@ -8,16 +8,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from approvals.models import Approval
-from reconciliation.exceptions import candidates, explanations, resolution_records, resolutions
+from reconciliation.exceptions import (
+    candidates,
+    contradictions,
+    explanations,
+    resolution_records,
+    resolutions,
+)
 from reconciliation.exceptions.candidates import Candidate
 from reconciliation.exceptions.explanations import Subject
-from reconciliation.matching import order_completion, probable_duplicates
+from reconciliation.matching import probable_duplicates
 from reconciliation.models import (
     HELD_RESULTS,
     BankNotification,
     BankTransaction,
     BankTransactionKind,
     MatchResult,
+    Resolution,
     ResolutionState,
     ResolutionType,
     Return,
@@ -52,13 +59,13 @@ class ExceptionSummary:
         subject = self.subject
         if isinstance(subject, BankTransaction):
             return resolutions.allowed_types(subject)
-        latest = resolution_records.latest(subject.pk)
+        latest = Resolution.latest(subject.pk)
         if latest is not None and latest.type == ResolutionType.DISMISSED:
             return frozenset([ResolutionType.REOPENED])
         if latest is not None and latest.type != ResolutionType.REOPENED:
             return frozenset()
         if isinstance(subject, TransferContradiction):
-            return order_completion.types_for_contradiction(subject)
+            return contradictions.types_for_contradiction(subject)
         if isinstance(subject, BankNotification):
             is_dismissible = subject.result in resolution_records.DISMISSIBLE_RESULTS
             return frozenset([ResolutionType.DISMISSED] if is_dismissible else [])

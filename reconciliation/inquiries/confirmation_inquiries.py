@@ -15,17 +15,18 @@ from core.database import rows
 from core.work import due_work
 from merchants.models import Merchant
 from qrcodes.models import QrCode
-from reconciliation.exceptions import resolution_records
 from reconciliation.inquiries import bank_calls, rate_limit, schedule
 from reconciliation.inquiries.bank_calls import InquiryResponse
 from reconciliation.matching import deduplication, intake
 from reconciliation.models import (
+    BankNotification,
     BankTransaction,
     BankTransactionKind,
     ConfirmationInquiry,
     ExceptionReason,
     NotificationResult,
     ReconciliationException,
+    Resolution,
     ResolutionType,
     listing,
 )
@@ -87,25 +88,11 @@ def create_for_statement(bank: str, bank_transactions: Sequence[BankTransaction]
         rows.run(CREATE, [now, now, unconfirmed])
 
 
-def first_received_at(bank_transaction: BankTransaction) -> datetime:
-    """Return when the first report of this bank transaction came, which may be an unsigned notification."""
-    unsigned = ConfirmationInquiry.objects.filter(
-        bank=bank_transaction.bank,
-        bank_reference__in=bank_transaction.bank_references,
-        biller_id=bank_transaction.biller_id,
-        reference1=bank_transaction.reference1,
-        amount=bank_transaction.amount,
-        notification__isnull=False,
-    )
-    received = unsigned.order_by("created_at").values_list("created_at", flat=True).first()
-    return bank_transaction.received_at if received is None else min(received, bank_transaction.received_at)
-
-
 @transaction.atomic
 def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: datetime) -> None:
     """Store the answer and the time of the next inquiry. Confirmed money needs no further inquiry."""
     if inquiry.notification_id:
-        resolution_records.lock_message(inquiry.notification_id)
+        BankNotification.objects.select_for_update(no_key=True).get(pk=inquiry.notification_id)
     locked = ConfirmationInquiry.objects.select_for_update().get(pk=inquiry.pk)
     locked.attempts, locked.last_outcome, locked.lease_until = locked.attempts + 1, answer.outcome, None
     age = now - locked.created_at
@@ -133,7 +120,7 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
 def show(inquiry: ConfirmationInquiry) -> None:
     """List its notification while staff should look at it. The caller holds the notification's lock."""
     message_id = str(inquiry.notification_id)
-    decision = resolution_records.latest(message_id)
+    decision = Resolution.latest(message_id)
     is_dismissed = decision is not None and decision.type == ResolutionType.DISMISSED
     if inquiry.alerted_at is None or inquiry.confirmed_at or is_dismissed:
         listing.close(message_id)

@@ -6,9 +6,14 @@ from django.conf import settings
 
 from core.clock import BANGKOK
 from payments.models import CLOCK_SKEW, Payment, PaymentStatus
-from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import probable_duplicates
-from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ReportSource
+from reconciliation.models import (
+    BankTransaction,
+    BankTransactionKind,
+    ConfirmationInquiry,
+    MatchResult,
+    ReportSource,
+)
 
 
 def result_for(bank_transaction: BankTransaction, payment: Payment | None) -> MatchResult:
@@ -68,9 +73,23 @@ def decide(bank_transaction: BankTransaction, payment: Payment | None) -> MatchR
         return match_result
     if match_result == MatchResult.LATE:
         # An unsigned notification can have come before the code expired, and its confirmation after that.
-        received_at = confirmation_inquiries.first_received_at(bank_transaction)
+        received_at = _first_received_at(bank_transaction)
         if not is_late(bank_transaction.paid_at, received_at, payment.expires_at):
             match_result = MatchResult.APPLIED
     was_late = match_result == MatchResult.APPLIED and payment.status == PaymentStatus.EXPIRED
     is_double = was_late and probable_duplicates.is_returned_already(bank_transaction)
     return MatchResult.DUPLICATE if is_double else match_result
+
+
+def _first_received_at(bank_transaction: BankTransaction) -> datetime:
+    """Return when the first report of this bank transaction came, which may be an unsigned notification."""
+    unsigned = ConfirmationInquiry.objects.filter(
+        bank=bank_transaction.bank,
+        bank_reference__in=bank_transaction.bank_references,
+        biller_id=bank_transaction.biller_id,
+        reference1=bank_transaction.reference1,
+        amount=bank_transaction.amount,
+        notification__isnull=False,
+    )
+    received = unsigned.order_by("created_at").values_list("created_at", flat=True).first()
+    return bank_transaction.received_at if received is None else min(received, bank_transaction.received_at)

@@ -1,7 +1,6 @@
 """Complete orders to send money, by the bank's answer, its notification, or what it told staff.
 
-The results of refunds and withdrawals are in their apps. Those of returns are here, and what staff do when a
-bank or acquirer contradicts our record of an order or a card charge.
+The results of refunds and withdrawals are in their apps. Those of returns are here.
 """
 
 import logging
@@ -13,27 +12,21 @@ from django.utils.translation import gettext as _
 
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
-from audit_trail.acts import ActRefused
 from banks import ReportedTransfer, TransferResult
 from ledger import services as ledger
-from payments import cards
-from payments.card_models import OPEN_STATES
-from payments.models import CardCharge, Payment, PaymentStatus
-from reconciliation.exceptions import resolution_records
+from payments.models import Payment
 from reconciliation.matching import intake, returns, reversals
 from reconciliation.models import (
     BankTransaction,
     NotificationResult,
-    Resolution,
     ResolutionState,
-    ResolutionType,
     Return,
     ReturnStatus,
 )
 from refunds import completion
 from refunds import services as refunds
 from transfers import services as transfers
-from transfers.models import Transfer, TransferContradiction, TransferState
+from transfers.models import Transfer
 from transfers.services import TransferHandler
 from withdrawals import services as withdrawals
 
@@ -173,55 +166,3 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
         ):
             raise transfers.AlreadySubmitted(order_id)
         reopen(bank_transaction, now)
-
-
-def types_for_contradiction(contradiction: TransferContradiction) -> frozenset[ResolutionType]:
-    """The resolutions of a contradiction that is open."""
-    if is_card_payment_pending(contradiction):
-        return frozenset([ResolutionType.BOOKED_FAILED])
-    returned = [ResolutionType.BOOKED_RETURNED] if _is_never_sent(contradiction) else []
-    return frozenset([ResolutionType.DISMISSED, *returned])
-
-
-def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
-    """Whether the card payment has not ended. A dismissal would leave it pending forever."""
-    return CardCharge.objects.filter(pk=contradiction.subject_id, state__in=OPEN_STATES).exists()
-
-
-@resolution_records.decision(ResolutionType.BOOKED_FAILED)
-def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
-    """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
-
-    The merchant is notified. Raises ActRefused, AlreadyResolved.
-    """
-    contradiction = TransferContradiction.objects.get(pk=contradiction_id)
-    try:
-        if contradiction.state != PaymentStatus.PENDING:
-            raise cards.ChargeAlreadyCompleted(contradiction.subject_id)
-        cards.fail_manually(contradiction.subject_id, now=now)
-    except cards.ChargeAlreadyCompleted:
-        raise ActRefused(_("This card payment is no longer pending.")) from None
-    resolution_records.lock_message(contradiction_id)
-    return resolution_records.record(contradiction_id, ResolutionType.BOOKED_FAILED, note, now)
-
-
-@resolution_records.decision(ResolutionType.BOOKED_RETURNED)
-def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
-    """Take back the money of an order that the bank reported as sent but never sent.
-
-    The money of a withdrawal returns to the merchant's balance. The money of a refund or a return becomes an
-    exception again. Raises ActRefused, AlreadyResolved.
-    """
-    contradiction = TransferContradiction.objects.get(pk=contradiction_id)
-    if not _is_never_sent(contradiction):
-        raise ActRefused(
-            _("Only an order that succeeded here and failed at the bank can be marked as returned.")
-        )
-    order_id = contradiction.subject_id
-    transfers.mark_returned(order_id, handler_of(order_id), now=now)
-    resolution_records.lock_message(contradiction_id)
-    return resolution_records.record(contradiction_id, ResolutionType.BOOKED_RETURNED, note, now)
-
-
-def _is_never_sent(contradiction: TransferContradiction) -> bool:
-    return (contradiction.state, contradiction.answer) == (TransferState.SUCCEEDED, "failed")

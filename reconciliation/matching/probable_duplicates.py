@@ -1,20 +1,13 @@
-"""Held money that is probably the same bank transaction as another report, and the merge of two reports.
+"""Held money that is probably the same bank transaction as another report.
 
 The database function `reconciliation_probable_duplicates` has the rule; triggers and the audit use it too.
 Two credits of the same bank, biller, reference and amount are surely two if both have a statement line, or
 if neither has one and the bank gave two transaction ids. Otherwise they are probably one.
-
-A merge keeps both reports as the bank made them, so that their ids and lines are recognised later.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
-from core import ids
 from core.database import rows
-from ledger import accounts
-from ledger import services as ledger
-from reconciliation.exceptions import resolution_records
 from reconciliation.matching import returns
 from reconciliation.models import (
     HELD_RESULTS,
@@ -64,40 +57,14 @@ def payments_with_returned_money(payment_ids: list[str]) -> set[str]:
     return set(returned.values_list("payment_id", flat=True))
 
 
-def merge(
-    bank_transaction: BankTransaction, other: BankTransaction, *, note: str, now: datetime
-) -> Resolution:
-    """Take its money out of suspense: only `other` counts. The caller holds both locks."""
-    bank_transaction.resolve(ResolutionState.MERGED, now=now)
-    resolution = resolution_records.draft(
-        bank_transaction.id, ResolutionType.MERGED, note, now, bank_transaction.payment_id
-    )
-    resolution.merged_into_id = other.id
-    # The ledger accepts one journal of a type for each subject.
-    resolution.ledger_subject_id = ids.new("mrg_", now) if resolution.reopen_count else bank_transaction.id
-    bank = accounts.bank(bank_transaction.bank)
-    ledger.merge(subject_id=resolution.ledger_subject_id, amount=bank_transaction.amount, bank=bank, now=now)
-    return resolution_records.save(resolution)
-
-
-def undo_merge(bank_transaction: BankTransaction, *, now: datetime) -> None:
-    """Put the money into suspense again. The caller holds the lock of the bank transaction."""
-    subject_id, bank = (
-        _merge_resolution(bank_transaction).ledger_subject_id,
-        accounts.bank(bank_transaction.bank),
-    )
-    ledger.unmerge(subject_id=subject_id, amount=bank_transaction.amount, bank=bank, now=now)
-    bank_transaction.resolve(ResolutionState.OPEN, now=now)
-
-
 def merged_into(bank_transaction: BankTransaction) -> BankTransaction:
     """The bank transaction that counts: this one, or the one that it was merged into."""
     while bank_transaction.resolution_state == ResolutionState.MERGED:
-        bank_transaction = BankTransaction.objects.get(pk=_merge_resolution(bank_transaction).merged_into_id)
+        bank_transaction = BankTransaction.objects.get(pk=merge_resolution(bank_transaction).merged_into_id)
     return bank_transaction
 
 
-def _merge_resolution(bank_transaction: BankTransaction) -> Resolution:
+def merge_resolution(bank_transaction: BankTransaction) -> Resolution:
     return Resolution.objects.filter(subject_id=bank_transaction.id, type=ResolutionType.MERGED).latest("id")
 
 

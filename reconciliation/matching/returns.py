@@ -21,7 +21,7 @@ from ledger import accounts
 from ledger import services as ledger
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
-from reconciliation.exceptions.resolution_records import NoWayBack
+from reconciliation.matching.refusals import NoWayBack
 from reconciliation.models import (
     BankTransaction,
     BankTransactionKind,

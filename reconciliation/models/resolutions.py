@@ -101,6 +101,11 @@ class Resolution(CausedRow):
     def __str__(self) -> str:
         return f"{self.subject_id} {self.type} by {self.actor}"
 
+    @classmethod
+    def latest(cls, subject_id: str) -> "Resolution | None":
+        """The last decision about this subject."""
+        return cls.objects.filter(subject_id=subject_id).order_by("id").last()
+
 
 class ReturnStatus(models.TextChoices):
     PENDING = "pending"  # ordered; the bank has not answered

@@ -16,10 +16,9 @@ from audit_trail.recording import recorded
 from core import clock, ids, plain_text
 from core.console.admin import ReadOnlyAdmin
 from core.console.form_fields import PlainCharField
-from reconciliation.exceptions import explanations
-from reconciliation.exceptions.explanations import Finding
 from reconciliation.models import SlipCheck
-from reconciliation.slips import checking, pictures
+from reconciliation.slips import checking, explanations, pictures
+from reconciliation.slips.explanations import Finding
 
 CHECK_PERMISSION, ASK_PERMISSION = "reconciliation.check_slip", "reconciliation.ask_bank"
 

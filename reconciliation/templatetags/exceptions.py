@@ -7,12 +7,13 @@ from django.utils.html import format_html
 
 from core import request_context
 from core.console import personal_data
+from core.thai import thaibanks
 from reconciliation.exceptions import detail_page, explanations
 
 register = template.Library()
 register.filter("account_number", personal_data.account)
 register.filter("actor_name", request_context.display_name)
-register.filter("bank_label", explanations.bank_label)
+register.filter("bank_label", thaibanks.label)
 register.filter("charged", explanations.charged)
 register.filter("link", detail_page.link_to)
 register.filter("moment", detail_page.moment)

@@ -16,11 +16,11 @@ from banks import TransferResult
 from core import clock, money
 from core.clock import BANGKOK
 from ledger.models import AccountType, Entry, Journal
-from reconciliation.exceptions import resolutions
+from reconciliation.exceptions import contradictions, resolutions
+from reconciliation.exceptions.confirmations import confirm_manually
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.matching import intake, order_completion
 from reconciliation.matching import services as matching
-from reconciliation.matching.confirmation import confirm_manually
 from reconciliation.models import BankTransaction, ReportSource, Return
 from tests.context import acting_as
 from tests.refunds.builders import RefundShop
@@ -30,8 +30,8 @@ from webhooks.models import Event
 NOTE = "The customer called."
 SERVICES: dict[str, Callable[..., Any]] = {
     "confirm": confirm_manually,
-    "mark_failed": order_completion.mark_failed,
-    "mark_returned": order_completion.mark_returned,
+    "mark_failed": contradictions.mark_failed,
+    "mark_returned": contradictions.mark_returned,
 }
 EXCEPTIONS_URL = "/admin/reconciliation/reconciliationexception/"
 

@@ -20,7 +20,7 @@ from payments import cards
 from payments import tasks as payment_tasks
 from payments.models import CardCharge, ChargeAnswer
 from reconciliation import tasks as reconciliation_tasks
-from reconciliation.matching import order_completion
+from reconciliation.exceptions import contradictions
 from reconciliation.models import BankTransaction, Statement, StatementUpload
 from reconciliation.statements import import_jobs
 from tests.conftest import SandboxBankClient, Shop
@@ -197,7 +197,7 @@ def test_timeline_shows_charge_of_wrong_amount(card_shop: Shop) -> None:
     found = TransferContradiction.objects.get()
     now = clock.now() + timedelta(seconds=1)
     with acting_as("staff:malee"):
-        order_completion.mark_failed(found.id, note="refund rfnd_1", now=now)
+        contradictions.mark_failed(found.id, note="refund rfnd_1", now=now)
     assert types(card_shop, payment_id)[-3:] == [
         "bank.contradiction",
         "staff.booked_failed",

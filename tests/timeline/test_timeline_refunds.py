@@ -12,7 +12,7 @@ from django.test import Client
 from banks import TransferResult
 from config.celery import app
 from core import clock as our_clock
-from reconciliation.matching import order_completion
+from reconciliation.exceptions import contradictions
 from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction
 from reconciliation.tasks import run_returns
@@ -261,7 +261,7 @@ def test_refund_contradiction_and_resolution_are_shown(
     transfers.complete(refund_id, TransferResult("failed", "b-1"), HANDLERS["ref"], now=our_clock.now())
     found = TransferContradiction.objects.get()
     with acting_as(CLERK):
-        order_completion.mark_returned(found.id, note=WHY, now=our_clock.now() + timedelta(seconds=1))
+        contradictions.mark_returned(found.id, note=WHY, now=our_clock.now() + timedelta(seconds=1))
     shown = only_entry(shop, paid, "bank.contradiction")
     assert shown["details"] == {
         "subject_id": refund_id,

@@ -14,7 +14,6 @@ from banks import ReportedTransfer, TransferResult
 from core import clock, ids
 from core.console import admin_lists
 from reconciliation.exceptions import admin
-from reconciliation.exceptions.explanations import format_duration
 from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import (
     BankNotification,
@@ -54,7 +53,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("
     ],
 )
 def test_format_duration_uses_the_largest_unit(length: timedelta, words: str) -> None:
-    assert format_duration(length) == words
+    assert clock.format_duration(length) == words
 
 
 def test_exception_list_explains_each_exception(seller: Seller, viewer: Client) -> None:

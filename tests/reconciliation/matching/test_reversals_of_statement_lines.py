@@ -8,8 +8,8 @@ import pytest
 from core import clock
 from core.clock import BANGKOK
 from payments.models import Payment
-from reconciliation.exceptions.resolution_records import NoWayBack
 from reconciliation.matching import returns
+from reconciliation.matching.refusals import NoWayBack
 from reconciliation.models import BankNotification, BankTransaction
 from tests.reconciliation.builders import Seller, decide, reversal_of, state_of, suspense
 from tests.reconciliation.statements.statement_files import (
