@@ -58,6 +58,15 @@ def lock_names(names: Iterable[str]) -> None:
     rows.run(LOCK_SQL, [sorted({int.from_bytes(digest, signed=True) for digest in digests})])
 
 
+def lock_pairs(bank_transactions: Iterable[BankTransaction]) -> None:
+    """Lock what a credit and its reversal share, until the commit.
+
+    Otherwise they could miss each other, because concurrent transactions do not see each other's rows before
+    the commit.
+    """
+    lock_names(f"pairing {each.bank} {each.current_bank_reference}" for each in bank_transactions)
+
+
 def is_same_bank_transaction(one: BankTransactionReport, other: BankTransactionReport) -> bool:
     """Whether two reports are of the same money, if one of them has no transaction id.
 

@@ -21,6 +21,7 @@ from core import ids, request_context
 from core.database import rows
 from core.vault import CannotOpen
 from merchants.models import Merchant
+from reconciliation.matching import credits
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
 from reconciliation.statements.line_storage import store_lines, transaction_by_index
@@ -103,16 +104,16 @@ def run(
 def _apply(bank_transactions: Sequence[BankTransaction], *, now: datetime) -> None:
     """Match stored bank transactions of one bank. Errors are logged, and the sweep tries again."""
     # A credit that has a bank id already can be the one that a reversal takes back.
-    credits = [
+    nameless = [
         bank_transaction
         for bank_transaction in bank_transactions
         if bank_transaction.kind == BankTransactionKind.CREDIT and not bank_transaction.later_bank_reference
     ]
     others = {bank_transaction.id for bank_transaction in bank_transactions} - {
-        bank_transaction.id for bank_transaction in credits
+        bank_transaction.id for bank_transaction in nameless
     }
     failures = 0
-    for bank_transaction_id in sorted(others | _apply_together(credits, now)):
+    for bank_transaction_id in sorted(others | _apply_together(nameless, now)):
         failures += not matching.try_apply(bank_transaction_id=bank_transaction_id, now=now)
         if failures == MAX_FAILURES:
             log.error(
@@ -131,7 +132,7 @@ def _apply_together(bank_transactions: Sequence[BankTransaction], now: datetime)
         return set()
     try:
         with transaction_by_index():
-            return matching.apply_together(bank_transactions, now=now)
+            return credits.apply_together(bank_transactions, now=now)
     except OperationalError:
         log.exception("%s bank transactions of a statement are left to the sweep", len(bank_transactions))
         return set()

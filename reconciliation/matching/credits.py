@@ -1,0 +1,238 @@
+"""Apply credits and declines: find the payment of each, decide its match result, and move the money."""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from django.db.models import Model
+
+from core.database import rows
+from core.failures import DECLINED_BY_BANK
+from ledger import accounts
+from ledger import services as ledger
+from merchants.models import LateMoneyPolicy
+from payments import exceptions, expiry_sweep
+from payments import services as payments
+from payments.models import Payment, PaymentException, PaymentStatus
+from reconciliation.matching import (
+    confirmation,
+    crediting,
+    deduplication,
+    match_rules,
+    probable_duplicates,
+    reversals,
+)
+from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult, listing
+from refunds import services as refunds
+
+log = logging.getLogger("reconciliation")
+FIND_PAYMENTS = """
+SELECT code.payment_id, code.biller_id, code.reference1
+FROM qrcodes_qrcode AS code JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
+WHERE code.reference1 = ANY(%s) AND merchant.bank = %s
+"""
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(slots=True)
+class Match:
+    """A bank transaction, the payment that its reference names, and the result; both rows are locked."""
+
+    bank_transaction: BankTransaction
+    payment: Payment | None
+    result: MatchResult = MatchResult.PENDING
+
+
+class PaymentChanged(Exception):
+    """The bank transaction was attached to another payment meanwhile."""
+
+
+def apply(bank_transaction: BankTransaction, now: datetime) -> BankTransaction:
+    """Apply a credit or a decline. The caller opens the transaction. Raises PaymentChanged."""
+    (match,) = _lock([bank_transaction])
+    if match.bank_transaction.match_result == MatchResult.PENDING:
+        _apply_new(match, now)
+    else:
+        _apply_again(match, now)
+    return match.bank_transaction
+
+
+def _apply_new(match: Match, now: datetime) -> None:
+    """Decide the result, once, and act on it."""
+    bank_transaction, payment = match.bank_transaction, match.payment
+    is_credit = bank_transaction.kind == BankTransactionKind.CREDIT
+    reversal = reversals.find_due(bank_transaction, is_new=True) if is_credit else None
+    confirmation.confirm_if_bank_reported(bank_transaction, now=now)
+    expiry_sweep.store([payment] if payment else [], now)
+    match.result = match_rules.decide(bank_transaction, payment)
+    is_declined = match.result == MatchResult.DECLINED
+    if is_declined and payment and match_rules.is_before_creation(bank_transaction, payment):
+        match.payment = None  # the bank declined something else
+    _act_on([match], now)
+    reversals.apply_if_due(reversal, bank_transaction, payment, now=now)
+
+
+def _apply_again(match: Match, now: datetime) -> None:
+    """Act on what came later: a reversal, the credit's bank id, a confirmation, details of the payer."""
+    bank_transaction, payment = match.bank_transaction, match.payment
+    if bank_transaction.payment != payment:
+        raise PaymentChanged()
+    is_credit = bank_transaction.kind == BankTransactionKind.CREDIT
+    reversal = reversals.find_due(bank_transaction) if is_credit else None
+    credited_payment = payment if bank_transaction.is_credited else None
+    if credited_payment is not None:
+        refunds.lock_waiting(credited_payment)  # before any account is locked
+    confirmation.confirm_if_bank_reported(bank_transaction, now=now)
+    reversals.apply_if_due(reversal, bank_transaction, payment, now=now)
+    if credited_payment is not None:
+        # Refunds may wait for details of the payer. Last, so that no return is ordered for money that the
+        # bank has reversed.
+        payments.add_payer_details(credited_payment, bank_transaction.payer)
+        refunds.send_waiting(credited_payment, now=now)
+
+
+def apply_together(bank_transactions: Sequence[BankTransaction], *, now: datetime) -> set[str]:
+    """Apply credits of one bank with a fixed number of statements. The caller opens the transaction.
+
+    Returns the ids of those that need `apply`: late, reversed, or probably reported before.
+    """
+    matches = [
+        match
+        for match in _lock(bank_transactions)
+        if match.bank_transaction.match_result == MatchResult.PENDING
+    ]
+    pairs = [(match.bank_transaction, match.payment) for match in matches if match.payment]
+    credits_per_payment = Counter(payment.id for _, payment in pairs)
+    expiry_sweep.store(list({payment.id: payment for _, payment in pairs}.values()), now)
+    returned = probable_duplicates.payments_with_returned_money(list(credits_per_payment))
+    reversed_ids = reversals.reversed_ids([bank_transaction for bank_transaction, _ in pairs])
+    simple = []
+    for match in matches:
+        bank_transaction, payment_id = match.bank_transaction, match.payment.id if match.payment else ""
+        match.result = match_rules.result_for(bank_transaction, match.payment)
+        if (
+            match.result != MatchResult.LATE
+            and not bank_transaction.later_bank_reference
+            and bank_transaction.bank_reference not in reversed_ids
+            and payment_id not in returned
+            and credits_per_payment[payment_id] <= 1
+        ):
+            simple.append(match)
+    _act_on(simple, now)
+    return {match.bank_transaction.id for match in matches} - {match.bank_transaction.id for match in simple}
+
+
+def _lock(bank_transactions: Sequence[BankTransaction]) -> list[Match]:
+    """Lock the payments of bank transactions of one bank, then the bank transactions, each by id.
+
+    The locks of pairs come before them.
+    """
+    deduplication.lock_pairs(bank_transactions)
+    payment_ids = _find_payment_ids(bank_transactions)
+    locked = {payment.id: payment for payment in _lock_rows(Payment, payment_ids.values())}
+    return [
+        Match(bank_transaction, locked.get(payment_ids.get(bank_transaction.id, "")))
+        for bank_transaction in _lock_rows(
+            BankTransaction, [bank_transaction.id for bank_transaction in bank_transactions]
+        )
+    ]
+
+
+def _lock_rows(model: type[M], ids: Collection[str]) -> list[M]:
+    return rows.find(model, "WHERE t.id = ANY(%s) ORDER BY t.id FOR NO KEY UPDATE", list(ids)) if ids else []
+
+
+def _find_payment_ids(bank_transactions: Sequence[BankTransaction]) -> dict[str, str]:
+    """Return the payments of bank transactions: the matched one, or the one that the reference names.
+
+    Bank, biller id and reference must be those of a QR code that we made.
+    """
+    found = {
+        bank_transaction.id: bank_transaction.payment_id
+        for bank_transaction in bank_transactions
+        if bank_transaction.payment_id
+    }
+    new = [
+        bank_transaction
+        for bank_transaction in bank_transactions
+        if bank_transaction.match_result == MatchResult.PENDING
+    ]
+    if new:
+        wanted = [[bank_transaction.reference1 for bank_transaction in new], new[0].bank]
+        codes = {tuple(key): payment_id for payment_id, *key in rows.run(FIND_PAYMENTS, wanted).fetchall()}
+        keys = {
+            bank_transaction.id: (bank_transaction.biller_id, bank_transaction.reference1)
+            for bank_transaction in new
+        }
+        found |= {
+            bank_transaction_id: codes[key] for bank_transaction_id, key in keys.items() if key in codes
+        }
+    return found
+
+
+def _act_on(matches: Sequence[Match], now: datetime) -> None:
+    """Store the match results of one bank's transactions and move their money."""
+    if not matches:
+        return
+    for match in matches:
+        bank_transaction, payment = match.bank_transaction, match.payment
+        bank_transaction.match_result, bank_transaction.matched_at, bank_transaction.payment = (
+            match.result,
+            now,
+            payment,
+        )
+        bank_transaction.merchant_id = payment.merchant_id if payment else None
+    names = ["match_result", "matched_at", "payment", "merchant"]
+    rows.update_rows([match.bank_transaction for match in matches], names)
+    source = accounts.bank(matches[0].bank_transaction.bank)
+    held = [match for match in matches if match.result in HELD_RESULTS]
+    waiting = _hold_in_suspense(held, source, now) if held else []
+    pairs = [(match.bank_transaction, match.payment) for match in matches if match.payment]
+    if paid := [pair for pair in pairs if pair[0].match_result == MatchResult.APPLIED]:
+        crediting.credit(paid, source=source, now=now)
+    for bank_transaction, payment in pairs:
+        if bank_transaction.match_result == MatchResult.DECLINED and payment.status == PaymentStatus.PENDING:
+            payments.fail(payment, failure_code=DECLINED_BY_BANK, now=now)
+    if exception_ids := [match.bank_transaction.id for match in waiting if match.payment]:
+        exceptions.publish(exception_ids, now=now)
+
+
+def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> list[Match]:
+    """Hold the money. Returns what waits for a decision: not late money that its merchant accepts."""
+    new = [
+        PaymentException(
+            id=match.bank_transaction.id,
+            payment=match.payment,
+            reason=match.result,
+            amount=match.bank_transaction.amount,
+            reported_at=match.bank_transaction.received_at,
+        )
+        for match in held
+        if match.payment
+    ]
+    exceptions.report(new)
+    ledger.hold(
+        {match.bank_transaction.id: match.bank_transaction.amount for match in held}, source=source, now=now
+    )
+    waiting = [match for match in held if not _accept_late_money(match, now)]
+    listing.show([match.bank_transaction.listed() for match in waiting])
+    if waiting:
+        found = ", ".join(f"{match.bank_transaction.id} ({match.result})" for match in waiting)
+        log.warning("bank transactions from %s wait for staff: %s", source, found)
+    return waiting
+
+
+def _accept_late_money(match: Match, now: datetime) -> bool:
+    """Credit late money if the merchant accepts it and no other report is probably the same money."""
+    payment = match.payment
+    if match.result != MatchResult.LATE or payment is None:
+        return False
+    if payment.merchant.late_money != LateMoneyPolicy.ACCEPT or probable_duplicates.find(
+        [match.bank_transaction]
+    ):
+        return False
+    crediting.accept_by_policy(match.bank_transaction, payment, now=now)
+    return True
