@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from reconciliation.exceptions import resolutions
-from reconciliation.matching import order_completion, probable_duplicates, returns, reversals
+from reconciliation.matching import order_completion, probable_duplicates, returnable, returns
 from reconciliation.models import BankTransaction, ReturnStatus
 from transfers import services as transfers
 
@@ -25,12 +25,8 @@ class _ReturnHandler:
         if payer_return.is_manual:
             returns.complete(bank_transaction, payer_return, now=now)
             return
-        if reversals.find_unapplied(bank_transaction) is not None:
-            text = _(
-                "The bank is reversing money of this transaction: ask the bank how much is left, or "
-                "reject it."
-            )
-            raise approvals.NotDecidable(text)
+        if (refusal := returnable.refusal(bank_transaction)) is not None:
+            raise approvals.NotDecidable(str(refusal))
         if others := probable_duplicates.probable_ids(bank_transaction):
             text = _("It is probably a duplicate of %(other)s. Reject it.")
             raise approvals.NotDecidable(text % {"other": others[0]})

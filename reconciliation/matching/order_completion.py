@@ -15,7 +15,7 @@ from approvals.models import Approval, ApprovalKind
 from banks import ReportedTransfer, TransferResult
 from ledger import services as ledger
 from payments.models import Payment
-from reconciliation.matching import intake, returns, reversals
+from reconciliation.matching import intake, returnable, returns, reversals
 from reconciliation.models import (
     BankTransaction,
     NotificationResult,
@@ -44,8 +44,7 @@ class _ReturnHandler:
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         """Held while the bank is reversing the money itself, or it would go to a wrong account."""
         bank_transaction, _ = lock_return(transfer.id)
-        is_reversed = reversals.find_unapplied(bank_transaction) is not None
-        return is_reversed or not returns.may_be_sent(bank_transaction, transfer)
+        return not returnable.may_be_sent(bank_transaction, transfer)
 
     def account_digest(self, order_id: str) -> str:
         return str(lock_return(order_id)[1].account_digest)

@@ -33,7 +33,6 @@ from reconciliation.models import (
 )
 from refunds.destinations import UNKNOWN_NAME
 from transfers import services as transfers
-from transfers.models import Transfer
 
 NO_SENDER = _(
     "Money cannot be sent by this bank from here: send it at the bank, then record a manual return."
@@ -108,18 +107,6 @@ def check_bank_can_send(bank_transaction: BankTransaction, destination: ReturnDe
         raise NoWayBack(NO_SENDER) from None
 
 
-def may_be_sent(bank_transaction: BankTransaction, transfer: Transfer) -> bool:
-    """Whether the order goes to the payer, or was asked for as one that does not.
-
-    The database refuses to send what was not approved.
-    """
-    return (
-        bool(transfer.charge_id)
-        or approvals.exists(transfer.id, ApprovalKind.RETURN)
-        or _is_payers(bank_transaction, transfer.bank_code, transfer.account)
-    )
-
-
 def order_return(
     bank_transaction: BankTransaction, destination: ReturnDestination, *, note: str, now: datetime
 ) -> Return:
@@ -139,7 +126,7 @@ def order_return(
     )
     merchant_id, sealed, is_held = _merchant_id(bank_transaction), transfers.seal_account(order), False
     payer_return = _create(bank_transaction, order.order_id, now, account_digest=sealed.digest)
-    if not (destination.transaction_id or _is_payers(bank_transaction, order.bank_code, order.account)):
+    if not (destination.transaction_id or is_payers(bank_transaction, order.bank_code, order.account)):
         item = approvals.OutgoingMoney.of(
             order, ApprovalKind.RETURN, merchant_id or None, account_digest=sealed.digest, note=note
         )
@@ -211,7 +198,7 @@ def merchant_of_biller(bank_transaction: BankTransaction) -> Merchant | None:
     return Merchant.objects.filter(bank=bank_transaction.bank, biller_id=bank_transaction.biller_id).first()
 
 
-def _is_payers(bank_transaction: BankTransaction, bank_code: str, account: str) -> bool:
+def is_payers(bank_transaction: BankTransaction, bank_code: str, account: str) -> bool:
     """Whether the money came from this account, by the bank's record."""
     with suppress(NoWayBack):
         payer = destination_of_payer(bank_transaction)
