@@ -26,7 +26,7 @@ class TimelineEntryType(StrEnum):
     REFUNDED = "payment.refunded"  # fully
     INQUIRY = "bank.inquiry"  # we asked the bank
     CARD_INQUIRY = "acquirer.inquiry"  # we asked the acquirer about a charge
-    NOTIFICATION = "bank.notice"  # in a callback, or in an answer to an inquiry
+    NOTIFICATION = "bank.notification"  # in a callback, or in an answer to an inquiry
     CONTRADICTION = "bank.contradiction"  # a bank or acquirer contradicts our final status
     STATEMENT = "bank.statement"  # a statement line reports the money
     POLICY_ACCEPTED = "policy.accepted"  # by the merchant's policy for late money

@@ -249,7 +249,7 @@ class Event(CausedRow):
         max_length=55,
         null=True,
         editable=False,
-        help_text="Its place in a trace, see core.observing.telemetry.",
+        help_text="Its place in a trace, for operators.",
     )
 
     class Meta:

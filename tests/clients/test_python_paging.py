@@ -84,7 +84,7 @@ def test_search_goes_on_where_the_service_stopped_searching(service: Receiver, r
 
 @both_clients
 def test_list_without_cursor_goes_by_offset(service: Receiver, read: Read) -> None:
-    entry = {"at": "2026-11-21T03:04:05.123Z", "type": "bank.notice", "summary": "", "details": {}}
+    entry = {"at": "2026-11-21T03:04:05.123Z", "type": "bank.notification", "summary": "", "details": {}}
     first = "/v1/payments/pay_1/timeline?limit=2"
     service.on(first, page("timeline", [entry, entry], total=3, offset=0))
     service.on(f"{first}&offset=2", page("timeline", [entry], total=3, offset=2))

@@ -87,7 +87,7 @@ class ScenarioRun:
     def notification_sources(self, code: Code) -> list[str]:
         """The sources of the bank transactions of the payment."""
         timeline = self.client.get(f"/v1/payments/{code['payment_id']}/timeline?limit=100")["timeline"]
-        return [entry["details"]["source"] for entry in timeline if entry["type"] == "bank.notice"]
+        return [entry["details"]["source"] for entry in timeline if entry["type"] == "bank.notification"]
 
 
 def events_of(received: list[ReceivedRequest]) -> Counter[tuple[str, str]]:

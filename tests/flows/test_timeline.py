@@ -25,7 +25,7 @@ def test_timeline_entries_have_right_actors(shop_client: ShopClient) -> None:
     wait_until(lambda: shop_client.get(f"/v1/refunds/{refund['refund_id']}")["status"] == "completed", 60)
     (born,), (notification,), (paid,) = (
         entries_of(shop_client, code, type)
-        for type in ("payment.pending", "bank.notice", "payment.succeeded")
+        for type in ("payment.pending", "bank.notification", "payment.succeeded")
     )
     assert born["actor"] == f"key:{secret_keys.public_id(shop_client.secret_key)}"
     assert notification["actor"] == paid["actor"] == "bank:sandbox"
@@ -40,7 +40,7 @@ def test_timeline_of_a_payment_found_by_inquiry_has_clock_as_actor(shop_client: 
     shop_client.pay(code, "callback_lost")
     shop_client.wait_for_status(code, "succeeded")
     (paid,), (notification,) = (
-        entries_of(shop_client, code, type) for type in ("payment.succeeded", "bank.notice")
+        entries_of(shop_client, code, type) for type in ("payment.succeeded", "bank.notification")
     )
     assert (paid["actor"], notification["actor"]) == ("clock", "bank:sandbox")
     assert notification["details"]["source"] == "inquiry"

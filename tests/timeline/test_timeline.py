@@ -85,9 +85,9 @@ def test_timeline_shows_all_entries_in_order(
     assert [(entry["type"], entry["actor"]) for entry in shown] == [
         ("payment.pending", key_of(shop)),
         ("bank.inquiry", "clock"),
-        ("bank.notice", "bank:sandbox"),
+        ("bank.notification", "bank:sandbox"),
         ("payment.succeeded", "bank:sandbox"),
-        ("bank.notice", "bank:sandbox"),
+        ("bank.notification", "bank:sandbox"),
         ("webhook.attempt", "clock"),
         ("refund.created", key_of(shop)),
         ("refund.submitted", "clock"),
@@ -106,7 +106,7 @@ def test_timeline_shows_dismissed_contradiction(shop: Shop, bank: SandboxBankCli
     for each in (notification, notification | {"amount": "1.00"}):
         bank.post(each)
     resolve(BankNotification.objects.get(result="conflict"), "dismissed")
-    assert types(shop, code["payment_id"])[-2:] == ["bank.notice", "staff.dismissed"]
+    assert types(shop, code["payment_id"])[-2:] == ["bank.notification", "staff.dismissed"]
 
 
 def test_timeline_shows_notifications_with_result(shop: Shop, bank: SandboxBankClient) -> None:
@@ -114,7 +114,7 @@ def test_timeline_shows_notifications_with_result(shop: Shop, bank: SandboxBankC
     notification = bank.notification(code)
     for each in (notification, notification, notification | {"amount": "1.00"}):
         bank.post(each)
-    shown = [entry for entry in entries(shop, code["payment_id"]) if entry["type"] == "bank.notice"]
+    shown = [entry for entry in entries(shop, code["payment_id"]) if entry["type"] == "bank.notification"]
     assert [entry["details"]["verdict"] for entry in shown] == ["new", "repeat", "conflict"]
     details = shown[0]["details"]
     assert (details["source"], details["outcome"], details["amount"]) == ("callback", "applied", 150_000)
@@ -192,7 +192,7 @@ def test_late_notification_shows_expiry_before_success(
     assert types(shop, code["payment_id"]) == [
         "payment.pending",
         "payment.expired",
-        "bank.notice",
+        "bank.notification",
         "payment.succeeded",
     ]
 
@@ -204,7 +204,7 @@ def test_finished_payment_has_no_expiry_entry(
     code = shop.qr_code(expiry_minutes=1)
     bank.notify(code, type=kind)
     clock.move_to(noon + timedelta(days=1))
-    assert types(shop, code["payment_id"]) == ["payment.pending", "bank.notice", last]
+    assert types(shop, code["payment_id"]) == ["payment.pending", "bank.notification", last]
 
 
 def test_statement_line_is_a_source(shop: Shop, code: dict[str, Any], paid: str) -> None:
@@ -318,7 +318,7 @@ def test_attached_money_is_shown_at_both_payments(
     bank_transaction = BankTransaction.objects.get(match_result="duplicate")
     decide("attach", bank_transaction, payment_id=other, actor=CLERK, note=WHY)
     assert only_entry(shop, paid, "staff.attached")["details"]["subject_id"] == bank_transaction.pk
-    assert types(shop, other)[1:] == ["bank.notice", "staff.attached", "payment.succeeded"]
+    assert types(shop, other)[1:] == ["bank.notification", "staff.attached", "payment.succeeded"]
     assert timeline_page(shop, other)["sources"] == ["callback"]
 
 

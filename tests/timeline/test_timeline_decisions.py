@@ -55,7 +55,7 @@ def test_timeline_shows_manual_return(shop: Shop, paid_twice: str) -> None:
     decide("record_manual_return", bank_transaction_id, bank_reference="counter 7", **BY)
     assert types(shop, paid_twice)[-2:] == ["staff.sent_back_by_hand", "return.completed"]
     notification = entries(shop, paid_twice)[-3]
-    assert (notification["type"], notification["details"]["resolution"]) == ("bank.notice", "sent_back")
+    assert (notification["type"], notification["details"]["resolution"]) == ("bank.notification", "sent_back")
 
 
 def test_accepted_money_has_staff_as_actor(shop: Shop, bank: SandboxBankClient) -> None:
@@ -77,7 +77,7 @@ def test_timeline_of_a_reversal_shows_the_refund_without_request(shop: Shop, ban
     bank.post(notification)
     bank.post(notification | {"type": "reversal"})
     payment_id = code["payment_id"]
-    assert types(shop, payment_id)[-3:] == ["bank.notice", "refund.completed", "payment.refunded"]
+    assert types(shop, payment_id)[-3:] == ["bank.notification", "refund.completed", "payment.refunded"]
     assert only_entry(shop, payment_id, "refund.completed")["actor"] == "bank:sandbox"
 
 
@@ -88,7 +88,7 @@ def test_late_money_policy_is_actor_of_acceptance(shop: Shop, bank: SandboxBankC
     bank.notify(code)
     assert types(shop, code["payment_id"])[1:] == [
         "payment.expired",
-        "bank.notice",
+        "bank.notification",
         "policy.accepted",
         "payment.succeeded",
     ]

@@ -71,7 +71,7 @@ def test_timeline_shows_a_return_canceled_by_a_reversal(
     clock.shift(60)
     seller.reverse(bank_transaction)
     payment_id = str(bank_transaction.payment_id)
-    assert types(shop, payment_id)[-2:] == ["bank.notice", "return.canceled"]
+    assert types(shop, payment_id)[-2:] == ["bank.notification", "return.canceled"]
     assert only_entry(shop, payment_id, "return.canceled")["actor"] == "bank:sandbox"
 
 
@@ -144,7 +144,7 @@ def test_returned_refund_has_bank_as_actor(
     response = bank.post(notification_of(refund_id, "returned"))
     request_id = response.headers["X-Request-Id"]
     assert last_entries(shop, paid, 2) == [
-        ("bank.notice", "bank:sandbox", request_id),
+        ("bank.notification", "bank:sandbox", request_id),
         ("refund.returned", "bank:sandbox", request_id),
     ]
     case = admin_client.get(
@@ -205,7 +205,7 @@ def test_bank_notifications_about_refund_are_shown(
         bank.post(notification_of(refund_id, status))
     shown = [each for each in entries(shop, paid) if {"verdict", "refund_id"} <= each["details"].keys()]
     assert [each["details"]["verdict"] for each in shown] == ["new", "repeat", "conflict"]
-    assert {(each["type"], each["actor"]) for each in shown} == {("bank.notice", "bank:sandbox")}
+    assert {(each["type"], each["actor"]) for each in shown} == {("bank.notification", "bank:sandbox")}
     assert {each["details"]["refund_id"] for each in shown} == {refund_id}
     assert shown[0]["request_id"] == only_entry(shop, paid, "refund.completed")["request_id"]
     first = BankNotification.objects.get(order_id=refund_id, result="new")
@@ -230,7 +230,7 @@ def test_return_notification_is_shown_before_the_status_change(
     *_, sent, notification, completed = entries(shop, paid_twice)
     assert [each["type"] for each in (sent, notification, completed)] == [
         "return.submitted",
-        "bank.notice",
+        "bank.notification",
         "return.completed",
     ]
     assert notification["details"]["return_id"] == made.id
@@ -246,7 +246,7 @@ def test_dismissed_refund_contradiction_is_shown(
     send_due_refunds()
     bank.post(notification_of(refund_id, "failed"))
     resolve(BankNotification.objects.get(result="conflict"), "dismissed")
-    assert types(shop, paid)[-2:] == ["bank.notice", "staff.dismissed"]
+    assert types(shop, paid)[-2:] == ["bank.notification", "staff.dismissed"]
 
 
 def test_refund_contradiction_and_resolution_are_shown(

@@ -208,4 +208,4 @@ def test_webhooks_of_other_merchant_are_not_shown(
     paid(other_shop, bank)
     shop.patch(webhook_path(other), {"status": "disabled"})
     other_shop.patch(webhook_path(other), {"status": "disabled"})
-    assert types(shop, payment_id) == ["payment.pending", "bank.notice", "payment.succeeded"]
+    assert types(shop, payment_id) == ["payment.pending", "bank.notification", "payment.succeeded"]

@@ -146,7 +146,7 @@ class Migration(migrations.Migration):
                 ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or exception.', max_length=31)),
                 ('body', models.BinaryField()),
                 ('created_at', models.DateTimeField()),
-                ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, see core.observing.telemetry.', max_length=55, null=True)),
+                ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, for operators.', max_length=55, null=True)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),

@@ -41,7 +41,7 @@ def test_overpaid_or_expired_payment_shows_the_exceptions(seller: Seller, admin_
         assert exceptions_of(seller, code) == [("amount_mismatch", 300_000, "open")]
         timeline = seller.shop.get(f"/v1/payments/{code['payment_id']}/timeline").json()
         assert timeline["sources"] == ["callback"]
-        notification = next(entry for entry in timeline["timeline"] if entry["type"] == "bank.notice")
+        notification = next(entry for entry in timeline["timeline"] if entry["type"] == "bank.notification")
         assert notification["details"]["amount"] == 300_000
         page = get_page(admin_client, f"/admin/payments/payment/{code['payment_id']}/change/")
     assert "<strong>callback ✓</strong>" in page

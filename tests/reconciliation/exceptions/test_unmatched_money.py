@@ -74,7 +74,7 @@ def test_unpaid_payment_names_money_with_an_unknown_reference(
     }
     (entry,) = timeline(seller.shop, code)
     assert (entry["at"], entry["type"], entry["actor"]) == (
-        iso(bank_transaction.received_at), "bank.notice", "bank:sandbox",
+        iso(bank_transaction.received_at), "bank.notification", "bank:sandbox",
     )  # fmt: skip
     assert entry["details"] == {
         "source": "callback",
