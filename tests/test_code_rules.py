@@ -18,6 +18,8 @@ APPS = [
 SOURCES = [path for app in APPS for path in (ROOT / app).rglob("*.py") if "migrations" not in path.parts]
 TOP_LEVEL = {path.name for path in ROOT.iterdir() if not path.name.startswith((".venv", ".data"))}
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+CODE = {".py", ".ts", ".mjs", ".cjs", ".js", ".go", ".php", ".sh", ".sql"}
+FOLDERS_OF_MANY_APPS = {"management", "commands", "migrations", "templatetags", "static", "sql"}
 
 
 def test_only_payment_services_change_status() -> None:
@@ -54,6 +56,22 @@ def test_paths_in_documents_exist() -> None:
         assert not missing
 
 
+def test_structure_page_has_one_line_for_every_folder_with_code() -> None:
+    """`tests/<folder>` needs no line if there is a folder of that name, which it tests."""
+    paths = [Path(name) for name in tracked_files()]
+    folders = {str(parent) for path in paths for parent in path.parents}
+    with_code = {str(path.parent) for path in paths if path.suffix in CODE} - {"."}
+    needed = {
+        name
+        for name in with_code
+        if name.removeprefix("tests/") not in folders - {name}
+        and not FOLDERS_OF_MANY_APPS.intersection(name.split("/"))
+    }
+    lines = re.findall(r"^\| `([\w./-]+)/` \| .+ \|$", (ROOT / "docs" / "structure.md").read_text(), re.M)
+    assert len(lines) == len(set(lines))
+    assert needed <= set(lines) <= folders
+
+
 def test_every_table_has_a_place_in_the_lock_order() -> None:
     """Add a new table to LOCK_ORDER, UNORDERED_MODELS or SEPARATE_MODELS of `tests/lock_order.py`."""
     separate = {table for table, model in MODELS_BY_TABLE.items() if model.label in SEPARATE_MODELS}
@@ -67,5 +85,10 @@ def test_models_named_by_test_helpers_exist() -> None:
 
 
 def test_generated_files_are_not_committed() -> None:
-    tracked = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
-    assert not [name for name in tracked if name.startswith((".data", ".venv")) or name.endswith(".pyc")]
+    assert not [
+        name for name in tracked_files() if name.startswith((".data", ".venv")) or name.endswith(".pyc")
+    ]
+
+
+def tracked_files() -> list[str]:
+    return subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
