@@ -91,7 +91,7 @@ def test_payment_succeeds_when_inquiry_confirms_unsigned_notification(shop: ScbS
 
 
 @pytest.mark.parametrize(("received_early", "status"), [(1, "succeeded"), (-1, "expired")])
-def test_lateness_counts_from_receipt_of_unsigned_notification(
+def test_lateness_counts_from_reception_of_unsigned_notification(
     shop: ScbShop, received_early: int, status: str
 ) -> None:
     """The clock of the bank is 5 s ahead, and its answer comes after the code has expired."""
