@@ -213,6 +213,6 @@ def test_malformed_order_notification_is_unreadable(name: str, value: Any) -> No
         BANK.parse_notification(json.dumps(ORDER | {name: value}).encode())
 
 
-def test_acknowledgement_status_is_received_or_parked() -> None:
+def test_acknowledgement_status_is_received_or_held() -> None:
     assert BANK.acknowledge(BANK.parse_notification(body())) == {"status": "received"}
     assert BANK.acknowledge(None) == {"status": "held"}

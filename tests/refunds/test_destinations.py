@@ -16,7 +16,7 @@ from payments.services import PaidPayment
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop, error_of
 from transfers.models import Transfer
 
-RECEIPT = Payer("Somchai Jaidee", "014", "1234567890")
+REPORTED = Payer("Somchai Jaidee", "014", "1234567890")
 CLIENT = {"client_bank_name": "kbank", "client_bank_account": "4051234567", "client_name": "Somying"}
 TO_PAYEE = ("004", "4051234567", "สมหญิง ใจดี")
 TO_PAYER = ("014", "1234567890", "Somchai Jaidee")
@@ -25,29 +25,29 @@ TO_CLIENT = ("004", "4051234567", "Somying")
 Account = tuple[str, str, str]
 # Payer by the bank, client of the QR code, destination of the request; expected destination.
 CASES: dict[str, tuple[Payer, dict[str, Any], dict[str, str] | None, Account | None]] = {
-    "the request's account comes first": (RECEIPT, CLIENT, PAYEE, TO_PAYEE),
-    "a bank by its code": (RECEIPT, CLIENT, PAYEE | {"bank_code": "004"}, TO_PAYEE),
-    "then the payer's account": (RECEIPT, CLIENT, None, TO_PAYER),
+    "the request's account comes first": (REPORTED, CLIENT, PAYEE, TO_PAYEE),
+    "a bank by its code": (REPORTED, CLIENT, PAYEE | {"bank_code": "004"}, TO_PAYEE),
+    "then the payer's account": (REPORTED, CLIENT, None, TO_PAYER),
     "a payer without a name gets the client's name": (
-        replace(RECEIPT, name=""),
+        replace(REPORTED, name=""),
         CLIENT,
         None,
         ("014", "1234567890", "Somying"),
     ),
     "a payer without any name": (
-        replace(RECEIPT, name=""),
+        replace(REPORTED, name=""),
         {},
         None,
         ("014", "1234567890", "-"),
     ),
     "then the QR code's client": (NOBODY, CLIENT, None, TO_CLIENT),
     "a masked account of the payer is not used": (
-        replace(RECEIPT, account="xxxxxx7890"),
+        replace(REPORTED, account="xxxxxx7890"),
         CLIENT,
         None,
         TO_CLIENT,
     ),
-    "an unknown bank of the payer": (replace(RECEIPT, bank_code="999"), CLIENT, None, TO_CLIENT),
+    "an unknown bank of the payer": (replace(REPORTED, bank_code="999"), CLIENT, None, TO_CLIENT),
     "an account with separators": (
         NOBODY,
         CLIENT | {"client_bank_account": "405-1-23456 7"},

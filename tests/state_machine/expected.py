@@ -76,7 +76,7 @@ class BankMoney:
     """A credit that the bank reported.
 
     named_payment: the payment that its reference names. payment: the payment that it pays.
-    reversal: the state of its reversal: waits, done, dismissed, lost (written off) or empty.
+    reversal: the state of its reversal: waits, done, dismissed, written_off or empty.
     unrefunded: reversed satang that no refund shows yet.
     is_confirmed: false while only an uploaded statement reports it.
     """

@@ -172,7 +172,7 @@ class MoneyModel:
 
     def apply_reversal(self, money: BankMoney) -> None:
         """Take reversed money as soon as it is available."""
-        if money.reversal not in ("waits", "lost"):
+        if money.reversal not in ("waits", "written_off"):
             return
         if money.payment is not None:
             self._take_from_merchant(money, money.payment)
@@ -184,13 +184,13 @@ class MoneyModel:
             self.leave_suspense(money)
         else:
             return
-        self.written_off -= money.amount if money.reversal == "lost" else 0
+        self.written_off -= money.amount if money.reversal == "written_off" else 0
         money.reversal = "done"
         self.end(money.reversal_id)
 
     def write_off(self, money: BankMoney) -> None:
         self.written_off += money.amount
-        money.reversal = "lost"
+        money.reversal = "written_off"
 
     def _take_from_merchant(self, money: BankMoney, payment: Payment) -> None:
         """Deduct reversed money. A missing amount becomes debt. What is not refunded becomes a refund."""

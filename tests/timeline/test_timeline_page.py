@@ -148,7 +148,9 @@ def test_unknown_payment_redirects_to_index(admin_client: Client) -> None:
     assert admin_client.get(address("pay_x")).status_code == 302
 
 
-RECEIPT, REFUND, RETURN = (f"{prefix}_0oDFPazyVRoGTTDIuRe7QK7m3b4" for prefix in ("btx", "ref", "rtn"))
+BANK_TRANSACTION, REFUND, RETURN = (
+    f"{prefix}_0oDFPazyVRoGTTDIuRe7QK7m3b4" for prefix in ("btx", "ref", "rtn")
+)
 
 
 def drop_delivery_queues() -> None:
@@ -165,7 +167,7 @@ def test_timeline_queries_use_an_index(shop: Shop) -> None:
     drop_delivery_queues()
     payment = Payment(pk=shop.qr_code()["payment_id"], merchant=shop.merchant, status="refunded", amount=1)
     payment.created_at = payment.expires_at = clock.now()
-    subject = PaymentContext(payment, [RECEIPT], [REFUND], [RETURN], [RECEIPT], clock.now())
+    subject = PaymentContext(payment, [BANK_TRANSACTION], [REFUND], [RETURN], [BANK_TRANSACTION], clock.now())
     sources = pages.entry_sources(subject)
     assert len(sources) > 30
     for source in sources:

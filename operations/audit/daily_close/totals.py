@@ -14,7 +14,7 @@ from ledger.models import EXTERNAL_ACCOUNT_TYPES
 
 AMOUNTS = ("opening", "incoming", "outgoing", "closing")
 # Reads a range of the index of each account, so the cost is that of the day and not of the history.
-MOVEMENTS = """
+DAY_TOTALS = """
     SELECT account.id, account.type, account.merchant_id,
         coalesce(day.incoming, 0)::bigint, coalesce(day.outgoing, 0)::bigint, coalesce(day.entries, 0)
     FROM ledger_account AS account CROSS JOIN LATERAL (
@@ -70,7 +70,7 @@ def of_day(day: date, opening: dict[str, int]) -> list[AccountTotals]:
     found = [
         AccountTotals(account, type, merchant, opening.get(account, 0), incoming, outgoing, entries)
         for account, type, merchant, incoming, outgoing, entries in rows.run(
-            MOVEMENTS, list(bounds(day))
+            DAY_TOTALS, list(bounds(day))
         ).fetchall()
     ]
     return [totals for totals in found if totals.opening or totals.entries]

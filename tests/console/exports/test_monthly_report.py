@@ -42,7 +42,7 @@ def at(instant: datetime, *postings: Callable[[], Any]) -> None:
 
 @pytest.fixture
 def books(db: None) -> MerchantLedger:
-    """A merchant with movements before, in and after November."""
+    """A merchant with journals before, in and after November."""
     books = MerchantLedger(str(MerchantFactory(name="ร้านส้มตำ").id))
     at(LAST_OF_OCTOBER, lambda: books.credit(100_000))
     at(FIRST_OF_NOVEMBER, lambda: books.credit(150_000), lambda: books.credit(50_050))
@@ -72,7 +72,7 @@ def test_other_texts_are_no_month(text: str) -> None:
         monthly.parse(text, TODAY)
 
 
-def test_opening_balance_and_movements_are_the_closing_balance(books: MerchantLedger) -> None:
+def test_opening_balance_and_changes_are_the_closing_balance(books: MerchantLedger) -> None:
     [report] = monthly.read(NOVEMBER, books.merchant_id)
     assert lines(report) == [
         ("payment", "bank:sandbox", 2, 200_050),

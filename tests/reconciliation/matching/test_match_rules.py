@@ -186,7 +186,7 @@ SECOND = timedelta(seconds=1)
         (3, 4 * SECOND, 4 * SECOND, "late"),
     ],
 )
-def test_money_is_late_only_by_bank_time_and_receipt_time(
+def test_money_is_late_only_by_bank_time_and_our_reception(
     shop: Shop,
     bank: SandboxBankClient,
     noon: datetime,
