@@ -12,7 +12,7 @@ REFUSED = -1
 
 
 class IdempotencyKey(models.Model):
-    """A key, written in the same commit as the effects of its request. It is valid until `expires_at`.
+    """A key, written in the same commit as the effects of its request. `KeyedRequest.expires_at` is its end.
 
     A request with two commits writes it in the first, in progress and with its subject.
     """

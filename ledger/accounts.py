@@ -14,8 +14,8 @@ SUSPENSE = "suspense"
 SANDBOX = "sandbox"  # the name of the sandbox bank and of its acquirer
 SANDBOX_SUSPENSE = f"{SUSPENSE}:{SANDBOX}"
 WRITE_OFFS = "write_offs"
-# A transaction locks accounts by type in this order, and then by id. The lock of `available` stands for all
-# accounts of its merchant: it is needed before any of them changes.
+# A transaction locks accounts by type in this order, and then by id (`tests/lock_order.py`: all tables). The
+# lock of `available` stands for all accounts of its merchant: it is needed before any of them changes.
 LOCK_ORDER = (
     AccountType.SUSPENSE,
     AccountType.AVAILABLE,

@@ -249,7 +249,7 @@ class Payment(DigestedRow, StateMachine):
     def status_at(self, now: datetime) -> PaymentStatus:
         """A pending payment is expired from `expires_at` on, also before a task has stored it.
 
-        Payments by card have no `expires_at`.
+        Payments by card have no `expires_at`. `reconciliation.matching.match_rules` says when money is late.
         """
         status, until = PaymentStatus(self.status), self.expires_at
         is_overdue = status == PaymentStatus.PENDING and until is not None and until <= now

@@ -1,4 +1,4 @@
-"""Names, accounts and messages of customers on pages of the console.
+"""Who may see names, accounts and messages of payers and other customers on pages of the console.
 
 Staff with the permission `audit_trail.view_personal_data` see names, messages and the end of account numbers.
 Others see initials and no digits. Outside of the console nothing is hidden.
