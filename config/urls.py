@@ -25,9 +25,8 @@ from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, 
 from testclock.views import ClockViewSet
 from timeline.views import TimelineViewSet
 from transactions.views import BalanceTransactionViewSet, BalanceViewSet, TransactionViewSet
-from transfers.views import BankViewSet
 from webhooks.views import DeliveryViewSet, EventViewSet, WebhookViewSet
-from withdrawals.views import WithdrawalViewSet
+from withdrawals.views import BankViewSet, WithdrawalViewSet
 
 THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 

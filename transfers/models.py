@@ -30,6 +30,8 @@ UNSUBMITTED_STATES = (*CANCELABLE_STATES, TransferState.CANCELED)
 UNFINISHED_STATES = (TransferState.HELD, *OPEN_STATES)
 HAS_ACCOUNT = ~Q(account_sealed="") | ~Q(state__in=UNFINISHED_STATES)  # an erasure removes it
 IS_OPEN = Q(state__in=OPEN_STATES)
+MAX_NAME_LENGTH = 140
+"""Characters of the name of an account holder."""
 # Personal data is erased from here on.
 IS_FINISHED = "OLD.state NOT IN ('held', 'queued', 'submitted')"
 
@@ -102,7 +104,7 @@ class Transfer(DigestedRow, StateMachine):
     amount = models.BigIntegerField(help_text="Satang.")
     bank_code = models.CharField(max_length=3, blank=True, default="")
     account_sealed = models.TextField(blank=True, default="", editable=False)
-    account_name = models.CharField(max_length=140, blank=True, default="")
+    account_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, default="")
     account_digest = digests.digest_column()
     charge_id = models.CharField(
         max_length=64, blank=True, default="", help_text="The id of the charge that is taken back."

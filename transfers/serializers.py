@@ -1,4 +1,4 @@
-"""The account that a merchant sends money to, and the banks."""
+"""The account that a merchant sends money to."""
 
 import unicodedata
 from typing import Any
@@ -11,7 +11,7 @@ from core import plain_text
 from core.errors import invalid_field
 from core.http import fields
 from core.thai import thaibanks
-from transfers.shapes import MAX_NAME_LENGTH
+from transfers.models import MAX_NAME_LENGTH
 
 InvalidBankCode = invalid_field("bank_code", "the 3-digit code or the short name of a bank (GET /v1/banks)")
 InvalidBankAccount = invalid_field("bank_account", "the digits of an account number at that bank")

@@ -2,9 +2,20 @@ from typing import Annotated, TypedDict
 
 from core import failures, money
 from core.clock import iso, iso_or_none
-from core.http.objects import Amount, AmountDisplay, Currency, Instant, Metadata, WithdrawalId, one_of, up_to
+from core.http.objects import (
+    Amount,
+    AmountDisplay,
+    Currency,
+    Instant,
+    Metadata,
+    WithdrawalId,
+    between,
+    one_of,
+    up_to,
+)
 from core.thai import thaibanks
-from transfers.shapes import MAX_NAME_LENGTH
+from core.thai.thaibanks import Bank
+from transfers.models import MAX_NAME_LENGTH
 from withdrawals.models import Withdrawal, WithdrawalPendingReason, WithdrawalStatus
 
 MAX_REFERENCE_LENGTH = 35
@@ -57,4 +68,38 @@ def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> Withd
         "created_at": iso(withdrawal.created_at),
         "updated_at": iso(withdrawal.updated_at),
         "completed_at": iso_or_none(withdrawal.completed_at),
+    }
+
+
+class AccountDigits(TypedDict):
+    """How many digits an account number of the bank has."""
+
+    min: Annotated[int, between(thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)]
+    max: Annotated[int, between(thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)]
+
+
+class BankObject(TypedDict):
+    """A bank in Thailand."""
+
+    bank_code: Annotated[str, {"pattern": "^[0-9]{3}$"}]
+    short_name: Annotated[str, up_to(10), "As banking apps show it. `bank_code` of a request takes it too."]
+    name: Annotated[str, up_to(100), "In English."]
+    name_th: Annotated[str, up_to(100), "In Thai."]
+    account_digits: AccountDigits
+
+
+class BankList(TypedDict):
+    """All banks, by code."""
+
+    banks: list[BankObject]
+
+
+def bank_object(bank: Bank) -> BankObject:
+    shortest, longest = bank.digits
+    return {
+        "bank_code": bank.code,
+        "short_name": bank.alias.upper(),
+        "name": bank.name,
+        "name_th": bank.name_th,
+        "account_digits": {"min": shortest, "max": longest},
     }

@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from core import clock
 from core.http import api
 from core.http.responses import ApiResponse
+from core.thai import thaibanks
 from counts import listing
 from idempotency.services import Job
 from idempotency.views import idempotent
@@ -14,7 +15,7 @@ from merchants.models import Merchant
 from withdrawals import openapi as docs
 from withdrawals import services
 from withdrawals.models import WITHDRAWALS, Withdrawal, WithdrawalStatus
-from withdrawals.shapes import WithdrawalObject, withdrawal_object
+from withdrawals.shapes import BankList, WithdrawalObject, bank_object, withdrawal_object
 
 
 class WithdrawalViewSet(MerchantViewSet):
@@ -45,6 +46,14 @@ class WithdrawalViewSet(MerchantViewSet):
             return withdrawal_object(services.cancel(withdrawal_id=found.id, now=now))
 
         return work
+
+
+class BankViewSet(MerchantViewSet):
+    """The banks that money can be sent to."""
+
+    @docs.list_banks
+    def list(self, request: Request) -> BankList:
+        return {"banks": [bank_object(each) for each in thaibanks.BANKS]}
 
 
 def _shape_of(merchant: Merchant) -> Callable[[Withdrawal], WithdrawalObject]:
