@@ -14,6 +14,7 @@ from core.http.rate_limits import RateLimit
 from core.work.bulkhead import Bulkhead, BulkheadFull
 from merchants.models import Mode
 from payments.models import Payment
+from qrcodes.drawing import Texts
 from qrcodes.errors import TooManyQrCards
 
 PNG, PDF = "png", "pdf"
@@ -40,16 +41,6 @@ class CardRequest(NamedTuple):
     lang: str = "th"
 
 
-class Texts(NamedTuple):
-    """What a card says, in the language of the reader. Empty texts are left out."""
-
-    shop: str
-    amount: str
-    reference: str
-    expiry: str
-    test_mark: str
-
-
 def respond(request: HttpRequest, payment: Payment, wanted: CardRequest) -> HttpResponse:
     """The card of a code that can be paid, or 304 to somebody who has it.
 
@@ -74,6 +65,7 @@ def respond(request: HttpRequest, payment: Payment, wanted: CardRequest) -> Http
 
 @lru_cache(CACHED_CARDS)
 def _draw(wanted: CardRequest, payload: str, texts: Texts) -> bytes:
+    # Only here, because their libraries take 70 ms to load.
     from qrcodes.drawing import layout, pdf, png
 
     card = layout.arrange(texts, payload)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from core.drawing import outlines
 from core.drawing.outlines import UNITS, Run
 from core.drawing.qr_symbols import Matrix, modules
-from qrcodes.qr_cards import Texts
+from qrcodes.drawing import Texts
 
 WIDTH, HEIGHT = 1000.0, 1414.0
 BAND, FRAME, TEST_BAND = 160.0, 14.0, 64.0

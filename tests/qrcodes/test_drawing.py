@@ -7,9 +7,8 @@ import zxingcpp
 from PIL import Image
 
 from core.drawing import outlines
-from qrcodes.drawing import layout, png
+from qrcodes.drawing import Texts, layout, png
 from qrcodes.drawing.layout import Card
-from qrcodes.qr_cards import Texts
 from tests import qr_reader
 from tests.qrcodes.test_images import sample_payloads, scanned
 
