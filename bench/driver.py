@@ -28,8 +28,7 @@ from config.celery import app  # noqa: E402
 from core import clock, ids  # noqa: E402
 from payments.models import Payment, PaymentStatus  # noqa: E402
 from payments.shapes import event_data  # noqa: E402
-from webhooks import events, signing  # noqa: E402
-from webhooks.delivery import wakeup  # noqa: E402
+from webhooks import events, signing, wakeup  # noqa: E402
 from webhooks.models import Endpoint, Event, EventType  # noqa: E402
 from webhooks.sending import USER_AGENT  # noqa: E402
 

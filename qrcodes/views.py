@@ -24,8 +24,7 @@ from qrcodes.models import word_of
 from qrcodes.qr_cards import CardRequest
 from qrcodes.serializers import IMAGE_FORMATS
 from qrcodes.shapes import QrCodeObject, qr_code_object
-from webhooks import events
-from webhooks.delivery import wakeup
+from webhooks import events, wakeup
 
 PNG, SVG = "png", "svg"
 MEDIA_TYPES = {PNG: "image/png", SVG: "image/svg+xml"}

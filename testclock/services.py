@@ -14,7 +14,7 @@ from testclock.errors import ClockLimitReached, ClockNotAdvanceable
 from testclock.models import MAX_SECONDS, MerchantClock
 from testclock.moves import Advance
 from testclock.shapes import MovedRows
-from webhooks.delivery import wakeup
+from webhooks import wakeup
 
 MAX_ROWS = 5_000
 """That one advance may move. It takes a second or two, in which other changes of these rows wait."""

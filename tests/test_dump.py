@@ -21,7 +21,7 @@ from core import vault
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.secret_search import leaks
 from tests.stack import wait_until
-from webhooks.delivery.wakeup import QUEUE
+from webhooks.wakeup import QUEUE
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

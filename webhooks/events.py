@@ -13,7 +13,7 @@ from core.clock import iso
 from core.database import rows
 from core.observing import telemetry
 from merchants.models import Merchant
-from webhooks.delivery import wakeup
+from webhooks import wakeup
 from webhooks.errors import EventNotFound
 from webhooks.models import PING, Delivery, Endpoint, Event, EventType
 

@@ -11,8 +11,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from core import ids, request_context
 from core.errors import ApiError
 from merchants.models import Merchant
-from webhooks import endpoints, events
-from webhooks.delivery import wakeup
+from webhooks import endpoints, events, wakeup
 from webhooks.errors import (
     DeliveryNotFound,
     DeliveryNotRedeliverable,

@@ -12,7 +12,7 @@ from payments.models import Payment
 from tests.conftest import Shop, open_shop
 from tests.factories import qr_request
 from tests.webhooks.builders import make_endpoint
-from webhooks.delivery import wakeup
+from webhooks import wakeup
 from webhooks.models import Delivery
 
 PATH = "/Thai/v1/qr-codes"

@@ -120,7 +120,7 @@ def test_webhook_worker_with_all_posts_in_flight_wakes_another_worker(
 ) -> None:
     shops = [shop, *(open_shop(f"Shop {number}") for number in range(3))]
     wakeups: list[int] = []
-    monkeypatch.setattr("webhooks.delivery.wakeup.wake", lambda: wakeups.append(1))
+    monkeypatch.setattr("webhooks.wakeup.wake", lambda: wakeups.append(1))
     monkeypatch.setattr("webhooks.delivery.dispatcher.SECONDS_BETWEEN_WAKEUPS", 3600)
     for each in shops:
         make_quick(each, receiver.url())

@@ -25,7 +25,8 @@ from tests.webhooks.misbehaving_receivers import (
     then_stalls,
 )
 from tests.webhooks.post_calls import MARGIN_MS, OK
-from webhooks.delivery import dispatcher, wakeup
+from webhooks import wakeup
+from webhooks.delivery import dispatcher
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 
 pytestmark = [

@@ -16,7 +16,8 @@ from tests.webhooks.hostile_urls import (
     resolver_of_cases,
     set_default_resolver,
 )
-from webhooks.delivery import dispatcher, wakeup
+from webhooks import wakeup
+from webhooks.delivery import dispatcher
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("names", "no_redis")]

@@ -29,9 +29,9 @@ from tests.conftest import Shop
 from tests.stack import wait_until
 from tests.webhooks.builders import failed_wakeups, make_endpoint, publish
 from tests.webhooks.misbehaving_receivers import unused_port
-from webhooks.delivery import wakeup
-from webhooks.delivery.wakeup import QUEUE, TASK
+from webhooks import wakeup
 from webhooks.models import Delivery
+from webhooks.wakeup import QUEUE, TASK
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from django.db import DatabaseError, connection, connections
 from core import clock, request_context
 from core.database.availability import CONNECTION_ERRORS
 from core.observing import telemetry
-from webhooks import sending
-from webhooks.delivery import attempt_log, wakeup
+from webhooks import sending, wakeup
+from webhooks.delivery import attempt_log
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.queue import ClaimLimits, Lease, Quota, RoundRobinClaimer
 from webhooks.http import client, event_loop

@@ -40,9 +40,9 @@ from webhooks import endpoints
 from webhooks.delivery import attempt_log, queue
 from webhooks.delivery import metrics as deliveries
 from webhooks.delivery.attempt_log import DeliveryResult
-from webhooks.delivery.wakeup import QUEUE, TASK
 from webhooks.http.client import PostResult
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
+from webhooks.wakeup import QUEUE, TASK
 
 pytestmark = pytest.mark.django_db
 
