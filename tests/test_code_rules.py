@@ -2,8 +2,10 @@
 
 import re
 import subprocess
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 from django.apps import apps
 
 from tests.lock_order import LOCK_ORDER, MODELS_BY_TABLE, SEPARATE_MODELS, UNORDERED_MODELS, UNORDERED_TABLES
@@ -38,6 +40,14 @@ def test_no_module_is_called_utils() -> None:
 
 def test_no_business_logic_in_model_signals() -> None:
     assert not [path for path in SOURCES if "django.db.models.signals" in path.read_text()]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions, and those only for types, count too. CycleError names the modules."""
+    graph = grimp.build_graph(*APPS, cache_dir=None)
+    TopologicalSorter(
+        {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
+    ).prepare()
 
 
 def named_paths(text: str) -> set[str]:
