@@ -29,9 +29,9 @@ from django.utils.translation import gettext_lazy
 from audit_trail import confirmation
 from audit_trail.acts import Act, ActRefused
 from audit_trail.models import FORM_CONSTRAINT, AuditRecord
+from audit_trail.pages import ReadOnlyAdmin, RecordedAdmin
 from audit_trail.recording import recorded, recorded_by_service
 from core import clock
-from core.console.admin import ReadOnlyAdmin, RecordedAdmin
 from core.errors import ApiError
 
 

@@ -1,7 +1,4 @@
-"""Record what staff do, in the transaction in which they do it.
-
-`core.console.admin` calls the functions at the end for Django's own pages.
-"""
+"""Record what staff do, in the transaction in which they do it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -157,23 +154,6 @@ def _stored_values(row: Model) -> Values:
     """The values of the row in the database: the given instance may be older. Empty if it is gone."""
     found = type(row)._base_manager.filter(pk=row.pk).first()
     return {} if found is None else values.of_row(found)
-
-
-def form_changes(form: Any) -> dict[str, Any]:
-    names = form.changed_data
-    return {"before": values.of_form(form.initial, names), "after": values.of_form(form.cleaned_data, names)}
-
-
-def added(row: Model, changes: Any) -> None:
-    write(Act.ADDED, row, after=values.filled(changes["after"]))
-
-
-def changed(row: Model, changes: Any) -> None:
-    write(Act.CHANGED, row, **changes)
-
-
-def deleted(row: Model) -> None:
-    write(Act.DELETED, row, before=values.filled(values.of_row(row)))
 
 
 def viewed(object_type: str, object_id: str) -> None:

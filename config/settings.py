@@ -218,7 +218,7 @@ INSTALLED_APPS = [
     "idempotency",
     "counts",
     "merchants",
-    "audit_trail.apps.AuditTrailApp",
+    "audit_trail",
 ]
 MIDDLEWARE = [
     "core.http.middleware.AccessMiddleware",

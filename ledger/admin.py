@@ -6,8 +6,8 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail.pages import ReadOnlyAdmin
 from core import money
-from core.console.admin import ReadOnlyAdmin
 from core.console.admin_filters import ModeFilter
 from ledger.models import Account, Entry, Journal, PendingEntry
 

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.act_pages import ActingAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from core import plain_text
-from core.console.admin import ReadOnlyAdmin
 from core.console.admin_filters import MAX_LENGTH
 from merchants import admin_filters, bank_connections
 from merchants.bank_acts import BANK_ACTS

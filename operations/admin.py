@@ -12,8 +12,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording
+from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns, admin_refusals
-from core.console.admin import ReadOnlyAdmin
 from core.database import rows
 from operations.models import DailyClose, Heartbeat, JobResult, JobRun
 

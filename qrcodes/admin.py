@@ -1,6 +1,6 @@
 from django.contrib import admin
 
-from core.console.admin import ReadOnlyAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter

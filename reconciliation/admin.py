@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording
 from audit_trail.act_pages import ActPages
+from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns, personal_data
-from core.console.admin import ReadOnlyAdmin
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import DateFilter
 from core.observing import security_log

@@ -6,9 +6,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from core import clock, money
 from core.console import personal_data
-from core.console.admin import ReadOnlyAdmin
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter

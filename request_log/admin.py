@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail.pages import ReadOnlyAdmin
 from core.console import personal_data
-from core.console.admin import ReadOnlyAdmin
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from request_log import services

@@ -8,9 +8,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActPages
+from audit_trail.pages import ReadOnlyAdmin
 from core import clock
 from core.console import admin_columns, personal_data
-from core.console.admin import ReadOnlyAdmin
 from transfers.models import OPEN_STATES, CircuitBreaker, SafeMode, Transfer, TransferEvent
 from transfers.safe_mode_acts import PAUSE_ACTS, SAFE_MODE_ACTS
 from transfers.schedule import OVERDUE_AFTER

@@ -10,9 +10,9 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from core import clock, request_context
 from core.console import admin_columns, personal_data
-from core.console.admin import ReadOnlyAdmin
 from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter

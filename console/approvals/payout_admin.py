@@ -15,8 +15,8 @@ from approvals.models import PayoutAccount
 from approvals.payout_accounts import PayoutAccountListed, PayoutAccountNotFound
 from audit_trail.act_pages import ActingAdmin, ObjectAct, ReasonForm
 from audit_trail.acts import Act
+from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns
-from core.console.admin import ReadOnlyAdmin
 from merchants.models import Merchant
 from reconciliation.exceptions.exception_acts import ACCOUNT_FIELDS, AccountFields
 

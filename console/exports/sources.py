@@ -15,12 +15,12 @@ from django.http import HttpRequest, QueryDict
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
+from audit_trail.pages import ReadOnlyAdmin
 from console.exports import monthly
 from console.exports.monthly import MonthError
 from console.models import ExportFailure
 from core import clock
 from core.console import admin_exports, spreadsheets
-from core.console.admin import ReadOnlyAdmin
 from core.console.spreadsheets import CSV, XLSX, FileType
 from core.database import replica
 from core.database.sessions import limit_statements

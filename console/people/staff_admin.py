@@ -19,10 +19,10 @@ from django.urls import path, reverse
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActLink, ActPages
+from audit_trail.pages import RecordedAdmin
 from console.people import grants, invitations, roles, sign_in
 from console.people.login_log import subject_of
 from console.people.staff_acts import STAFF_ACTS
-from core.console.admin import RecordedAdmin
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from core.console.admin import ReadOnlyAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from reconciliation.models import Inquiry
 
 

@@ -12,9 +12,9 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import Act
+from audit_trail.pages import ReadOnlyAdmin
 from audit_trail.recording import recorded
 from core import clock, ids, plain_text
-from core.console.admin import ReadOnlyAdmin
 from core.console.form_fields import PlainCharField
 from reconciliation.models import SlipCheck
 from reconciliation.slips import checking, explanations, pictures

@@ -14,9 +14,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import ActRefused
+from audit_trail.pages import ReadOnlyAdmin
 from core import clock
 from core.console import personal_data
-from core.console.admin import ReadOnlyAdmin
 from core.http import uploads
 from core.observing.logs import redact
 from core.work.background_jobs import JobState

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 
 from audit_trail.act_pages import ActPages
-from core.console.admin import RecordedAdmin
+from audit_trail.pages import RecordedAdmin
 
 
 def test_staff_act_on_pages_with_a_reason_and_not_in_lists() -> None:

@@ -15,9 +15,9 @@ from pytest_django import Settings
 from approvals.models import Approval
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
+from audit_trail.pages import ReadOnlyAdmin
 from core import request_context
 from core.console import personal_data
-from core.console.admin import ReadOnlyAdmin
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, ReconciliationException
 from tests.conftest import SandboxBankClient, Shop

@@ -13,7 +13,7 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 from django.urls import reverse
 
-from core.console.admin import ReadOnlyAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from core.http.scopes import Scope
 from merchants import secret_keys
 from merchants.models import ApiKey, Merchant

@@ -15,11 +15,11 @@ from django.urls import reverse
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
+from audit_trail.pages import ReadOnlyAdmin
 from console.exports import jobs
 from console.people import roles
 from console.people.roles import Role
 from core.console import spreadsheets
-from core.console.admin import ReadOnlyAdmin
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.exports.exported import ASKED, PAGE, rows_of, sheet_of, written

@@ -14,8 +14,8 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
+from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_lists
-from core.console.admin import ReadOnlyAdmin
 from core.console.admin_filters import AmountFilter, ModeFilter, OwnerFilter
 from core.console.admin_lists import NewestValuesFilter
 from payments.models import Payment

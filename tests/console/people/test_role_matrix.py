@@ -17,12 +17,12 @@ from django.urls import URLResolver, reverse
 from approvals import payout_accounts
 from approvals.models import Approval
 from audit_trail.act_pages import ActPages, ObjectAct
+from audit_trail.pages import ReadOnlyAdmin
 from console.lists import navigation
 from console.management.commands import write_roles
 from console.people import roles
 from console.people.roles import Role
 from core import clock
-from core.console.admin import ReadOnlyAdmin
 from core.http.scopes import Scope
 from merchants.bank_acts import BANK_ACTS
 from merchants.models import Merchant

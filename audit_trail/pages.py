@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import get_fields_from_path, unquote
@@ -17,6 +16,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from audit_trail import recording, values
+from audit_trail.acts import Act
 from core import ids, money, plain_text
 from core.console import admin_columns, admin_lists, personal_data
 from core.database import replica
@@ -33,26 +34,22 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
     """Names of filters, or look-ups of links, that find few rows by an index."""
 
-    @property
-    def recorder(self) -> Any:
-        """`audit_trail.recording`, which is above `core`."""
-        audit_trail: Any = apps.get_app_config("audit_trail")
-        return audit_trail.recording
-
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> Any:
-        return self.recorder.form_changes(form)
+        names = form.changed_data
+        before, after = values.of_form(form.initial, names), values.of_form(form.cleaned_data, names)
+        return {"before": before, "after": after}
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self.recorder.added(obj, message)
+        recording.write(Act.ADDED, obj, after=values.filled(message["after"]))
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        self.recorder.changed(obj, message)
+        recording.write(Act.CHANGED, obj, **message)
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         for row in queryset:
-            self.recorder.deleted(row)
+            recording.write(Act.DELETED, row, before=values.filled(values.of_row(row)))
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Without Django's action to delete many rows, which is not one transaction with its records."""
@@ -79,7 +76,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         """Record in the audit trail and the security log that somebody saw personal data of this object."""
         if personal_data.is_hidden():
             return
-        self.recorder.viewed(self.opts.label_lower, object_id)
+        recording.viewed(self.opts.label_lower, object_id)
         subject = f"{self.opts.model_name}:{object_id}"
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
