@@ -116,6 +116,10 @@ class ReadOnlyAdmin(RecordedAdmin):
             context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])
         return shown
 
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """What the template of a row shows besides its fields. Django has checked the permission."""
+        return {}
+
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         """Add what the columns need to rows that a page shows, by a fixed number of statements."""
         for row in shown:
@@ -230,7 +234,8 @@ class ReadOnlyAdmin(RecordedAdmin):
         form_url: str = "",
         obj: Any = None,
     ) -> HttpResponse:
-        """Only here, because services may get the row of `get_object`, with whole names."""
+        """Hide names only here, because services may get the row of `get_object`."""
+        context |= self.page_context(request, obj)
         personal_data.conceal(obj)
         shown: HttpResponse = super().render_change_form(request, context, add, change, form_url, obj)
         return shown

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.db.models import Exists, OuterRef, Q
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.timezone import localtime
@@ -183,20 +183,16 @@ class ApprovalAdmin(ActingAdmin):
         for row in shown:
             row.balance = balances.get(row.merchant_id)
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        approval = kwargs["obj"]
-        on_approval, on_rejection = effects(approval)
-        title = {"kind": approval.get_kind_display(), "amount": money.display(approval.amount)}
-        context |= {
+    def page_context(self, request: HttpRequest, row: Approval) -> dict[str, Any]:
+        on_approval, on_rejection = effects(row)
+        title = {"kind": row.get_kind_display(), "amount": money.display(row.amount)}
+        return {
             "title": _("%(kind)s of %(amount)s") % title,
-            "details": details(approval),
+            "details": details(row),
             "on_approval": on_approval,
             "on_rejection": on_rejection,
-            "own": services.own_request(approval) if approval.is_waiting else "",
+            "own": services.own_request(row) if row.is_waiting else "",
         }
-        return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description=gettext_lazy("age"))
     def age(self, row: Approval) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import F
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -71,35 +71,24 @@ class MerchantPageAdmin(MerchantAdmin):
     object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + PAYOUT_ACTS
     fields = ("mode", "late_money", "refuses_open_reference", "page_origins", "created_at")
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        """Django has checked the permission before it calls this."""
-        row = kwargs["obj"]
-        context |= page_context(request, row, self.act_links(request, row), clock.now())
-        return super().render_change_form(request, context, *args, **kwargs)
-
-
-def page_context(
-    request: HttpRequest, merchant: Merchant, links: Sequence[ActLink], now: datetime
-) -> dict[str, Any]:
-    """What `admin/merchant.html` shows. Each part needs the right to view its model."""
-    may = request.user.has_perm
-    key_links = [each for each in links if each.slug == KEY_ACT]
-    bank_links = [each for each in links if each.slug.startswith(BANK_ACTS)]
-    payout_links = [each for each in links if each.slug in PAYOUT_SLUGS]
-    return {
-        "top_links": [each for each in links if each not in (*key_links, *bank_links, *payout_links)],
-        "key_links": key_links,
-        "bank_links": bank_links,
-        "steps": list(_steps(merchant, key_links, bank_links, now)),
-        "keys": list(_keys(request, merchant, now)) if may("merchants.view_apikey") else None,
-        "bank": _bank(merchant) if may("merchants.view_bankconnection") else None,
-        "balance": ledger.balance(merchant.pk) if may("ledger.view_account") else None,
-        "endpoints": _endpoints(merchant) if may("webhooks.view_endpoint") else None,
-        "payouts": _payouts(merchant, payout_links) if may("approvals.view_payoutaccount") else None,
-        "lists": list(_lists(request, merchant)),
-    }
+    def page_context(self, request: HttpRequest, row: Merchant) -> dict[str, Any]:
+        """Each part needs the right to view its model."""
+        may, links, now = request.user.has_perm, self.act_links(request, row), clock.now()
+        key_links = [each for each in links if each.slug == KEY_ACT]
+        bank_links = [each for each in links if each.slug.startswith(BANK_ACTS)]
+        payout_links = [each for each in links if each.slug in PAYOUT_SLUGS]
+        return {
+            "top_links": [each for each in links if each not in (*key_links, *bank_links, *payout_links)],
+            "key_links": key_links,
+            "bank_links": bank_links,
+            "steps": list(_steps(row, key_links, bank_links, now)),
+            "keys": list(_keys(request, row, now)) if may("merchants.view_apikey") else None,
+            "bank": _bank(row) if may("merchants.view_bankconnection") else None,
+            "balance": ledger.balance(row.pk) if may("ledger.view_account") else None,
+            "endpoints": _endpoints(row) if may("webhooks.view_endpoint") else None,
+            "payouts": _payouts(row, payout_links) if may("approvals.view_payoutaccount") else None,
+            "lists": list(_lists(request, row)),
+        }
 
 
 def _steps(

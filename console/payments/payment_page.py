@@ -1,6 +1,5 @@
 """Everything about one payment that staff see on its page."""
 
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
@@ -9,8 +8,11 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from console.payments import summaries
+from console.payments.payment_acts import PAYMENT_ACTS
+from core import clock
 from core.console import personal_data
 from ledger.models import Entry
+from payments.admin import PaymentAdmin
 from payments.models import Payment, PaymentStatus
 from timeline import pages
 from webhooks.models import Delivery, DeliveryAttempt
@@ -19,23 +21,29 @@ from webhooks.models import Delivery, DeliveryAttempt
 MAX_ROWS = 20
 
 
-def context(request: HttpRequest, payment: Payment, now: datetime) -> dict[str, Any]:
-    """What `admin/payment.html` shows. Each part needs the right to view its model."""
-    may_view = request.user.has_perm
-    is_pending = payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
-    return {
-        "page": pages.staff_page(payment, request.GET.get("from", "")),
-        **summaries.context(request, summaries.of_payment(payment, now)),
-        "undelivered": summaries.undelivered(payment),
-        "picture_url": f"/v1/qr-codes/{payment.qr_code_id}/image?format=svg" if is_pending else "",
-        "bank_transactions": payment.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]
-        if may_view("reconciliation.view_banktransaction")
-        else None,
-        "refunds": payment.refunds.order_by("-id")[:MAX_ROWS] if may_view("refunds.view_refund") else None,
-        "deliveries": _deliveries(payment) if may_view("webhooks.view_delivery") else None,
-        "requests_url": _requests_url(payment) if may_view("request_log.view_requestrecord") else "",
-        "entries": _entries(payment) if may_view("ledger.view_entry") else None,
-    }
+class PaymentPageAdmin(PaymentAdmin):
+    """The page that shows all of a payment."""
+
+    change_form_template = "admin/payment.html"
+    object_acts = PAYMENT_ACTS
+
+    def page_context(self, request: HttpRequest, row: Payment) -> dict[str, Any]:
+        """Each part needs the right to view its model."""
+        may_view, now = request.user.has_perm, clock.now()
+        is_pending = row.qr_code_id is not None and row.status_at(now) == PaymentStatus.PENDING
+        return {
+            "page": pages.staff_page(row, request.GET.get("from", "")),
+            **summaries.context(request, summaries.of_payment(row, now)),
+            "undelivered": summaries.undelivered(row),
+            "picture_url": f"/v1/qr-codes/{row.qr_code_id}/image?format=svg" if is_pending else "",
+            "bank_transactions": row.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]
+            if may_view("reconciliation.view_banktransaction")
+            else None,
+            "refunds": row.refunds.order_by("-id")[:MAX_ROWS] if may_view("refunds.view_refund") else None,
+            "deliveries": _deliveries(row) if may_view("webhooks.view_delivery") else None,
+            "requests_url": _requests_url(row) if may_view("request_log.view_requestrecord") else "",
+            "entries": _entries(row) if may_view("ledger.view_entry") else None,
+        }
 
 
 def _deliveries(payment: Payment) -> list[Any]:
