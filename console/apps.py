@@ -6,6 +6,7 @@ class ConsoleApp(AppConfig):
     name = "console"
 
     def ready(self) -> None:
+        # Models can be imported from now on.
         from console.lists import labels
         from console.people import login_log
 

@@ -33,7 +33,7 @@ def start(process: str) -> None:
     global _tracer, _parents
     if not settings.OTEL_EXPORTER_OTLP_ENDPOINT or _tracer is not None:
         return
-    # Only here: the packages are optional, and take 100 ms to import.
+    # Only in functions: the packages are optional, and take 100 ms to import.
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.metrics import MeterProvider
