@@ -116,9 +116,11 @@ def test_no_console_page_answers_with_an_internal_error(crowded: World, role: Ro
 def addresses(client: Client, texts: list[str], *, may_everything: bool) -> Iterator[str]:
     """Pages without a row, the search for each text, and each list with its newest rows and its filters.
 
-    Each list and each filter gets one odd text in turn, or all with EXAMPLES_FACTOR=1.
+    Each list and each filter gets one odd text, and each list one order, in turn. All with EXAMPLES_FACTOR=1.
     """
-    odd = cycle([text] for text in ODD_TEXTS) if FACTOR < 1 else repeat(ODD_TEXTS)
+    odd, orders = (
+        cycle([text] for text in texts) if FACTOR < 1 else repeat(texts) for texts in (ODD_TEXTS, ORDERS)
+    )
     for page in ("index", "monthly_report", "exports", "reconciliation_slipcheck_check"):
         yield from (f"{reverse(f'admin:{page}')}?mode={mode}" for mode in ("live", "test"))
     yield reverse("mfa_index")
@@ -127,11 +129,11 @@ def addresses(client: Client, texts: list[str], *, may_everything: bool) -> Iter
     for model_admin, page in lists():
         listed = reverse(f"{page}_changelist")
         newest = model_admin.model._default_manager.order_by("-pk").values_list("pk", flat=True)
-        rows = list(newest[: 2 if may_everything else 1])
+        rows = list(newest[: 2 if FACTOR >= 1 else 1])
         yield from (listed, *(reverse(f"{page}_change", args=[quote(key)]) for key in rows))
         if may_everything:
             yield from (f"{listed}?{urlencode({'q': text})}" for text in (*next(odd), *rows))
-            yield from (f"{listed}?{query}" for query in ORDERS)
+            yield from (f"{listed}?{query}" for query in next(orders))
             yield from act_pages(model_admin, page, rows)
             for name in filters(client, listed):
                 yield from (f"{listed}?{urlencode({name: text})}" for text in next(odd))

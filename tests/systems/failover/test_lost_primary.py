@@ -25,7 +25,7 @@ from tests.systems.failover.lives import AMOUNT, REFUND, Lives, lived
 from tests.webhook_receiver import Receiver
 
 pytestmark = pytest.mark.slow
-OPERATIONS = int(os.environ.get("FAILOVER_OPERATIONS", "1500"))
+OPERATIONS = int(os.environ.get("FAILOVER_OPERATIONS", "1000"))
 BETWEEN_KILLS = 4_000
 KILLS = max(1, OPERATIONS // BETWEEN_KILLS)
 SHOPS = 6
