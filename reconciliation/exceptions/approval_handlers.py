@@ -25,8 +25,12 @@ class _ReturnHandler:
         if payer_return.is_manual:
             returns.complete(bank_transaction, payer_return, now=now)
             return
-        if (refusal := returnable.refusal(bank_transaction)) is not None:
-            raise approvals.NotDecidable(str(refusal))
+        if returnable.is_being_reversed(bank_transaction):
+            text = _(
+                "The bank is reversing money of this transaction: ask the bank how much is left, or "
+                "reject it."
+            )
+            raise approvals.NotDecidable(text)
         if others := probable_duplicates.probable_ids(bank_transaction):
             text = _("It is probably a duplicate of %(other)s. Reject it.")
             raise approvals.NotDecidable(text % {"other": others[0]})

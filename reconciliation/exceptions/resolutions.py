@@ -133,11 +133,12 @@ def return_excess(
     send a part, the excess waits for another decision, and is the result; with `must_send` it is NoWayBack.
     """
     bank_transaction, payment = _lock_with_payment(bank_transaction_id, now)
-    if payment is None or ResolutionType.EXCESS_SENT_BACK not in _allowed_if_confirmed(bank_transaction):
+    returnable.check_confirmed(bank_transaction)
+    if payment is None or ResolutionType.EXCESS_SENT_BACK not in allowed_types(bank_transaction):
         has_none = payment is not None and bank_transaction.amount <= payment.amount
         refused = refusals.NoExcess if has_none else ActRefused
         raise refused(_("This money has no excess, or its payment is not waiting for money."))
-    returnable.check(bank_transaction)
+    returnable.check_not_reversed(bank_transaction)
     destination = returns.find_destination_of_excess(bank_transaction)
     if must_send and destination is None:
         raise refusals.NoWayBack("The excess cannot be sent to the payer's account from here.")
@@ -365,9 +366,10 @@ def _lock_returnable(bank_transaction_id: str, type: ResolutionType) -> BankTran
     if (payment_id := _payment_id_of(bank_transaction_id)) is not None:
         Payment.objects.locked(payment_id)
     bank_transaction = _lock_usable(bank_transaction_id)
-    if type not in _allowed_if_confirmed(bank_transaction):
+    returnable.check_confirmed(bank_transaction)
+    if type not in allowed_types(bank_transaction):
         raise ActRefused(_("This bank transaction has no money that can be returned."))
-    returnable.check(bank_transaction)
+    returnable.check_not_reversed(bank_transaction)
     return bank_transaction
 
 

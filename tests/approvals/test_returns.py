@@ -132,7 +132,10 @@ def test_return_is_not_approved_during_a_partial_reversal(seller: Seller, served
     bank = served_by(sends=[DONE])
     bank_transaction, made = return_to_entered_account(seller)
     reversal = seller.reverse(bank_transaction, 50_000)
-    with pytest.raises(NotDecidable, match="is reversing money of this transaction"):
+    with pytest.raises(
+        NotDecidable,
+        match="is reversing money of this transaction: ask the bank how much is left, or reject it",
+    ):
         decide_approval(made.id, "approve", actor=SOMSAK)
     run_returns()
     assert (bank.sent, waiting(), suspense()) == ([], [made.id], 150_000)

@@ -143,7 +143,9 @@ def test_unconfirmed_money_cannot_be_returned_before_a_second_source_confirms_it
     paid_at = clock.now().replace(microsecond=0) - timedelta(minutes=1)
     import_file(bot_file(credit_line(code, paid_at, amount=99)))
     bank_transaction = BankTransaction.objects.get()
-    assert "a second source must confirm it first" in message(seller.ask_to("return", bank_transaction))
+    for part in ("all", "excess"):
+        answer = seller.ask_to("return", bank_transaction, part=part)
+        assert "a second source must confirm it first" in message(answer)
     assert seller.bank.notify(code, satang=99, paid_at=paid_at).status_code == 200
     assert seller.decide("return", bank_transaction)["status"] == RETURNED
 
