@@ -15,6 +15,7 @@ from django.utils.crypto import salted_hmac
 from core.console import passwords
 
 DEVICE_SALT = "console.device"
+DIGEST_SALT = "console.login"  # a constant: known browsers have digests with it
 DEVICE_SECONDS = 180 * 24 * 3600
 # A login on a known device waits for the hashing slot. Others do not, so guessers hold no thread.
 KNOWN_DEVICE_WAIT_SECONDS = 5.0
@@ -57,4 +58,4 @@ def is_known_device(request: HttpRequest, username: str) -> bool:
 def _digests(username: str) -> list[str]:
     """Digests with SECRET_KEY and with each fallback."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return [salted_hmac("console.people.login", username, secret=key).hexdigest()[:32] for key in keys]
+    return [salted_hmac(DIGEST_SALT, username, secret=key).hexdigest()[:32] for key in keys]
