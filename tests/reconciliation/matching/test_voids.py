@@ -16,9 +16,9 @@ from reconciliation.models import BankTransaction, ReconciliationException
 from refunds.tasks import run_due
 from tests.banks import fake_bbl
 from tests.banks.fake_bbl import INQUIRY, VOID, FakeBbl, response
-from tests.banks.test_notification_endpoint import ConnectedShop, connect_shop, pushed
 from tests.error_messages import check_error
 from tests.merchants.connection_configs import BBL_CONFIG
+from tests.reconciliation.endpoint.test_notification_endpoint import ConnectedShop, connect_shop, pushed
 from tests.transfers.builders import pass_time
 from tests.webhook_receiver import Reply
 from webhooks.models import Event
