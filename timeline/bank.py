@@ -51,7 +51,7 @@ def sources(context: PaymentContext) -> list[EntrySource]:
 
 def notification(row: Any, details: dict[str, Any]) -> TimelineEntry:
     """A notification about money or about an order."""
-    details = {"verdict": row.result, "source": row.source, **details}
+    details = {"result": row.result, "source": row.source, **details}
     summary, type_ = explanations.of_notification(row), TimelineEntryType.NOTIFICATION
     return TimelineEntry.of(row, type_, summary, details, actor=f"bank:{row.bank}")
 
@@ -63,7 +63,7 @@ def _inquiry(answer: InquiryAnswer) -> TimelineEntry:
         words = {"answer": summary, "count": answer.answer_count}
         summary = texts.REPEATED % words
     details = {
-        "said": answer.outcome,
+        "answer": answer.outcome,
         "found": answer.transaction_count,
         "took_ms": answer.duration_ms,
         "answers": answer.answer_count,
@@ -75,14 +75,14 @@ def _inquiry(answer: InquiryAnswer) -> TimelineEntry:
 def _charge_inquiry(answer: ChargeAnswer) -> TimelineEntry:
     words = {"outcome": answer.get_outcome_display().lower()}
     summary = texts.CHARGE_INQUIRY % words
-    details = {"acquirer": answer.charge.acquirer, "said": answer.outcome, "took_ms": answer.duration_ms}
+    details = {"acquirer": answer.charge.acquirer, "answer": answer.outcome, "took_ms": answer.duration_ms}
     return TimelineEntry.of(answer, TimelineEntryType.CARD_INQUIRY, summary, details, actor=CLOCK)
 
 
 def _unsigned(inquiry: Any) -> TimelineEntry:
     found, amount = inquiry.notification, money.display(inquiry.amount)
     details = {
-        "verdict": found.result,
+        "result": found.result,
         "source": found.source,
         "bank_reference": inquiry.bank_reference,
         "amount": inquiry.amount,
@@ -119,7 +119,7 @@ def _unmatched(bank_transaction: BankTransaction) -> TimelineEntry:
         "bank_transaction_id": bank_transaction.id,
         "amount": bank_transaction.amount,
         "paid_at": iso(bank_transaction.paid_at),
-        "outcome": bank_transaction.match_result,
+        "match_result": bank_transaction.match_result,
     }
     caused_by = {"actor": f"bank:{bank_transaction.bank}", "request_id": ""}
     type_ = TimelineEntryType.NOTIFICATION
@@ -134,7 +134,7 @@ def _bank_transaction_details(bank_transaction: BankTransaction) -> dict[str, An
         "kind": bank_transaction.kind,
         "amount": bank_transaction.amount,
         "paid_at": iso(bank_transaction.paid_at),
-        "outcome": bank_transaction.match_result or None,
+        "match_result": bank_transaction.match_result or None,
         "resolution": bank_transaction.resolution_state or None,
         "payer_account": vault.masked(bank_transaction.payer_account or None),
     }

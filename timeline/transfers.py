@@ -39,7 +39,7 @@ def _event(event: TransferEvent) -> TimelineEntry:
     summary = text.format(amount=amount, answer=texts.ANSWERS.get(event.answer, ""))
     details = {f"{order.purpose}_id": order.id, "amount": order.amount}
     if event.answer:
-        details["said"] = event.answer
+        details["answer"] = event.answer
     return TimelineEntry.of(event, TimelineEntryType(f"{order.purpose}.{event.type}"), summary, details)
 
 
@@ -49,7 +49,7 @@ def _contradiction(found: TransferContradiction) -> TimelineEntry:
         "subject_id": found.subject_id,
         "amount": found.amount,
         "state": found.state,
-        "said": found.answer,
+        "answer": found.answer,
     }
     if found.answer_amount is not None:
         details |= {"answer_amount": found.answer_amount, "answer_currency": found.answer_currency}

@@ -193,5 +193,5 @@ def test_timeline_shows_confirmation_inquiry(shop: ScbShop) -> None:
     path = f"/v1/payments/{shop.code['payment_id']}/timeline"
     entries = shop.shop.get(path).json()["timeline"]
     shown = [entry for entry in entries if entry["type"] == "bank.notification"]
-    assert [entry["details"]["verdict"] for entry in reversed(shown)] == ["unsigned", "new"]
+    assert [entry["details"]["result"] for entry in reversed(shown)] == ["unsigned", "new"]
     assert "not signed" in shown[-1]["summary"]

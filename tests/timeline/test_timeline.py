@@ -115,9 +115,9 @@ def test_timeline_shows_notifications_with_result(shop: Shop, bank: SandboxBankC
     for each in (notification, notification, notification | {"amount": "1.00"}):
         bank.post(each)
     shown = [entry for entry in entries(shop, code["payment_id"]) if entry["type"] == "bank.notification"]
-    assert [entry["details"]["verdict"] for entry in shown] == ["new", "repeat", "conflict"]
+    assert [entry["details"]["result"] for entry in shown] == ["new", "repeat", "conflict"]
     details = shown[0]["details"]
-    assert (details["source"], details["outcome"], details["amount"]) == ("callback", "applied", 150_000)
+    assert (details["source"], details["match_result"], details["amount"]) == ("callback", "applied", 150_000)
     assert details["bank_reference"] == notification["transaction_id"]
     assert shown[0]["summary"] == "The bank reports: 1,500.00 THB received, paid its payment."
 
@@ -129,7 +129,10 @@ def test_timeline_shows_exception_and_resolution(
     waiting = BankTransaction.objects.get(match_result="duplicate")
     resolve(waiting, "sent_back", payment_id=paid)
     *_, notification, action = entries(shop, paid)
-    assert (notification["details"]["outcome"], notification["details"]["amount"]) == ("duplicate", 150_001)
+    assert (notification["details"]["match_result"], notification["details"]["amount"]) == (
+        "duplicate",
+        150_001,
+    )
     assert (action["type"], action["actor"]) == ("staff.sent_back", "staff")
     assert action["details"] == {"subject_id": waiting.pk, "payment_id": paid}
     assert timeline_page(shop, paid)["sources"] == ["callback"]

@@ -88,7 +88,7 @@ def test_inquiry_entry_has_request_id_of_task(
     task_id = app.tasks[reconciliation_tasks.inquire_due.name].apply(throw=True).id
     shown = only_entry(shop, payment_id, "bank.inquiry")
     assert (shown["actor"], shown["request_id"]) == ("clock", task_id)
-    assert shown["details"]["said"] == "nothing"
+    assert shown["details"]["answer"] == "nothing"
     assert task_id in admin_client.get("/admin/reconciliation/inquiryanswer/").content.decode()
 
 
@@ -130,7 +130,7 @@ def test_card_inquiry_entries_have_task_and_outcome(card_shop: Shop, monkeypatch
     second = run_inquiry_task()
     shown = [each for each in entries(card_shop, payment_id) if each["type"] == "acquirer.inquiry"]
     assert [(each["actor"], each["request_id"]) for each in shown] == [("clock", first), ("clock", second)]
-    assert {(each["details"]["acquirer"], each["details"]["said"]) for each in shown} == {
+    assert {(each["details"]["acquirer"], each["details"]["answer"]) for each in shown} == {
         ("sandbox", "missing")
     }
     assert types(card_shop, payment_id) == [
@@ -155,7 +155,7 @@ def test_card_payment_completed_by_inquiry_keeps_the_actor(
     first, question, end = entries(card_shop, payment_id)
     assert first["request_id"] == CardCharge.objects.get().request_id != ""
     assert question["request_id"] == end["request_id"] == task_id
-    assert question["details"]["said"] == "succeeded"
+    assert question["details"]["answer"] == "succeeded"
     assert task_id in read(admin_client, payment_id)
     assert task_id in admin_client.get("/admin/payments/chargeanswer/").content.decode()
 

@@ -104,7 +104,7 @@ def test_refund_submissions_and_inquiries_have_task_ids(
         ("refund.inquiry", "clock", tasks[3]),
         ("refund.completed", "clock", tasks[3]),
     ]
-    output = [each["details"]["said"] for each in entries(shop, paid) if each["type"] == "refund.inquiry"]
+    output = [each["details"]["answer"] for each in entries(shop, paid) if each["type"] == "refund.inquiry"]
     assert output == ["unknown", "succeeded"]
 
 
@@ -203,8 +203,8 @@ def test_bank_notifications_about_refund_are_shown(
     send_due_refunds()
     for status in ("succeeded", "succeeded", "failed"):
         bank.post(notification_of(refund_id, status))
-    shown = [each for each in entries(shop, paid) if {"verdict", "refund_id"} <= each["details"].keys()]
-    assert [each["details"]["verdict"] for each in shown] == ["new", "repeat", "conflict"]
+    shown = [each for each in entries(shop, paid) if {"result", "refund_id"} <= each["details"].keys()]
+    assert [each["details"]["result"] for each in shown] == ["new", "repeat", "conflict"]
     assert {(each["type"], each["actor"]) for each in shown} == {("bank.notification", "bank:sandbox")}
     assert {each["details"]["refund_id"] for each in shown} == {refund_id}
     assert shown[0]["request_id"] == only_entry(shop, paid, "refund.completed")["request_id"]
@@ -267,7 +267,7 @@ def test_refund_contradiction_and_resolution_are_shown(
         "subject_id": refund_id,
         "amount": 150_000,
         "state": "succeeded",
-        "said": "failed",
+        "answer": "failed",
     }
     assert types(shop, paid)[-3:] == ["bank.contradiction", "staff.booked_returned", "refund.returned"]
     assert only_entry(shop, paid, "staff.booked_returned")["actor"] == "staff"

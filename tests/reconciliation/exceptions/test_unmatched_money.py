@@ -81,7 +81,7 @@ def test_unpaid_payment_names_money_with_an_unknown_reference(
         "bank_transaction_id": bank_transaction.id,
         "amount": 150_000,
         "paid_at": iso(bank_transaction.paid_at),
-        "outcome": "unmatched",
+        "match_result": "unmatched",
     }
     link = f'<a href="{exception_url(bank_transaction.id)}">See whether it is for this payment</a>'
     assert lead(admin_client, code) == f"{SENTENCE} {link}."
