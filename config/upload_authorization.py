@@ -121,7 +121,7 @@ def _permitted_user_id(request: HttpRequest) -> str | None:
 
 
 def _claim_link_id(request: HttpRequest) -> str | None:
-    from refunds import claims
+    from refunds import claims  # only here, for the same reason
 
     try:
         link = claims.open_link(uploads.claim_token_of(request.META), now=clock.now())

@@ -143,7 +143,10 @@ class JobRun(models.Model):
 
 
 class EncryptionKeyCheck(models.Model):
-    """A sealed text that only the keys of this database can open. See `resealing`."""
+    """A sealed text that only the keys of this database can open.
+
+    See `operations.data_protection.resealing`.
+    """
 
     ONLY = 1
 

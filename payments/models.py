@@ -211,7 +211,7 @@ class Payment(DigestedRow, StateMachine):
             models.Index(
                 fields=["bank_reference", "merchant"],
                 condition=Q(bank_reference__isnull=False),
-                name="payment_by_bank_transaction",
+                name="payment_by_bank_reference",
             ),
         ]
         constraints = [

@@ -16,10 +16,8 @@ from refunds import completion, destinations, services
 from refunds.errors import ClaimLinkNotFound, RefundNotAddressable, TooManyClaimLinks
 from refunds.models import MAX_CLAIM_TRIES, ClaimLink, ClaimTry, Refund, RefundPendingReason
 
-TOKEN_PREFIX, TOKEN_LENGTH = (
-    "clt_",
-    32,
-)  # base62: 190 random bits. `core.observing.logs` masks it by its prefix
+# Base62: 190 random bits. `core.observing.logs` masks it by its prefix.
+TOKEN_PREFIX, TOKEN_LENGTH = "clt_", 32
 # Links of one refund. Each has five tries, so nobody guesses four digits by asking for new links.
 MAX_LINKS = 10
 MAX_FAILURES_OF_NETWORK = 20

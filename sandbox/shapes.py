@@ -5,6 +5,8 @@ from sandbox.scenarios import SCENARIOS
 
 
 class SandboxPaymentObject(TypedDict):
-    bank_transaction_id: Annotated[str, id_schema("sbp_")]
+    bank_transaction_id: Annotated[
+        str, id_schema("sbp_"), "The bank's id of the transfer: `bank_reference` of the payment."
+    ]
     scenario: Annotated[str, one_of(SCENARIOS)]
     accepted: bool

@@ -20,29 +20,31 @@ BANK_ID = "coalesce(nullif(bank_transaction.later_bank_reference, ''), bank_tran
 # What needs a decision of staff, as the tables say that the list is about.
 OPEN_EXCEPTIONS = f"""
 SELECT bank_transaction.id,
-    CASE bank_transaction.kind WHEN 'reversal' THEN 'reversal' ELSE bank_transaction.match_result END AS
-    reason, bank_transaction.bank, bank_transaction.merchant_id, bank_transaction.biller_id,
-    bank_transaction.payment_id, bank_transaction.amount, bank_transaction.reference1, {BANK_ID} AS
-    bank_reference, bank_transaction.received_at AS opened_at
+    CASE bank_transaction.kind WHEN 'reversal' THEN 'reversal' ELSE bank_transaction.match_result END
+        AS reason,
+    bank_transaction.bank, bank_transaction.merchant_id, bank_transaction.biller_id,
+    bank_transaction.payment_id, bank_transaction.amount, bank_transaction.reference1,
+    {BANK_ID} AS bank_reference, bank_transaction.received_at AS opened_at
 FROM reconciliation_banktransaction AS bank_transaction
 WHERE bank_transaction.match_result IN ('unmatched', 'duplicate', 'time_mismatch', 'amount_mismatch', 'late')
     AND bank_transaction.resolution_state = ''
 UNION ALL
 SELECT bank_transaction.id, 'excess', bank_transaction.bank, bank_transaction.merchant_id,
-bank_transaction.biller_id, bank_transaction.payment_id,
-    excess.amount, bank_transaction.reference1, {BANK_ID}, bank_transaction.received_at
+    bank_transaction.biller_id, bank_transaction.payment_id, excess.amount, bank_transaction.reference1,
+    {BANK_ID}, bank_transaction.received_at
 FROM reconciliation_excess AS excess
 JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = excess.bank_transaction_id
 WHERE excess.resolution_state = ''
 UNION ALL
-SELECT notification.id, notification.result, notification.bank, NULL, coalesce(bank_transaction.biller_id,
-''), NULL,
-    NULL, coalesce(bank_transaction.reference1, ''), coalesce({BANK_ID}, ''), notification.received_at
+SELECT notification.id, notification.result, notification.bank, NULL,
+    coalesce(bank_transaction.biller_id, ''), NULL, NULL, coalesce(bank_transaction.reference1, ''),
+    coalesce({BANK_ID}, ''), notification.received_at
 FROM reconciliation_banknotification AS notification
-LEFT JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id =
-notification.bank_transaction_id WHERE notification.result IN ('conflict', 'unreadable') AND
-{not_resolved("notification.id")} UNION ALL SELECT inquiry.notification_id, 'unconfirmed', inquiry.bank,
-inquiry.merchant_id, '', inquiry.payment_id,
+LEFT JOIN reconciliation_banktransaction AS bank_transaction
+    ON bank_transaction.id = notification.bank_transaction_id
+WHERE notification.result IN ('conflict', 'unreadable') AND {not_resolved("notification.id")}
+UNION ALL
+SELECT inquiry.notification_id, 'unconfirmed', inquiry.bank, inquiry.merchant_id, '', inquiry.payment_id,
     inquiry.amount, inquiry.reference1, inquiry.bank_reference, inquiry.created_at
 FROM reconciliation_confirmationinquiry AS inquiry
 WHERE inquiry.notification_id IS NOT NULL AND inquiry.alerted_at IS NOT NULL AND inquiry.confirmed_at IS NULL

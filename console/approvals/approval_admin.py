@@ -30,7 +30,7 @@ from ledger import services as ledger
 from ledger.services import Balance
 from merchants.models import ApiKey, Mode
 from merchants.services import SANDBOX
-from reconciliation.exceptions import approval_handlers as returns
+from reconciliation.exceptions import approval_handlers
 from reconciliation.models import BankTransaction, Return
 from refunds import completion as refunds
 from withdrawals import services as withdrawals
@@ -40,7 +40,7 @@ DECIDE_PERMISSION = "approvals.decide_approval"
 HANDLERS: dict[str, services.ApprovalHandler] = {
     ApprovalKind.WITHDRAWAL: withdrawals.APPROVAL_HANDLER,
     ApprovalKind.REFUND: refunds.APPROVAL_HANDLER,
-    **returns.HANDLERS,
+    **approval_handlers.HANDLERS,
 }
 # The console page of the subject of an approval.
 SUBJECT_URLS = {

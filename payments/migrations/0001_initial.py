@@ -163,7 +163,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(condition=models.Q(('bank_reference__isnull', False)), fields=['bank_reference', 'merchant'], name='payment_by_bank_transaction'),
+            index=models.Index(condition=models.Q(('bank_reference__isnull', False)), fields=['bank_reference', 'merchant'], name='payment_by_bank_reference'),
         ),
         migrations.AddConstraint(
             model_name='payment',

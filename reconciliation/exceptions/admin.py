@@ -105,7 +105,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]
-    search_help_text = _("Search by reference, bank transaction id, amount or id.")
+    search_help_text = _("Search by reference, bank reference, amount or id.")
     sortable_by = None
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -1,4 +1,4 @@
-"""What staff and merchants read about reports of banks, exceptions, decisions, returns and slips.
+"""What staff and merchants read about reports of banks, exceptions, decisions and returns.
 
 Each fact is here once. Times are in the console's time zone.
 """
@@ -148,9 +148,9 @@ def of_transaction(
 def of_probable_duplicate(bank_transaction: BankTransaction, other: BankTransaction) -> str:
     """Why two reports are probably one bank transaction, and what would prove that they are two."""
     why = gettext("one of them is only a statement line, the other is in no statement")
-    proof = gettext("So does a bank transaction id for the statement line.")
+    proof = gettext("So does a bank reference of the statement line.")
     if bank_transaction.id_at_bank and other.id_at_bank:
-        why, proof = gettext("the bank gave two transaction ids, but its statement has one line for both"), ""
+        why, proof = gettext("the bank gave two references, but its statement has one line for both"), ""
     days = ", ".join(sorted({f"{localtime(each.paid_at):%Y-%m-%d}" for each in (bank_transaction, other)}))
     text = _(
         "Probable duplicate of %(other)s of %(at)s: %(why)s. The money cannot move until two transactions "

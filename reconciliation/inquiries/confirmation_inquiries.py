@@ -40,9 +40,8 @@ INSERT INTO reconciliation_confirmationinquiry (
     bank, merchant_id, bank_transaction_id, bank_reference, biller_id, reference1, amount, paid_at, is_urgent,
     attempts, last_outcome, due_at, created_at
 )
-SELECT bank_transaction.bank, merchant.id, bank_transaction.id, '', bank_transaction.biller_id, reference1,
-amount, paid_at, false,
-    0, '', %s, %s
+SELECT bank_transaction.bank, merchant.id, bank_transaction.id, '', bank_transaction.biller_id,
+    reference1, amount, paid_at, false, 0, '', %s, %s
 FROM reconciliation_banktransaction AS bank_transaction JOIN merchants_merchant AS merchant
     ON merchant.bank = bank_transaction.bank AND merchant.biller_id = bank_transaction.biller_id
 WHERE bank_transaction.id = ANY(%s) AND reference1 <> ''

@@ -108,7 +108,7 @@ def apply_together(bank_transactions: Sequence[BankTransaction], *, now: datetim
     credits_per_payment = Counter(payment.id for _, payment in pairs)
     expiry_sweep.store(list({payment.id: payment for _, payment in pairs}.values()), now)
     returned = probable_duplicates.payments_with_returned_money(list(credits_per_payment))
-    reversed_ids = reversals.reversed_ids([bank_transaction for bank_transaction, _ in pairs])
+    reversed_references = reversals.reversed_references([bank_transaction for bank_transaction, _ in pairs])
     simple = []
     for match in matches:
         bank_transaction, payment_id = match.bank_transaction, match.payment.id if match.payment else ""
@@ -116,7 +116,7 @@ def apply_together(bank_transactions: Sequence[BankTransaction], *, now: datetim
         if (
             match.result != MatchResult.LATE
             and not bank_transaction.later_bank_reference
-            and bank_transaction.bank_reference not in reversed_ids
+            and bank_transaction.bank_reference not in reversed_references
             and payment_id not in returned
             and credits_per_payment[payment_id] <= 1
         ):

@@ -1,8 +1,8 @@
 """Several reports of the same money become one bank transaction.
 
-Statement lines have no transaction id, so they are compared by bank, kind, biller id, reference, amount and
-day. A lock on these is held until the commit, so that concurrent reports of the same money find each
-other.
+Statement lines have no reference of the bank, so they are compared by bank, kind, biller id, reference,
+amount and day. A lock on these is held until the commit, so that concurrent reports of the same money find
+each other.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ def lock_pairs(bank_transactions: Iterable[BankTransaction]) -> None:
 
 
 def is_same_bank_transaction(one: BankTransactionReport, other: BankTransactionReport) -> bool:
-    """Whether two reports are of the same money, if one of them has no transaction id.
+    """Whether two reports are of the same money, if one of them has no bank reference.
 
     Sources round times and their clocks differ, so only the bank day must agree. The time of a reversal does
     not matter: a bank reverses a credit only once.
@@ -192,7 +192,7 @@ def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
     of_code = BankTransaction.objects.filter(
         bank=reversal.bank, biller_id=reversal.biller_id, reference1=reversal.reference1
     )
-    reversed_ids = of_code.filter(kind=BankTransactionKind.REVERSAL).values("bank_reference")
+    reversed_references = of_code.filter(kind=BankTransactionKind.REVERSAL).values("bank_reference")
     nameless = of_code.filter(
         kind=BankTransactionKind.CREDIT,
         amount=reversal.amount,
@@ -200,13 +200,13 @@ def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
         later_bank_reference="",
         paid_at__lt=reversal_cutoff(reversal),
     )
-    return list(nameless.exclude(bank_reference__in=reversed_ids))
+    return list(nameless.exclude(bank_reference__in=reversed_references))
 
 
 def _credit_candidates(
     new_bank_transaction: BankTransaction, credits: list[BankTransaction]
 ) -> list[BankTransaction]:
-    """Exclude credits that were reversed before the new one, or under another transaction id.
+    """Exclude credits that were reversed before the new one, or under another bank reference.
 
     Credits of the same second come first: a reversal can have been attached to the wrong line.
     """

@@ -23,7 +23,7 @@ from reconciliation.models import (
 
 log = logging.getLogger("reconciliation")
 NEEDS_STAFF = {NotificationResult.CONFLICT, NotificationResult.UNREADABLE}
-# Reports with one transaction id must agree on these fields and on the bank day. Not on the payer: banks mask
+# Reports with one bank reference must agree on these fields and on the bank day. Not on the payer: banks mask
 # names differently.
 _COMPARED_FIELDS = ("biller_id", "reference1", "reference2", "reference3", "amount")
 _KEPT_AS_REPORTED = (

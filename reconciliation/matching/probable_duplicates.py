@@ -2,7 +2,7 @@
 
 The database function `reconciliation_probable_duplicates` has the rule; triggers and the audit use it too.
 Two credits of the same bank, biller, reference and amount are surely two if both have a statement line, or
-if neither has one and the bank gave two transaction ids. Otherwise they are probably one.
+if neither has one and the bank gave two references. Otherwise they are probably one.
 """
 
 from collections.abc import Sequence

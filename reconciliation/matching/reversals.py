@@ -71,8 +71,8 @@ def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> 
     return found[0] if found else None
 
 
-def reversed_ids(credits: Sequence[BankTransaction]) -> set[str]:
-    """Return those of the credits' bank transaction ids that a reversal has too."""
+def reversed_references(credits: Sequence[BankTransaction]) -> set[str]:
+    """Return those of the credits' bank references that a reversal has too."""
     if not credits:
         return set()
     ids, banks = ([getattr(credit, name) for credit in credits] for name in ("bank_reference", "bank"))

@@ -1,4 +1,4 @@
-"""All models of the app, from its packages."""
+"""All models of the app."""
 
 from payments.match_results import HELD_RESULTS, MatchResult
 from reconciliation.models.bank_transactions import (

@@ -107,14 +107,15 @@ class LineMatcher:
         )
         similar = [*stored, *self._created_like(debit)]
         reversals = [each for each in similar if each.kind == BankTransactionKind.REVERSAL]
-        reversed_ids = {each.bank_reference for each in reversals}
-        reversed_ids |= {each.later_bank_reference for each in reversals}
+        reversed_references = {each.bank_reference for each in reversals}
+        reversed_references |= {each.later_bank_reference for each in reversals}
         remaining = [
             bank_transaction
             for bank_transaction in similar
             if bank_transaction.kind == BankTransactionKind.CREDIT
             and bank_transaction.paid_at < deduplication.reversal_cutoff(debit)
-            and not {bank_transaction.bank_reference, bank_transaction.current_bank_reference} & reversed_ids
+            and not {bank_transaction.bank_reference, bank_transaction.current_bank_reference}
+            & reversed_references
         ]
         if len(remaining) != 1 or deduplication.find_by_bank_id(
             self._bank, remaining[0].current_bank_reference, BankTransactionKind.REVERSAL

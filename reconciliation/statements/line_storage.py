@@ -41,9 +41,9 @@ _QUOTED_CONTENT = re.compile(r"""(['"]).*\1""", re.DOTALL)
 # Only by digest and without a join: without statistics, PostgreSQL would read all lines of the day, or all
 # bank transactions, for each batch.
 FIND_STORED = """
-SELECT bank, bank_transaction_id, biller_id, bank_date, line_sha256, occurrence FROM
-reconciliation_statementline
-    WHERE line_sha256 = ANY(%s)
+SELECT bank, bank_transaction_id, biller_id, bank_date, line_sha256, occurrence
+FROM reconciliation_statementline
+WHERE line_sha256 = ANY(%s)
 """
 
 

@@ -47,7 +47,7 @@ def test_timeline_of_a_payment_found_by_inquiry_has_clock_as_actor(shop_client: 
     # The inquiry is recorded after its result is applied.
     wait_until(
         lambda: any(
-            each["details"]["said"] == "found" for each in entries_of(shop_client, code, "bank.inquiry")
+            each["details"]["answer"] == "found" for each in entries_of(shop_client, code, "bank.inquiry")
         ),
         60,
     )

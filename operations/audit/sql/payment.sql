@@ -138,7 +138,7 @@ SELECT payment.id, CASE
     THEN 'another account'
     WHEN payment.bank_reference
         NOT IN (bank_transaction.bank_reference, bank_transaction.later_bank_reference)
-    THEN 'another transaction id'
+    THEN 'another bank reference'
     ELSE 'as reported'
 END
 FROM payments_payment AS payment

@@ -26,7 +26,7 @@ IMPORT_AGAIN = "What is stored stays; import it again."
 STDIN = "-"
 DEFAULT_ACTOR = "command:import_statement"
 MAX_NAME_LENGTH = 150
-COLUMNS = ("file", "line", "result", "bank_transaction", "outcome", "why")
+COLUMNS = ("file", "line", "result", "bank_transaction_id", "match_result", "why")
 
 
 class Command(SealingCommand):

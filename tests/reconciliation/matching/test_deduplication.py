@@ -132,7 +132,7 @@ def test_two_bank_ids_are_two_transactions_until_the_statement_has_one_line(sell
     assert ResolutionType.SENT_BACK in resolutions.allowed_types(second)
     first_line, second_line = credit_line(code, NOON), credit_line(code, NOON + timedelta(minutes=3))
     import_file(bot_file(first_line))
-    assert_is_blocked(seller, second, "two transaction ids, but its statement has one line")
+    assert_is_blocked(seller, second, "two references, but its statement has one line")
     import_file(bot_file(first_line, second_line))
     assert_can_be_sent_back(second)
 

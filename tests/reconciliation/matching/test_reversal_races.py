@@ -12,7 +12,7 @@ from banks import TransferResult
 from core import clock
 from ledger import services as ledger
 from reconciliation.matching import intake
-from reconciliation.matching import services as bank_transactions
+from reconciliation.matching import services as matching
 from refunds.models import Refund
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop
@@ -51,7 +51,7 @@ def test_reversals_refunds_and_withdrawals_never_deadlock(seller: Seller) -> Non
     seller.sale(WITHDRAWALS * 100 + REVERSALS * 10_000)
 
     def reverse(bank_transaction_id: str) -> None:
-        bank_transactions.apply(bank_transaction_id=bank_transaction_id, now=clock.now())
+        matching.apply(bank_transaction_id=bank_transaction_id, now=clock.now())
 
     def withdraw() -> None:
         withdrawals.create(
@@ -99,7 +99,7 @@ def test_withdrawal_is_not_submitted_after_reversal_of_the_money(
         credit = Seller(shop, seller.bank).sale(10_000)
         made = withdrawn(shop, amount=10_000)
         bank_transaction_id = _stored(reversal_of(credit))
-        reverse = partial(bank_transactions.apply, bank_transaction_id=bank_transaction_id, now=clock.now())
+        reverse = partial(matching.apply, bank_transaction_id=bank_transaction_id, now=clock.now())
         run_concurrently(_after(-head_start, reverse), _after(head_start, send_due_withdrawals))
         owes = ledger.balance(shop.merchant.id).debt
         was_sent = made["withdrawal_id"] in bank.sent

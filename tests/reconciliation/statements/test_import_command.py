@@ -149,7 +149,7 @@ def test_import_command_writes_results_without_formulas(tmp_path: Path) -> None:
     run(path, "--results", str(results))
     with results.open(newline="", encoding="utf-8") as file:
         header, first, second = csv.reader(file)
-    assert header == ["file", "line", "result", "bank_transaction", "outcome", "why"]
+    assert header == ["file", "line", "result", "bank_transaction_id", "match_result", "why"]
     assert first == [path, "2", "new", BankTransaction.objects.get().id, "unmatched", ""]
     assert second == [path, "3", "unreadable", "", "", "the biller id cannot be ''"]
 

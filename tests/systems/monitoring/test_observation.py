@@ -103,8 +103,8 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         yield Observed(stack, shop, collector, sentry)
 
 
-NOTICE = "POST /banks/<str:bank>/notifications"
-OF_A_LIFE = {"POST /v1/qr-codes", NOTICE, "payment.succeeded", "webhook delivery"}
+NOTIFICATION = "POST /banks/<str:bank>/notifications"
+OF_A_LIFE = {"POST /v1/qr-codes", NOTIFICATION, "payment.succeeded", "webhook delivery"}
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_one_trace_holds_creation_bank_notification_and_delivery(
     assert attributes(paid)["thaiqr.actor"] == "bank:sandbox"
     (link,) = paid.links
     (notified,) = [span for span in life if span.span_id == link.span_id]
-    assert notified.name == NOTICE
+    assert notified.name == NOTIFICATION
     assert spans["webhook delivery"].parent_span_id == paid.span_id
     assert spans["webhook delivery"].span_id.hex() == span_id
     assert spans["webhook delivery"].start_time_unix_nano >= paid.start_time_unix_nano
