@@ -92,7 +92,10 @@ def sleeping(script: Path, *before: str) -> Iterator["tuple[subprocess.Popen[str
     started = subprocess.Popen([*(before or warm()), script], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     with started:
         assert started.stdout is not None
-        yield started, int(started.stdout.readline())
+        try:
+            yield started, int(started.stdout.readline())
+        finally:
+            started.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

@@ -18,6 +18,7 @@ def pass_on(number: int, frame: object) -> None:
         os.kill(pid, number)
 
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests that were started by nohup ignore it
 link = socket.socket(socket.AF_UNIX)
 link.connect(sys.argv[1])
 request = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))  # noqa: PTH109 (pathlib is slow)
