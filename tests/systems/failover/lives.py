@@ -81,7 +81,7 @@ class Lives:
         code = self._post(session, "/v1/qr-codes", request, f"code-{key}")
         payment_id = self.codes[key] = str(code["payment_id"])
         paid = self._post(session, "/sandbox/v1/payments", {"qr_data": code["qr_data"]}, f"pay-{key}")
-        self.bank_payments[str(paid["bank_reference"])] = payment_id
+        self.bank_payments[str(paid["bank_transaction_id"])] = payment_id
         return payment_id
 
     def _refund(self, session: requests.Session, payment_id: str) -> None:
