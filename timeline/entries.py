@@ -134,7 +134,5 @@ class PaymentContext:
         refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
         bank_transactions = list(BankTransaction.objects.filter(ours).values_list("pk", flat=True))
         returns = Return.objects.filter(bank_transaction__in=bank_transactions).values_list("pk", flat=True)
-        unmatched = [
-            bank_transaction.id for bank_transaction in unmatched_money.find(payment, for_staff=for_staff)
-        ]
+        unmatched = [each.id for each in unmatched_money.find(payment, for_staff=for_staff)]
         return cls(payment, bank_transactions, list(refunds), list(returns), unmatched, now)

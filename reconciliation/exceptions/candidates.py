@@ -86,11 +86,7 @@ class Candidate:
 
 def find(bank_transactions: Sequence[BankTransaction]) -> dict[str, list[Candidate]]:
     """The most likely payments of each credit, best first, by the id of the bank transaction."""
-    credits = [
-        bank_transaction
-        for bank_transaction in bank_transactions
-        if bank_transaction.kind == BankTransactionKind.CREDIT
-    ]
+    credits = [each for each in bank_transactions if each.kind == BankTransactionKind.CREDIT]
     if not credits:
         return {}
     found, limit = _find_codes(credits), _share(SPELLINGS, len(credits))

@@ -85,53 +85,51 @@ def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
 
 def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     found = list(BankTransaction.objects.filter(pk__in=ids).select_related("payment", "merchant", "excess"))
-    paid_ids = {bank_transaction.payment_id for bank_transaction in found if bank_transaction.payment_id}
+    paid_ids = {each.payment_id for each in found if each.payment_id}
     paid = BankTransaction.objects.credited().filter(payment__in=paid_ids)
-    credited = {bank_transaction.payment_id: bank_transaction for bank_transaction in paid}
+    credited = {each.payment_id: each for each in paid}
     made = Return.objects.filter(bank_transaction__in=ids).order_by("created_at", "id")
     returns = {each.bank_transaction_id: each for each in made} | _manual_returns(found)
     subject_ids = [
-        *(bank_transaction.id for bank_transaction in found),
+        *(each.id for each in found),
         *(each.id for each in returns.values()),
     ]
     waiting = Approval.objects.waiting().filter(subject_id__in=subject_ids)
     waiting_ids = set(waiting.values_list("subject_id", flat=True))
     payment_candidates = candidates.find(
         [
-            bank_transaction
-            for bank_transaction in found
-            if bank_transaction.match_result in HELD_RESULTS
-            and bank_transaction.resolution_state == ResolutionState.OPEN
+            each
+            for each in found
+            if each.match_result in HELD_RESULTS and each.resolution_state == ResolutionState.OPEN
         ]
     )
     duplicates = probable_duplicates.find(found)
     return {
-        bank_transaction.id: ExceptionSummary(
-            bank_transaction,
+        each.id: ExceptionSummary(
+            each,
             explanations.of_transaction(
-                bank_transaction,
-                credited.get(bank_transaction.payment_id),
-                payer_return := returns.get(bank_transaction.id),
-                excess=getattr(bank_transaction, "excess", None),
-                is_waiting_for_approval=bank_transaction.id in waiting_ids
+                each,
+                credited.get(each.payment_id),
+                payer_return := returns.get(each.id),
+                excess=getattr(each, "excess", None),
+                is_waiting_for_approval=each.id in waiting_ids
                 or (payer_return is not None and payer_return.id in waiting_ids),
-                probable_duplicate=duplicates.get(bank_transaction.id),
+                probable_duplicate=duplicates.get(each.id),
             ),
-            payment_candidates.get(bank_transaction.id, []),
-            duplicates.get(bank_transaction.id),
+            payment_candidates.get(each.id, []),
+            duplicates.get(each.id),
         )
-        for bank_transaction in found
+        for each in found
     }
 
 
 def _manual_returns(bank_transactions: Iterable[BankTransaction]) -> dict[str, Return]:
     """Manual returns of the credits of unmatched reversals, by the id of the reversal."""
     wanted = {
-        (bank_transaction.bank, name): bank_transaction.id
-        for bank_transaction in bank_transactions
-        if bank_transaction.kind == BankTransactionKind.REVERSAL
-        and bank_transaction.match_result == MatchResult.UNMATCHED
-        for name in bank_transaction.bank_references
+        (each.bank, name): each.id
+        for each in bank_transactions
+        if each.kind == BankTransactionKind.REVERSAL and each.match_result == MatchResult.UNMATCHED
+        for name in each.bank_references
     }
     names = [name for _, name in wanted]
     made = Return.objects.filter(is_manual=True, bank_transaction__bank_reference__in=names).select_related(

@@ -60,9 +60,9 @@ def find(payment: Payment, *, for_staff: bool = False) -> list[BankTransaction]:
     waiting = rows.find(BankTransaction, _FIRST, for_staff, payment.id)
     found = candidates.find(waiting)
     named = [
-        (candidate.score, bank_transaction)
-        for bank_transaction in waiting
-        for candidate in found[bank_transaction.id]
+        (candidate.score, each)
+        for each in waiting
+        for candidate in found[each.id]
         if candidate.payment.id == payment.id and candidate.is_unpaid
     ]
     return [bank_transaction for _, bank_transaction in sorted(named, key=lambda each: -each[0])]

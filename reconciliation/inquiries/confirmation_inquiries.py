@@ -79,9 +79,7 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
 
 def create_for_statement(bank: str, bank_transactions: Sequence[BankTransaction], *, now: datetime) -> None:
     """Schedule inquiries about credits that only a statement reports, if the bank is configured."""
-    unconfirmed = [
-        bank_transaction.id for bank_transaction in bank_transactions if not bank_transaction.is_confirmed
-    ]
+    unconfirmed = [each.id for each in bank_transactions if not each.is_confirmed]
     if unconfirmed and bank in banks.configured_banks():
         rate_limit.ensure_rows([bank])
         rows.run(CREATE, [now, now, unconfirmed])

@@ -135,9 +135,7 @@ def _lock(bank_transactions: Sequence[BankTransaction]) -> list[Match]:
     locked = {payment.id: payment for payment in _lock_rows(Payment, payment_ids.values())}
     return [
         Match(bank_transaction, locked.get(payment_ids.get(bank_transaction.id, "")))
-        for bank_transaction in _lock_rows(
-            BankTransaction, [bank_transaction.id for bank_transaction in bank_transactions]
-        )
+        for bank_transaction in _lock_rows(BankTransaction, [each.id for each in bank_transactions])
     ]
 
 
@@ -150,23 +148,12 @@ def _find_payment_ids(bank_transactions: Sequence[BankTransaction]) -> dict[str,
 
     Bank, biller id and reference must be those of a QR code that we made.
     """
-    found = {
-        bank_transaction.id: bank_transaction.payment_id
-        for bank_transaction in bank_transactions
-        if bank_transaction.payment_id
-    }
-    new = [
-        bank_transaction
-        for bank_transaction in bank_transactions
-        if bank_transaction.match_result == MatchResult.PENDING
-    ]
+    found = {each.id: each.payment_id for each in bank_transactions if each.payment_id}
+    new = [each for each in bank_transactions if each.match_result == MatchResult.PENDING]
     if new:
-        wanted = [[bank_transaction.reference1 for bank_transaction in new], new[0].bank]
+        wanted = [[each.reference1 for each in new], new[0].bank]
         codes = {tuple(key): payment_id for payment_id, *key in rows.run(FIND_PAYMENTS, wanted).fetchall()}
-        keys = {
-            bank_transaction.id: (bank_transaction.biller_id, bank_transaction.reference1)
-            for bank_transaction in new
-        }
+        keys = {each.id: (each.biller_id, each.reference1) for each in new}
         found |= {
             bank_transaction_id: codes[key] for bank_transaction_id, key in keys.items() if key in codes
         }

@@ -126,11 +126,7 @@ def find_statement_bank_transaction(new_bank_transaction: BankTransaction) -> Ba
     names = ("bank", "kind", "biller_id", "reference1", "amount")
     values = (getattr(new_bank_transaction, name) for name in names)
     found = rows.find(BankTransaction, UNIDENTIFIED, *values)
-    fitting = [
-        bank_transaction
-        for bank_transaction in found
-        if is_same_bank_transaction(bank_transaction, new_bank_transaction)
-    ]
+    fitting = [each for each in found if is_same_bank_transaction(each, new_bank_transaction)]
     if new_bank_transaction.kind == BankTransactionKind.REVERSAL:
         fitting = _reversal_candidates(new_bank_transaction, fitting)
     elif fitting:

@@ -27,9 +27,7 @@ RETURNED = [ResolutionState.SENDING_BACK, ResolutionState.SENT_BACK]
 
 def find(bank_transactions: Sequence[BankTransaction]) -> dict[str, BankTransaction]:
     """The oldest probable duplicate of each open credit, by the id of the credit."""
-    asked = [
-        bank_transaction.id for bank_transaction in bank_transactions if _is_open_credit(bank_transaction)
-    ]
+    asked = [each.id for each in bank_transactions if _is_open_credit(each)]
     if not asked:
         return {}
     found = dict(rows.run(FIND_PROBABLE_DUPLICATES, [asked]).fetchall())

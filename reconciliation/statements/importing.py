@@ -105,13 +105,11 @@ def _apply(bank_transactions: Sequence[BankTransaction], *, now: datetime) -> No
     """Match stored bank transactions of one bank. Errors are logged, and the sweep tries again."""
     # A credit that has a bank id already can be the one that a reversal takes back.
     nameless = [
-        bank_transaction
-        for bank_transaction in bank_transactions
-        if bank_transaction.kind == BankTransactionKind.CREDIT and not bank_transaction.later_bank_reference
+        each
+        for each in bank_transactions
+        if each.kind == BankTransactionKind.CREDIT and not each.later_bank_reference
     ]
-    others = {bank_transaction.id for bank_transaction in bank_transactions} - {
-        bank_transaction.id for bank_transaction in nameless
-    }
+    others = {each.id for each in bank_transactions} - {each.id for each in nameless}
     failures = 0
     for bank_transaction_id in sorted(others | _apply_together(nameless, now)):
         failures += not matching.try_apply(bank_transaction_id=bank_transaction_id, now=now)
@@ -140,13 +138,13 @@ def _apply_together(bank_transactions: Sequence[BankTransaction], now: datetime)
         log.exception(
             "%s bank transactions of a statement could not be matched together", len(bank_transactions)
         )
-        return {bank_transaction.id for bank_transaction in bank_transactions}
+        return {each.id for each in bank_transactions}
 
 
 @transaction_by_index()
 def _read_match_results(bank_transactions: Sequence[BankTransaction]) -> None:
     sql = "SELECT id, match_result FROM reconciliation_banktransaction WHERE id = ANY(%s)"
-    found = dict(rows.run(sql, [[bank_transaction.id for bank_transaction in bank_transactions]]).fetchall())
+    found = dict(rows.run(sql, [[each.id for each in bank_transactions]]).fetchall())
     for bank_transaction in bank_transactions:
         bank_transaction.match_result = found[bank_transaction.id]
 

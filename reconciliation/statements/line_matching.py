@@ -50,9 +50,7 @@ class LineMatcher:
                 unassigned = (
                     [] if line.bank_transaction else self._unassigned.get(_bank_transaction_key(report), [])
                 )
-                if fitting := [
-                    bank_transaction for bank_transaction in unassigned if fits(bank_transaction, report)
-                ]:
+                if fitting := [each for each in unassigned if fits(each, report)]:
                     line.bank_transaction = min(fitting, key=partial(deduplication.closeness, report))
                     line.result = LineResult.ATTACHED
                     unassigned.remove(line.bank_transaction)
@@ -91,11 +89,11 @@ class LineMatcher:
     def _name_credit_of(self, orphan: BankTransaction) -> None:
         """Name the credit that only these lines report, if exactly one fits and no stored credit does."""
         fitting = [
-            bank_transaction
-            for bank_transaction in self._created_like(orphan)
-            if bank_transaction.kind == BankTransactionKind.CREDIT
-            and bank_transaction.paid_at < deduplication.reversal_cutoff(orphan)
-            and not bank_transaction.later_bank_reference
+            each
+            for each in self._created_like(orphan)
+            if each.kind == BankTransactionKind.CREDIT
+            and each.paid_at < deduplication.reversal_cutoff(orphan)
+            and not each.later_bank_reference
         ]
         if len(fitting) == 1 and not deduplication.unidentified_credits(orphan):
             fitting[0].later_bank_reference = orphan.bank_reference
@@ -110,12 +108,11 @@ class LineMatcher:
         reversed_references = {each.bank_reference for each in reversals}
         reversed_references |= {each.later_bank_reference for each in reversals}
         remaining = [
-            bank_transaction
-            for bank_transaction in similar
-            if bank_transaction.kind == BankTransactionKind.CREDIT
-            and bank_transaction.paid_at < deduplication.reversal_cutoff(debit)
-            and not {bank_transaction.bank_reference, bank_transaction.current_bank_reference}
-            & reversed_references
+            each
+            for each in similar
+            if each.kind == BankTransactionKind.CREDIT
+            and each.paid_at < deduplication.reversal_cutoff(debit)
+            and not {each.bank_reference, each.current_bank_reference} & reversed_references
         ]
         if len(remaining) != 1 or deduplication.find_by_bank_id(
             self._bank, remaining[0].current_bank_reference, BankTransactionKind.REVERSAL
@@ -144,26 +141,22 @@ def _without_line(bank_transactions: Sequence[BankTransaction]) -> list[BankTran
     """Run a separate query: without table statistics, a join could read both tables."""
     if not bank_transactions:
         return []
-    wanted = [bank_transaction.id for bank_transaction in bank_transactions]
+    wanted = [each.id for each in bank_transactions]
     with_line = {
         bank_transaction_id for (bank_transaction_id,) in rows.run(FIND_WITH_LINE, [wanted]).fetchall()
     }
-    return [
-        bank_transaction for bank_transaction in bank_transactions if bank_transaction.id not in with_line
-    ]
+    return [each for each in bank_transactions if each.id not in with_line]
 
 
 def _reversals_without_credit(bank_transactions: Sequence[BankTransaction]) -> list[BankTransaction]:
     """Reversals of credits that no report has named yet."""
     return [
-        bank_transaction
-        for bank_transaction in bank_transactions
-        if bank_transaction.kind == BankTransactionKind.REVERSAL
-        and bank_transaction.match_result == MatchResult.UNMATCHED
-        and bank_transaction.source != ReportSource.STATEMENT
-        and not deduplication.find_by_bank_id(
-            bank_transaction.bank, bank_transaction.bank_reference, BankTransactionKind.CREDIT
-        )
+        each
+        for each in bank_transactions
+        if each.kind == BankTransactionKind.REVERSAL
+        and each.match_result == MatchResult.UNMATCHED
+        and each.source != ReportSource.STATEMENT
+        and not deduplication.find_by_bank_id(each.bank, each.bank_reference, BankTransactionKind.CREDIT)
     ]
 
 

@@ -105,7 +105,7 @@ def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankT
         if bank_transaction_ids
         else []
     )
-    by_id = {bank_transaction.id: bank_transaction for bank_transaction in bank_transactions}
+    by_id = {each.id: each for each in bank_transactions}
     return {
         key: by_id.get(bank_transaction_id) for key, bank_transaction_id in found.items() if key in wanted
     }

@@ -92,7 +92,7 @@ def add_many(merchant: Merchant) -> None:
         )
         for name in random_names(MANY)
     )
-    listing.show([bank_transaction.listed() for bank_transaction in held])
+    listing.show([each.listed() for each in held])
     reported = [
         BankNotification(
             id=ids.new("ntf_", now),
@@ -149,7 +149,7 @@ def test_exceptions_of_equal_amount_are_sorted_by_age(seller: Seller, viewer: Cl
     first, second = seller.late(), seller.late()
     for order, expected in (("2", [first, second]), ("-2", [second, first]), ("-1", [second, first])):
         page = get_page(viewer, EXCEPTIONS_URL, o=order)
-        places = [page.index(exception_url(bank_transaction.id)) for bank_transaction in expected]
+        places = [page.index(exception_url(each.id)) for each in expected]
         assert places == sorted(places), order
 
 

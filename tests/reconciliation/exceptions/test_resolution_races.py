@@ -168,10 +168,8 @@ def test_correct_amount_during_acceptance_of_a_wrong_one_pays_once(seller: Selle
 def test_two_concurrent_attaches_pay_a_payment_once(seller: Seller) -> None:
     for _ in range(ROUNDS):
         payment_id, held = seller.shop.qr_code()["payment_id"], [seller.unmatched() for _ in range(2)]
-        results = run_concurrently(
-            *[deciding("attach", bank_transaction, payment_id=payment_id) for bank_transaction in held]
-        )
-        assert (done(results), sorted(state_of(bank_transaction)[1] for bank_transaction in held)) == (
+        results = run_concurrently(*[deciding("attach", each, payment_id=payment_id) for each in held])
+        assert (done(results), sorted(state_of(each)[1] for each in held)) == (
             1,
             ["", "attached"],
         )

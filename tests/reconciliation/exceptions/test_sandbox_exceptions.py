@@ -45,10 +45,7 @@ def live_money(sandbox_money: BankTransaction) -> BankTransaction:
 def listed(client: Client, *bank_transactions: BankTransaction, **query: str) -> list[BankTransaction]:
     """Return the bank transactions that the page shows, in its order."""
     page = get_page(client, EXCEPTIONS_URL, **query)
-    found = {
-        page.find(exception_url(bank_transaction.id)): bank_transaction
-        for bank_transaction in bank_transactions
-    }
+    found = {page.find(exception_url(each.id)): each for each in bank_transactions}
     return [found[place] for place in sorted(found) if place >= 0]
 
 
