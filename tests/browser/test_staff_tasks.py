@@ -120,7 +120,7 @@ def test_find_a_payment_by_the_bank_reference(staff: Staff, paid: dict[str, Any]
     staff.search(paid["bank_id"])
     staff.press(staff.page.locator("#content a[href*='/payments/payment/']").first)
     expect(staff.page.locator("h1")).to_contain_text(paid["reference"])
-    staff.check("Find a payment by the payer's bank transaction id")
+    staff.check("Find a payment by the bank's reference")
 
 
 def test_find_payments_by_the_name_of_the_payer(
