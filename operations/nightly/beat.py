@@ -14,7 +14,8 @@ from typing import Any
 
 from celery.beat import Scheduler as CeleryScheduler
 from django.db import DatabaseError, close_old_connections
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
+from psycopg.sql import Literal
 
 from audit_trail.models import UnchainedRecord
 from core import clock
@@ -46,7 +47,8 @@ def _open_transfers(now: datetime) -> list[Rows]:
 
 
 # By task: rows that exist if there may be work. Their cost must not grow with history, because beat asks each
-# second.
+# second. The newest come first: the oldest entries of a queue are of rows that are gone, and without an order
+# PostgreSQL may read all ended payments before one that is pending.
 CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     # Each state has a partial index of its own, and a query for both would read the table.
     "webhooks.run_due": lambda now: [Delivery.objects.filter(state=state) for state in UNFINISHED_STATES],
@@ -56,41 +58,48 @@ CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     "payments.inquire_due": lambda now: [CardCharge.objects.filter(IS_OPEN)],
     # A payment may need its first inquiry, or a later inquiry is due.
     "reconciliation.inquire_due": lambda now: [
-        Payment.objects.filter(status=PaymentStatus.PENDING),
+        Payment.objects.filter(status=PaymentStatus.PENDING).order_by("-expires_at"),
         batches.available_banks(now),
     ],
     "reconciliation.import_statements": lambda now: [
         import_jobs.QUEUE.open_jobs(),
         import_jobs.old_uploads(now),
     ],
-    "reconciliation.apply_unapplied": lambda now: [BankTransaction.objects.not_matched()],
+    "reconciliation.apply_unapplied": lambda now: [
+        BankTransaction.objects.not_matched().order_by("-received_at")
+    ],
     "payments.expire_due": lambda now: [Payment.objects.overdue(now)],
-    "webhooks.number_events": lambda now: [UnnumberedEvent.objects.all()],
-    "audit_trail.chain_waiting": lambda now: [UnchainedRecord.objects.all()],
-    "ledger.roll_up_due": lambda now: [PendingEntry.objects.all()],
-    "counts.roll_up": lambda now: [CountDelta.objects.all()],
+    "webhooks.number_events": lambda now: [UnnumberedEvent.objects.order_by("-pk")],
+    "audit_trail.chain_waiting": lambda now: [UnchainedRecord.objects.order_by("-pk")],
+    "ledger.roll_up_due": lambda now: [PendingEntry.objects.order_by("-pk")],
+    "counts.roll_up": lambda now: [CountDelta.objects.order_by("-pk")],
 }
 
 
 @lru_cache(maxsize=1)
-def statement() -> tuple[str, list[Any]]:
-    """The statement that answers all checks in their order, and its values at the instant PRESENT.
+def statement() -> tuple[str, list[datetime]]:
+    """The statement that answers all checks in their order, and its instants at PRESENT.
 
-    Django takes a millisecond to write the SQL of a check, so this is done once.
+    Django takes a millisecond to write the SQL of a check, so this is done once. Only instants are
+    parameters. With one for a state, the plan that PostgreSQL keeps could not use the index of rows in that
+    state, and would read all payments: 36 ms of 200,000. EXISTS would drop the order.
     """
-    conditions, values = [], []
+    conditions, instants = [], []
     for check in CHECKS.values():
-        compiled = [each.query.exists().sql_with_params() for each in check(PRESENT)]
-        conditions.append(" OR ".join(f"EXISTS ({sql})" for sql, _ in compiled))
-        values += [value for _, of_one in compiled for value in of_one]
-    return f"SELECT {', '.join(conditions)}", values
+        found = []
+        for rows_with_work in check(PRESENT):
+            sql, values = rows_with_work.values(work=Value(True))[:1].query.sql_with_params()
+            texts = ["%s" if isinstance(each, datetime) else Literal(each).as_string() for each in values]
+            found.append(f"({sql % tuple(texts)})")
+            instants += [each for each in values if isinstance(each, datetime)]
+        conditions.append(" OR ".join(found))
+    return f"SELECT {', '.join(conditions)}", instants
 
 
 def tasks_with_work(now: datetime) -> set[str]:
     """The checked tasks that may find work, by one statement."""
-    sql, values = statement()
-    at_present = [now + (each - PRESENT) if isinstance(each, datetime) else each for each in values]
-    found = rows.run(sql, at_present).fetchone()
+    sql, instants = statement()
+    found = rows.run(sql, [now + (each - PRESENT) for each in instants]).fetchone()
     return {task for task, has_work in zip(CHECKS, found, strict=True) if has_work}
 
 

@@ -1,13 +1,15 @@
 """Beat publishes tasks only if they may find work, and each of them from time to time."""
 
+import re
 from collections.abc import Iterator
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import time_machine
 from celery.beat import ScheduleEntry
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from config.celery import app
 from core import clock
@@ -122,6 +124,19 @@ def test_check_for_due_work_does_not_read_history(db: None, task: str) -> None:
     for rows in beat.CHECKS[task](clock.now()):
         sql, values = rows.query.exists().sql_with_params()
         assert not unbounded(sql, params=values)
+
+
+def test_plan_that_is_kept_reads_only_pending_payments(db: None) -> None:
+    """After some rounds PostgreSQL keeps one plan for all values."""
+    sql, instants = beat.statement()
+    numbers = count(1)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("EXPLAIN (GENERIC_PLAN) " + re.sub("%s", lambda _: f"${next(numbers)}", sql))
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert next(numbers) == len(instants) + 1
+    indexes = re.findall(r"Scan (?:Backward )?(?:using (\w+) )?on payments_payment", plan)
+    assert indexes == ["payment_next_to_expire"] * 2
 
 
 def test_all_checks_are_one_statement(scheduler: Scheduler, django_assert_num_queries: Any) -> None:
