@@ -141,5 +141,7 @@ def _is_confirmed(inquiry: ConfirmationInquiry) -> bool:
         return bool(
             BankTransaction.objects.filter(pk=inquiry.bank_transaction_id, is_confirmed=True).exists()
         )
-    known = deduplication.find_by_bank_id(inquiry.bank, inquiry.bank_reference, BankTransactionKind.CREDIT)
+    known = deduplication.find_by_bank_reference(
+        inquiry.bank, inquiry.bank_reference, BankTransactionKind.CREDIT
+    )
     return known is not None and known.is_confirmed

@@ -92,7 +92,7 @@ def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:
 
 def _find_inquired(bank: str, notification: banks.ReportedTransaction) -> BankTransaction | None:
     """Return the bank transaction if an earlier inquiry reported the same money."""
-    known = deduplication.find_by_bank_id(bank, notification.bank_reference, notification.kind)
+    known = deduplication.find_by_bank_reference(bank, notification.bank_reference, notification.kind)
     if known is None:
         return None
     answers = known.notifications.filter(source=ReportSource.INQUIRY)

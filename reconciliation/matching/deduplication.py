@@ -32,7 +32,7 @@ SECOND = timedelta(seconds=1)
 # Fields that a report of the same money can leave out, besides the payer's account.
 OPTIONAL_FIELDS = ["payer_name", "slip_reference"]
 # Without the last condition the planner does not use the partial index.
-WITH_BANK_ID = """
+WITH_BANK_REFERENCE = """
 WHERE t.bank = %s AND t.kind = %s
     AND (t.bank_reference = %s OR t.later_bank_reference = %s AND t.later_bank_reference <> '')
 ORDER BY t.id LIMIT 1
@@ -136,9 +136,9 @@ def find_statement_bank_transaction(new_bank_transaction: BankTransaction) -> Ba
     )
 
 
-def find_by_bank_id(bank: str, transaction_id: str, kind: str) -> BankTransaction | None:
-    """Return the bank transaction with this id, either the first one or the later one."""
-    found = rows.find(BankTransaction, WITH_BANK_ID, bank, kind, transaction_id, transaction_id)
+def find_by_bank_reference(bank: str, reference: str, kind: str) -> BankTransaction | None:
+    """Return the bank transaction with this reference, either the first one or the later one."""
+    found = rows.find(BankTransaction, WITH_BANK_REFERENCE, bank, kind, reference, reference)
     return found[0] if found else None
 
 
@@ -146,16 +146,18 @@ def counterpart(bank_transaction: BankTransaction) -> BankTransaction | None:
     """The reversal of a credit, or the credit of a reversal."""
     is_reversal = bank_transaction.kind == BankTransactionKind.REVERSAL
     kind = BankTransactionKind.CREDIT if is_reversal else BankTransactionKind.REVERSAL
-    found = (find_by_bank_id(bank_transaction.bank, name, kind) for name in bank_transaction.bank_references)
+    found = (
+        find_by_bank_reference(bank_transaction.bank, name, kind) for name in bank_transaction.bank_references
+    )
     return next((each for each in found if each is not None), None)
 
 
-def set_bank_id(bank_transaction: BankTransaction, transaction_id: str) -> None:
-    """Store the bank's id of a bank transaction that a statement line made. The caller holds both locks."""
-    bank_transaction.set_fields(later_bank_reference=transaction_id)
+def set_bank_reference(bank_transaction: BankTransaction, reference: str) -> None:
+    """Store the reference of a bank transaction that a statement line made. The caller holds both locks."""
+    bank_transaction.set_fields(later_bank_reference=reference)
     listed = list(ReconciliationException.objects.filter(pk=bank_transaction.id))
     for row in listed:
-        row.bank_reference = transaction_id
+        row.bank_reference = reference
     listing.show(listed)
 
 
@@ -176,11 +178,11 @@ def identify_credit_of(reversal: BankTransaction) -> None:
 
     The caller holds the locks. If several credits are possible, staff decide.
     """
-    if find_by_bank_id(reversal.bank, reversal.bank_reference, BankTransactionKind.CREDIT):
+    if find_by_bank_reference(reversal.bank, reversal.bank_reference, BankTransactionKind.CREDIT):
         return
     nameless = unidentified_credits(reversal)
     if len(nameless) == 1:
-        set_bank_id(nameless[0], reversal.bank_reference)
+        set_bank_reference(nameless[0], reversal.bank_reference)
 
 
 def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
@@ -228,9 +230,9 @@ def _credit_candidates(
 
 def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction]) -> list[BankTransaction]:
     """Exclude reversals of credits that have another bank id."""
-    credit = find_by_bank_id(reversal.bank, reversal.bank_reference, BankTransactionKind.CREDIT)
+    credit = find_by_bank_reference(reversal.bank, reversal.bank_reference, BankTransactionKind.CREDIT)
     taken = [
-        (debit, find_by_bank_id(debit.bank, debit.bank_reference, BankTransactionKind.CREDIT))
+        (debit, find_by_bank_reference(debit.bank, debit.bank_reference, BankTransactionKind.CREDIT))
         for debit in debits
     ]
     undecided = [debit for debit, other in taken if other is None]

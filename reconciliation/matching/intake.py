@@ -118,11 +118,13 @@ def _find(new_bank_transaction: BankTransaction) -> tuple[BankTransaction, Notif
         ]
     )
     bank_id = new_bank_transaction.bank_reference
-    if stored := deduplication.find_by_bank_id(new_bank_transaction.bank, bank_id, new_bank_transaction.kind):
+    if stored := deduplication.find_by_bank_reference(
+        new_bank_transaction.bank, bank_id, new_bank_transaction.kind
+    ):
         is_same = _is_same_report(stored, new_bank_transaction)
         return stored, NotificationResult.REPEAT if is_same else NotificationResult.CONFLICT
     if of_line := deduplication.find_statement_bank_transaction(new_bank_transaction):
-        deduplication.set_bank_id(of_line, bank_id)
+        deduplication.set_bank_reference(of_line, bank_id)
         return of_line, NotificationResult.REPEAT
     if new_bank_transaction.kind == BankTransactionKind.REVERSAL:
         deduplication.identify_credit_of(new_bank_transaction)

@@ -114,7 +114,7 @@ class LineMatcher:
             and each.paid_at < deduplication.reversal_cutoff(debit)
             and not {each.bank_reference, each.current_bank_reference} & reversed_references
         ]
-        if len(remaining) != 1 or deduplication.find_by_bank_id(
+        if len(remaining) != 1 or deduplication.find_by_bank_reference(
             self._bank, remaining[0].current_bank_reference, BankTransactionKind.REVERSAL
         ):
             return None
@@ -156,7 +156,9 @@ def _reversals_without_credit(bank_transactions: Sequence[BankTransaction]) -> l
         if each.kind == BankTransactionKind.REVERSAL
         and each.match_result == MatchResult.UNMATCHED
         and each.source != ReportSource.STATEMENT
-        and not deduplication.find_by_bank_id(each.bank, each.bank_reference, BankTransactionKind.CREDIT)
+        and not deduplication.find_by_bank_reference(
+            each.bank, each.bank_reference, BankTransactionKind.CREDIT
+        )
     ]
 
 
