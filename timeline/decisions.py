@@ -65,10 +65,8 @@ def _resolution(action: Any) -> TimelineEntry:
     details = {"subject_id": action.subject_id}
     if action.payment_id and action.is_ours:
         details["payment_id"] = action.payment_id
-    type_, summary = (
-        TimelineEntryType(f"{by}.{action.type}"),
-        explanations.RESOLUTIONS[ResolutionType(action.type)],
-    )
+    type_ = TimelineEntryType(f"{by}.{action.type}")
+    summary = explanations.RESOLUTIONS[ResolutionType(action.type)]
     internal = {"why": action.note, "payment_id": action.payment_id or ""}
     return TimelineEntry.of(action, type_, summary, details, internal=internal)
 

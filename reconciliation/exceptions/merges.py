@@ -31,9 +31,7 @@ def merge(
 
 def undo_merge(bank_transaction: BankTransaction, *, now: datetime) -> None:
     """Put the money into suspense again. The caller holds the lock of the bank transaction."""
-    subject_id, bank = (
-        probable_duplicates.merge_resolution(bank_transaction).ledger_subject_id,
-        accounts.bank(bank_transaction.bank),
-    )
+    subject_id = probable_duplicates.merge_resolution(bank_transaction).ledger_subject_id
+    bank = accounts.bank(bank_transaction.bank)
     ledger.unmerge(subject_id=subject_id, amount=bank_transaction.amount, bank=bank, now=now)
     bank_transaction.resolve(ResolutionState.OPEN, now=now)

@@ -90,10 +90,7 @@ def _of_transactions(ids: Sequence[str]) -> dict[str, ExceptionSummary]:
     credited = {each.payment_id: each for each in paid}
     made = Return.objects.filter(bank_transaction__in=ids).order_by("created_at", "id")
     returns = {each.bank_transaction_id: each for each in made} | _manual_returns(found)
-    subject_ids = [
-        *(each.id for each in found),
-        *(each.id for each in returns.values()),
-    ]
+    subject_ids = [*(each.id for each in found), *(each.id for each in returns.values())]
     waiting = Approval.objects.waiting().filter(subject_id__in=subject_ids)
     waiting_ids = set(waiting.values_list("subject_id", flat=True))
     payment_candidates = candidates.find(

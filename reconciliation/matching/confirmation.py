@@ -1,19 +1,13 @@
 """Confirm money that only an uploaded statement reports. Until then it is credited but cannot leave.
 
-A callback, an answer to an inquiry or a second person confirms it. The database also refuses confirmation by
-the person who uploaded the statement.
+A callback, an answer to an inquiry or a second person (`exceptions.confirmations`) confirms it.
 """
 
 import logging
 from datetime import datetime
 
 from ledger import services as ledger
-from reconciliation.models import (
-    BankNotification,
-    BankTransaction,
-    NotificationResult,
-    ReportSource,
-)
+from reconciliation.models import BankNotification, BankTransaction, NotificationResult, ReportSource
 from refunds import completion as refunds
 
 log = logging.getLogger("reconciliation")

@@ -166,11 +166,8 @@ def _act_on(matches: Sequence[Match], now: datetime) -> None:
         return
     for match in matches:
         bank_transaction, payment = match.bank_transaction, match.payment
-        bank_transaction.match_result, bank_transaction.matched_at, bank_transaction.payment = (
-            match.result,
-            now,
-            payment,
-        )
+        bank_transaction.match_result, bank_transaction.matched_at = match.result, now
+        bank_transaction.payment = payment
         bank_transaction.merchant_id = payment.merchant_id if payment else None
     names = ["match_result", "matched_at", "payment", "merchant"]
     rows.update_rows([match.bank_transaction for match in matches], names)

@@ -1,5 +1,7 @@
-"""May this money go back to its payer now? Staff and merchants ask before they decide, the second person when
-approving, and the order where it is sent. Which kinds of money can go back says `exceptions.resolutions`.
+"""Whether money may go back to its payer now.
+
+Staff and merchants ask before they decide, the second person when approving an order, and the order where it
+is sent. `exceptions.resolutions` says which kinds of money can go back.
 """
 
 from django.utils.translation import gettext as _
