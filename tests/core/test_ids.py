@@ -19,11 +19,20 @@ def test_id_is_prefix_and_27_base62_characters(prefix: str) -> None:
     assert len(made) <= ids.MAX_LENGTH
 
 
-def test_ids_of_a_later_second_sort_later() -> None:
-    instants = [datetime(2023, 11, 14, tzinfo=UTC) + timedelta(days=10 * step) for step in range(1000)]
-    made = [ids.new("pay_", at) for at in instants]
-    assert made == sorted(made)
-    assert ids.new("pay_", NOON) < ids.new("pay_", NOON + timedelta(seconds=1))
+def test_ids_of_a_later_instant_sort_later() -> None:
+    start = datetime(2023, 11, 14, tzinfo=UTC)
+    for step in (timedelta(days=10), timedelta(seconds=1), timedelta(microseconds=5)):
+        made = [ids.new("pay_", start + number * step) for number in range(1000)]
+        assert made == sorted(made)
+    end_of_second = NOON + timedelta(microseconds=999_999)
+    assert (
+        ids.new("pay_", NOON) < ids.new("pay_", end_of_second) < ids.new("pay_", NOON + timedelta(seconds=1))
+    )
+
+
+def test_each_letter_appears_at_each_random_place() -> None:
+    made = [ids.new("pay_", NOON)[-ids.RANDOM_LENGTH :] for _ in range(5_000)]
+    assert all(set(letters) == set(ids.ALPHABET) for letters in zip(*made, strict=True))
 
 
 def test_ids_of_a_time_range_sort_between_the_first_ids_of_start_and_end() -> None:
