@@ -129,7 +129,7 @@ class Approval(StateMachine):
         permissions = [("decide_approval", "Can approve and reject outgoing money")]
         indexes = [
             models.Index(fields=["status", "requested_at", "id"], name="approval_by_status"),
-            models.Index(fields=["-requested_at", "-id"], name="approval_newest_first"),
+            models.Index(fields=["requested_at", "id"], name="approval_newest_first"),
             models.Index(fields=["subject_id"], name="approval_of_subject"),
             models.Index(
                 fields=["merchant", "requested_at"],
@@ -227,7 +227,7 @@ class PayoutAccount(DigestedRow):
             triggers.set_once("removed_by", "an account that was removed stays removed", is_text=True),
         ]
         indexes = [
-            models.Index(fields=["-added_at", "-id"], name="payout_newest_first"),
+            models.Index(fields=["added_at", "id"], name="payout_newest_first"),
             models.Index(fields=["merchant"], name="payout_of_merchant"),
         ]
         constraints = [

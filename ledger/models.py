@@ -187,8 +187,8 @@ class BalanceTransaction(models.Model):
         default_permissions = ()
         triggers = [triggers.append_only("a posting is never changed")]
         indexes = [
-            models.Index(fields=["merchant", "-created_at", "-id"], name="baltransaction_newest_first"),
-            models.Index(fields=["merchant", "type", "-created_at", "-id"], name="baltransaction_filtered"),
+            models.Index(fields=["merchant", "created_at", "id"], name="baltransaction_newest_first"),
+            models.Index(fields=["merchant", "type", "created_at", "id"], name="baltransaction_filtered"),
         ]
         constraints = [
             known("type", BalanceTransactionType, name="baltransaction_type_known"),

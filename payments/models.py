@@ -199,10 +199,10 @@ class Payment(DigestedRow, StateMachine):
             triggers.Transitions(),
         ]
         indexes = [
-            models.Index(fields=["merchant", "-created_at", "-id"], name="payment_newest_first"),
-            models.Index(fields=["merchant", "status", "-created_at", "-id"], name="payment_filtered"),
+            models.Index(fields=["merchant", "created_at", "id"], name="payment_newest_first"),
+            models.Index(fields=["merchant", "status", "created_at", "id"], name="payment_filtered"),
             models.Index(
-                fields=["reference", "merchant", "-created_at", "-id"],
+                fields=["reference", "merchant", "created_at", "id"],
                 condition=Q(reference__isnull=False),
                 name="payment_by_reference",
             ),

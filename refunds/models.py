@@ -180,8 +180,8 @@ class Refund(StateMachine, CausedRow):
             triggers.set_once("returned_at", "a refund keeps when its money came back"),
         ]
         indexes = [
-            models.Index(fields=["merchant", "-created_at", "-id"], name="refund_newest_first"),
-            models.Index(fields=["merchant", "status", "-created_at", "-id"], name="refund_filtered"),
+            models.Index(fields=["merchant", "created_at", "id"], name="refund_newest_first"),
+            models.Index(fields=["merchant", "status", "created_at", "id"], name="refund_filtered"),
             models.Index(
                 fields=["returned_at"], condition=Q(returned_at__isnull=False), name="refund_returned"
             ),

@@ -42,10 +42,10 @@ class RequestRecord(models.Model):
         verbose_name, verbose_name_plural = _("API request"), _("API requests")
         default_permissions = ("view",)
         indexes = [
-            models.Index(fields=["merchant_id", "-created_at", "-id"], name="requestrecord_of_merchant"),
+            models.Index(fields=["merchant_id", "created_at", "id"], name="requestrecord_of_merchant"),
             models.Index(fields=["request_id", "merchant_id"], name="requestrecord_of_request"),
             models.Index(
-                fields=["payment_id", "-created_at", "-id"],
+                fields=["payment_id", "created_at", "id"],
                 name="requestrecord_of_payment",
                 condition=~models.Q(payment_id=""),
             ),

@@ -51,9 +51,9 @@ class Transaction(StateMachine):
             triggers.Transitions(),
         ]
         indexes = [
-            models.Index(fields=["merchant", "-created_at", "-id"], name="transaction_newest_first"),
+            models.Index(fields=["merchant", "created_at", "id"], name="transaction_newest_first"),
             models.Index(
-                fields=["merchant", "type", "status", "-created_at", "-id"], name="transaction_filtered"
+                fields=["merchant", "type", "status", "created_at", "id"], name="transaction_filtered"
             ),
             models.Index(fields=["payment_id"], name="transaction_of_payment"),
         ]

@@ -67,7 +67,7 @@ class Endpoint(models.Model):
             ("skip_pause", "Can skip the pause of endpoints"),
             ("replay_deliveries", "Can replay held deliveries"),
         ]
-        indexes = [models.Index(fields=["merchant", "-created_at", "-id"], name="endpoint_newest_first")]
+        indexes = [models.Index(fields=["merchant", "created_at", "id"], name="endpoint_newest_first")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(status__in=EndpointStatus.values), name="endpoint_status_known"
@@ -190,7 +190,7 @@ class EndpointAction(CausedRow):
     class Meta:
         triggers = [triggers.append_only("endpoint actions are never changed")]
         verbose_name = "endpoint action"
-        indexes = [models.Index(fields=["endpoint", "-id"], name="endpoint_action_newest_first")]
+        indexes = [models.Index(fields=["endpoint", "id"], name="endpoint_action_newest_first")]
 
     def __str__(self) -> str:
         return f"{self.endpoint_id} {self.type}"
@@ -254,8 +254,8 @@ class Event(CausedRow):
 
     class Meta:
         indexes = [
-            models.Index(fields=["merchant", "-created_at", "-id"], name="event_newest_first"),
-            models.Index(fields=["merchant", "type", "-created_at", "-id"], name="event_filtered"),
+            models.Index(fields=["merchant", "created_at", "id"], name="event_newest_first"),
+            models.Index(fields=["merchant", "type", "created_at", "id"], name="event_filtered"),
             models.Index(fields=["subject_id"], name="event_of_subject"),
         ]
         triggers = [triggers.append_only("an event is never changed")]
@@ -362,9 +362,9 @@ class Delivery(CausedRow):
             models.Index(
                 fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
             ),
-            models.Index(fields=["endpoint", "-created_at", "-id"], name="delivery_newest_first"),
+            models.Index(fields=["endpoint", "created_at", "id"], name="delivery_newest_first"),
             models.Index(
-                fields=["endpoint", "event_type", "shown_state", "-created_at", "-id"],
+                fields=["endpoint", "event_type", "shown_state", "created_at", "id"],
                 name="delivery_filtered",
             ),
         ]

@@ -116,8 +116,8 @@ class Withdrawal(DigestedRow, StateMachine):
         ]
         permissions = [("cancel_withdrawal", "Can cancel withdrawals")]
         indexes = [
-            models.Index(fields=["merchant", "-created_at", "-id"], name="withdrawal_newest_first"),
-            models.Index(fields=["merchant", "status", "-created_at", "-id"], name="withdrawal_filtered"),
+            models.Index(fields=["merchant", "created_at", "id"], name="withdrawal_newest_first"),
+            models.Index(fields=["merchant", "status", "created_at", "id"], name="withdrawal_filtered"),
             models.Index(
                 fields=["reference", "merchant"],
                 condition=Q(reference__isnull=False),

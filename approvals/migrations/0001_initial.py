@@ -91,7 +91,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='approval',
-            index=models.Index(fields=['-requested_at', '-id'], name='approval_newest_first'),
+            index=models.Index(fields=['requested_at', 'id'], name='approval_newest_first'),
         ),
         migrations.AddIndex(
             model_name='approval',
@@ -163,7 +163,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payoutaccount',
-            index=models.Index(fields=['-added_at', '-id'], name='payout_newest_first'),
+            index=models.Index(fields=['added_at', 'id'], name='payout_newest_first'),
         ),
         migrations.AddIndex(
             model_name='payoutaccount',

@@ -116,11 +116,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='balancetransaction',
-            index=models.Index(fields=['merchant', '-created_at', '-id'], name='baltransaction_newest_first'),
+            index=models.Index(fields=['merchant', 'created_at', 'id'], name='baltransaction_newest_first'),
         ),
         migrations.AddIndex(
             model_name='balancetransaction',
-            index=models.Index(fields=['merchant', 'type', '-created_at', '-id'], name='baltransaction_filtered'),
+            index=models.Index(fields=['merchant', 'type', 'created_at', 'id'], name='baltransaction_filtered'),
         ),
         migrations.AddConstraint(
             model_name='balancetransaction',

@@ -147,15 +147,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(fields=['merchant', '-created_at', '-id'], name='payment_newest_first'),
+            index=models.Index(fields=['merchant', 'created_at', 'id'], name='payment_newest_first'),
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(fields=['merchant', 'status', '-created_at', '-id'], name='payment_filtered'),
+            index=models.Index(fields=['merchant', 'status', 'created_at', 'id'], name='payment_filtered'),
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant', '-created_at', '-id'], name='payment_by_reference'),
+            index=models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant', 'created_at', 'id'], name='payment_by_reference'),
         ),
         migrations.AddIndex(
             model_name='payment',

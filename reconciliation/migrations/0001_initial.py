@@ -370,7 +370,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='statement',
-            index=models.Index(fields=['-created_at'], name='statement_newest_first'),
+            index=models.Index(fields=['created_at'], name='statement_newest_first'),
         ),
         migrations.AddConstraint(
             model_name='statement',
@@ -448,7 +448,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(fields=['-received_at'], name='banktxn_newest_first'),
+            index=models.Index(fields=['received_at'], name='banktxn_newest_first'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
@@ -592,7 +592,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banknotification',
-            index=models.Index(fields=['-received_at'], name='notification_newest_first'),
+            index=models.Index(fields=['received_at'], name='notification_newest_first'),
         ),
         migrations.AddIndex(
             model_name='banknotification',
@@ -740,7 +740,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='slipcheck',
-            index=models.Index(fields=['-checked_at'], name='slipcheck_newest_first'),
+            index=models.Index(fields=['checked_at'], name='slipcheck_newest_first'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='slipcheck',

@@ -257,7 +257,7 @@ class BankTransaction(DigestedRow, StateMachine):
         ]
         indexes = [
             models.Index(fields=["received_at"], condition=Q(match_result=""), name="banktxn_not_matched"),
-            models.Index(fields=["-received_at"], name="banktxn_newest_first"),
+            models.Index(fields=["received_at"], name="banktxn_newest_first"),
             models.Index(fields=["reference1", "biller_id"], name="banktxn_by_reference"),
             models.Index(
                 fields=["reference1", "amount", "biller_id", "bank"],

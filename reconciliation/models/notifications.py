@@ -47,7 +47,7 @@ class BankNotification(DigestedRow):
             ),
         ]
         indexes = [
-            models.Index(fields=["-received_at"], name="notification_newest_first"),
+            models.Index(fields=["received_at"], name="notification_newest_first"),
             models.Index(
                 fields=["order_id"], condition=Q(order_id__isnull=False), name="notification_by_order"
             ),

@@ -32,7 +32,7 @@ class SlipCheck(CausedRow):
                 name="slipcheck_of_payment",
             ),
             models.Index(fields=["transaction_id", "sending_bank"], name="slipcheck_of_slip"),
-            models.Index(fields=["-checked_at"], name="slipcheck_newest_first"),
+            models.Index(fields=["checked_at"], name="slipcheck_newest_first"),
         ]
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ class Statement(CausedRow):
         ]
         constraints = [models.CheckConstraint(condition=~Q(actor=""), name="statement_has_actor")]
         permissions = [("import_statement", "Can import statement files of banks")]
-        indexes = [models.Index(fields=["-created_at"], name="statement_newest_first")]
+        indexes = [models.Index(fields=["created_at"], name="statement_newest_first")]
 
     def __str__(self) -> str:
         return str(self.file_name)

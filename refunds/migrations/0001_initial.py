@@ -159,11 +159,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='refund',
-            index=models.Index(fields=['merchant', '-created_at', '-id'], name='refund_newest_first'),
+            index=models.Index(fields=['merchant', 'created_at', 'id'], name='refund_newest_first'),
         ),
         migrations.AddIndex(
             model_name='refund',
-            index=models.Index(fields=['merchant', 'status', '-created_at', '-id'], name='refund_filtered'),
+            index=models.Index(fields=['merchant', 'status', 'created_at', 'id'], name='refund_filtered'),
         ),
         migrations.AddIndex(
             model_name='refund',

@@ -153,11 +153,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='transfer',
-            index=models.Index(fields=['-created_at'], name='transfer_newest_first'),
+            index=models.Index(fields=['created_at'], name='transfer_newest_first'),
         ),
         migrations.AddIndex(
             model_name='transfer',
-            index=models.Index(condition=models.Q(('submitted_at__isnull', False)), fields=['-submitted_at'], name='transfer_last_submitted'),
+            index=models.Index(condition=models.Q(('submitted_at__isnull', False)), fields=['submitted_at'], name='transfer_last_submitted'),
         ),
         migrations.AddIndex(
             model_name='transfer',

@@ -185,7 +185,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='endpoint',
-            index=models.Index(fields=['merchant', '-created_at', '-id'], name='endpoint_newest_first'),
+            index=models.Index(fields=['merchant', 'created_at', 'id'], name='endpoint_newest_first'),
         ),
         migrations.AddConstraint(
             model_name='endpoint',
@@ -193,7 +193,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='endpointaction',
-            index=models.Index(fields=['endpoint', '-id'], name='endpoint_action_newest_first'),
+            index=models.Index(fields=['endpoint', 'id'], name='endpoint_action_newest_first'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='endpointaction',
@@ -201,11 +201,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='event',
-            index=models.Index(fields=['merchant', '-created_at', '-id'], name='event_newest_first'),
+            index=models.Index(fields=['merchant', 'created_at', 'id'], name='event_newest_first'),
         ),
         migrations.AddIndex(
             model_name='event',
-            index=models.Index(fields=['merchant', 'type', '-created_at', '-id'], name='event_filtered'),
+            index=models.Index(fields=['merchant', 'type', 'created_at', 'id'], name='event_filtered'),
         ),
         migrations.AddIndex(
             model_name='event',
@@ -233,11 +233,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(fields=['endpoint', '-created_at', '-id'], name='delivery_newest_first'),
+            index=models.Index(fields=['endpoint', 'created_at', 'id'], name='delivery_newest_first'),
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(fields=['endpoint', 'event_type', 'shown_state', '-created_at', '-id'], name='delivery_filtered'),
+            index=models.Index(fields=['endpoint', 'event_type', 'shown_state', 'created_at', 'id'], name='delivery_filtered'),
         ),
         migrations.AddConstraint(
             model_name='delivery',
