@@ -1,10 +1,12 @@
 """Exact totals and positions in a long list, without counting its rows one by one.
 
-Triggers count the rows in buckets (`counts/sql/rules.sql`). Totals and positions are SQL text for one
-statement, so that total and page come from one snapshot and a roll-up meanwhile changes nothing. They read
-the deltas from `change`, which `common_sql` defines for the whole statement.
+Triggers count the rows in buckets when their period closes (`counts/sql/rules.sql`). Totals and positions
+are SQL text for one statement, so that total and page come from one snapshot and a roll-up meanwhile changes
+nothing. They read what the buckets lack from `change`, which `common_sql` defines for the whole statement.
 """
 
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from core.database import rows
@@ -15,17 +17,23 @@ from counts.models import CountBucket
 ROLL_UP_BATCH = 10_000
 # A roll-up ends after 4 s, before the next one starts.
 ROLL_UP_SECONDS = 4.0
+# How long a period stays open at least: a request stores its rows soon after the time that they have. Rows
+# that come later are counted as well, each by a delta.
+OPEN_FOR = timedelta(seconds=5)
+STEP = "UPDATE counts_countclock SET target = counts_period(statement_timestamp() - %s)"
+CLOSED = "(SELECT closed FROM counts_countclock)"
 # A trigger adds the deleted deltas to the counts. Each batch starts after the last one, because deleted rows
 # stay in the index until vacuum.
-ROLL_UP = """
+ROLL_UP = f"""
 WITH gone AS (
     DELETE FROM counts_countdelta WHERE id = ANY(ARRAY(
-        SELECT id FROM counts_countdelta WHERE id > %s ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
+        SELECT id FROM counts_countdelta WHERE id > %s AND period < {CLOSED}
+        ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
     ))
     RETURNING id
 )
 SELECT count(*), max(id) FROM gone
-"""
+"""  # noqa: S608
 BUCKETS = ", ".join(f"'{bucket}'" for bucket in CountBucket)
 
 
@@ -34,7 +42,11 @@ def common_sql(criteria: ListFilter[Any]) -> str:
 
     `due` are the rows that the clock has moved. `change` is what the counts lack, by minute.
     """
-    deltas = f"SELECT minute, delta FROM counts_countdelta WHERE {criteria.count_condition}"  # noqa: S608
+    deltas = f"""
+        SELECT date_trunc('minute', period, 'UTC') AS minute, delta FROM counts_countdelta
+        WHERE {criteria.count_condition} AND period < {CLOSED}
+        UNION ALL {open_rows(criteria.stored, "count(*)")}
+    """  # noqa: S608
     rule = criteria.counted.clock_rule
     if rule is None or not criteria.moved:
         return f"change AS MATERIALIZED ({deltas})"
@@ -49,6 +61,20 @@ def common_sql(criteria: ListFilter[Any]) -> str:
             SELECT date_trunc('minute', created_at, 'UTC'), {criteria.moved} FROM due
         )
     """  # noqa: S608
+
+
+def open_rows(sources: Iterable[str], columns: str, grouped: str = "1") -> str:
+    """SQL of the rows of open periods by their minute, then `columns`.
+
+    The planner does not know the instant. Between two bounds it expects few rows, and so takes the index.
+    """
+    return " UNION ALL ".join(
+        f"""
+            SELECT date_trunc('minute', created_at, 'UTC'), {columns} FROM {source}
+            AND created_at >= {CLOSED} AND created_at < 'infinity' GROUP BY {grouped}
+        """  # noqa: S608
+        for source in sources
+    )
 
 
 def total_sql(criteria: ListFilter[Any]) -> str:
@@ -83,11 +109,15 @@ def position_sql(criteria: ListFilter[Any]) -> str:
     """  # noqa: S608
 
 
-def roll_up(*, batch: int = ROLL_UP_BATCH) -> int:
-    """Roll count deltas up until a deadline, `batch` a commit. Returns how many.
+def roll_up(*, batch: int = ROLL_UP_BATCH, open_for: timedelta = OPEN_FOR) -> int:
+    """Close old periods, then roll count deltas up until a deadline, `batch` a commit. Returns how many.
 
-    Runs may overlap: each skips the rows that another has locked.
+    A period closes in the run after the one that announced it. Runs may overlap: each skips the rows that
+    another has locked.
     """
+    # Not in one transaction: the first closes and announces, the second is the mark of the announcement.
+    for _ in range(2):
+        rows.run(STEP, [open_for])
     total, after, deadline = 0, 0, Deadline.after(ROLL_UP_SECONDS)
     while not deadline.is_past:
         count, after = rows.run(ROLL_UP, [after, batch]).fetchone()

@@ -1,6 +1,6 @@
 """What a long list declares so that its rows are counted, and what is asked of it."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -111,13 +111,13 @@ class ListFilter(Generic[M]):
         An index has the rows of each source in the order of the list. `due` are the few rows that the clock
         rule applies to (`counting.common_sql`).
         """
-        own = f"{self.counted.table} WHERE {self.counted.owner_column} = %(owner_id)s"
-        if self.kinds is None:
-            return [own]
-        found = [f"{own} AND {self._of_kind(kind)}" for kind in self.kinds]
-        if self.moved > 0:
-            found.append("due WHERE true")
-        return found or [f"{self.counted.table} WHERE false"]
+        found = self._sources(self._of_kind)
+        return [*found, "due WHERE true"] if self.moved > 0 else found
+
+    @property
+    def stored(self) -> list[str]:
+        """The rows by their stored kinds, as `sources`, without the clock rule."""
+        return self._sources(self.counted.condition_of)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -131,6 +131,12 @@ class ListFilter(Generic[M]):
             "beginning": BEGINNING,
             "forever": END,
         }
+
+    def _sources(self, condition_of: Callable[[str], str]) -> list[str]:
+        own = f"{self.counted.table} WHERE {self.counted.owner_column} = %(owner_id)s"
+        if self.kinds is None:
+            return [own]
+        return [f"{own} AND {condition_of(kind)}" for kind in self.kinds] or [f"{own} AND false"]
 
     def _of_kind(self, kind: str) -> str:
         rule, condition = self.counted.clock_rule, self.counted.condition_of(kind)

@@ -16,9 +16,10 @@ class CountBucket(models.TextChoices):
 
 
 class ListCount(models.Model):
-    """Rows of one list of an owner, and of one kind, created in one bucket, without pending count deltas.
+    """Rows of one list of an owner, and of one kind, created in one bucket.
 
-    The kind is what the list is filtered by, such as `succeeded` for payments.
+    It lacks the rows of open periods, and count deltas. The kind is what the list is filtered by, such as
+    `succeeded` for payments.
     """
 
     list = models.CharField(max_length=12)
@@ -52,16 +53,16 @@ class ListCount(models.Model):
 
 
 class CountDelta(models.Model):
-    """A change of the rows of one list, minute and kind that is not in a list count yet.
+    """A change of the rows of one list, kind and closed period that is not in a list count yet.
 
-    A trigger appends it in the commit of the change, so writes of a busy merchant never wait for a counter.
-    Another trigger adds deleted deltas to the counts.
+    A trigger appends it: for each period that closes, and in the commit of each later change. Another trigger
+    adds deleted deltas to the counts.
     """
 
     list = models.CharField(max_length=12)
     owner_id = PublicId()
     kind = models.CharField(max_length=40)
-    minute = models.DateTimeField()
+    period = models.DateTimeField(help_text="The start of the period in which the rows were created.")
     delta = models.BigIntegerField()
     amount = models.BigIntegerField(default=0, db_default=0, help_text="The change in satang.")
 
@@ -70,4 +71,44 @@ class CountDelta(models.Model):
         indexes = [models.Index(fields=["owner_id", "list"], name="countdelta_of_list")]
 
     def __str__(self) -> str:
-        return f"{self.delta:+} {self.list} at {self.minute:%Y-%m-%d %H:%M}"
+        return f"{self.delta:+} {self.list} at {self.period:%Y-%m-%d %H:%M:%S}"
+
+
+class OpenPeriod(models.Model):
+    """An owner has rows of this period, which are read one by one until the period closes.
+
+    A trigger adds it in the commit of the first row. Commits at the same time may each add one.
+    """
+
+    period = models.DateTimeField(help_text="Its start. It lasts five seconds.")
+    owner_id = PublicId()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(fields=["period", "owner_id"], name="openperiod_of_owner")]
+
+    def __str__(self) -> str:
+        return f"{self.owner_id} {self.period:%Y-%m-%d %H:%M:%S}"
+
+
+class CountClock(models.Model):
+    """Until when periods are closed. It has one row, and each UPDATE is one step (`counts_step`).
+
+    Rows created before `closed` are in list counts and deltas. Writers append a delta for rows created before
+    `announced`.
+    """
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    closed = models.DateTimeField()
+    announced = models.DateTimeField()
+    announced_by = models.BigIntegerField(null=True, help_text="The transaction of the announcement.")
+    marked_by = models.BigIntegerField(
+        null=True, help_text="A later one. When it and all before have ended, every writer has seen it."
+    )
+    target = models.DateTimeField(null=True, help_text="Until when the caller of the last step would close.")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"closed until {self.closed:%Y-%m-%d %H:%M:%S}"

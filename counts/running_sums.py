@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from core.database import rows
+from counts import counting
 from counts.lists import CountedList
 
 # The sums before the minute of each row come from the counts, as in `counting`. The rows of these minutes are
@@ -18,7 +19,9 @@ WITH page AS (
 ),
 weight (kind, {names}) AS (VALUES {weights}),
 change AS MATERIALIZED (
-    SELECT minute, kind, amount FROM counts_countdelta WHERE list = '{list}' AND owner_id = %(owner_id)s
+    SELECT date_trunc('minute', period, 'UTC') AS minute, kind, amount FROM counts_countdelta
+    WHERE list = '{list}' AND owner_id = %(owner_id)s AND period < {closed}
+    UNION ALL {open_rows}
 ),
 earlier AS (
     SELECT minute, {sums_of_part} FROM (SELECT DISTINCT minute FROM page) AS wanted, LATERAL (
@@ -76,6 +79,12 @@ def _sql(counted: CountedList[Any], weights: tuple[tuple[str, tuple[int, ...]], 
         kind=counted.kind_sql,
         amount=counted.amount_sql,
         names=", ".join(names),
+        closed=counting.CLOSED,
+        open_rows=counting.open_rows(
+            [f"{counted.table} WHERE {counted.owner_column} = %(owner_id)s"],
+            f"{counted.kind_sql}, sum({counted.amount_sql})",
+            grouped="1, 2",
+        ),
         weights=", ".join(f"('{kind}', {', '.join(map(str, each))})" for kind, each in weights),
         sums_of_part=", ".join(f"sum(part.amount * {name}) AS {name}" for name in names),
         running=", ".join(f"sum(row.amount * {name}) {window} AS {name}" for name in names),

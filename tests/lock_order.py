@@ -110,8 +110,10 @@ UNORDERED_MODELS = {
 }
 # No transaction locks rows of these together with rows of a table in LOCK_ORDER.
 SEPARATE_MODELS = {
+    "counts.CountClock",
     "counts.CountDelta",
     "counts.ListCount",
+    "counts.OpenPeriod",
     "ledger.BalanceTransaction",
     "ledger.Entry",
     "ledger.Journal",

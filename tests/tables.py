@@ -13,6 +13,8 @@ UNCOUNTED_APPS = {"admin", "contenttypes", "console", "operations", "sessions", 
 UNCOUNTED_MODELS = {
     "audit_trail.ChainLink",
     "audit_trail.UnchainedRecord",
+    "counts.CountClock",
+    "counts.OpenPeriod",
     "reconciliation.Backoff",
     "transfers.DatabaseIdentity",
     "transfers.DatabaseMark",
@@ -32,7 +34,10 @@ COUNTED_TABLES = sorted(
 # A task rolls them up at any time.
 COUNTERS = {"counts_countdelta", "counts_listcount"}
 # Migrations fill these.
-FILLED_TABLES = {"django_content_type", "auth_permission"}
+FILLED_TABLES = {"counts_countclock", "django_content_type", "auth_permission"}
+# Tests may have closed periods of the future.
+RESET_CLOCK = """UPDATE counts_countclock SET closed = counts_period(now()), announced = counts_period(now()),
+    announced_by = NULL, marked_by = NULL"""
 
 
 def version_query() -> str:
@@ -60,4 +65,4 @@ def delete_all_rows() -> None:
     tables = set(connection.introspection.django_table_names(include_views=False)) - FILLED_TABLES
     deletions = "; ".join(f'DELETE FROM "{table}"' for table in sorted(tables))
     with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL session_replication_role = replica; {deletions}")
+        cursor.execute(f"SET LOCAL session_replication_role = replica; {deletions}; {RESET_CLOCK}")

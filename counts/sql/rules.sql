@@ -1,7 +1,88 @@
+-- Rows are counted when their period closes: five seconds of their creation. Until then they are read one by one, and
+-- a change of them costs nothing here. In this order, each step a transaction:
+--   announce  From its commit on, writers append a delta for rows created before `announced`.
+--   mark      This transaction begins after the announcement. A writer that did not see it has a lower number.
+--   close     When the mark and all lower numbers have ended, count the rows of open periods, less the deltas of writers
+--             that saw the announcement: their rows are counted too. From the commit on, readers take counts and deltas.
+-- So each row is counted once, no writer waits for another, and a long transaction only delays the closing.
+CREATE OR REPLACE FUNCTION counts_period(at timestamptz) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN date_bin('5 seconds', at, '2000-01-01 00:00:00+00');
+
+
+INSERT INTO counts_countclock (id, closed, announced) VALUES (1, counts_period(now()), counts_period(now()));
+
+
+CREATE OR REPLACE FUNCTION counts_announced() RETURNS timestamptz
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    -- With an older snapshot, a transaction could miss an announcement that came before its number.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'counted rows are written at the isolation level "read committed" only';
+    END IF;
+    RETURN (SELECT announced FROM counts_countclock);
+END $$;
+
+
+CREATE OR REPLACE FUNCTION counts_step() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    own constant bigint := pg_current_xact_id()::text::bigint;
+    first_open timestamptz;
+BEGIN
+    PERFORM counts_announced();
+    NEW.closed := OLD.closed;
+    NEW.announced := OLD.announced;
+    NEW.announced_by := OLD.announced_by;
+    NEW.marked_by := OLD.marked_by;
+    IF OLD.announced > OLD.closed AND OLD.marked_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint THEN
+        NEW.closed := OLD.announced;
+    END IF;
+    IF NEW.announced > NEW.closed THEN
+        -- A mark of the future is of another server: a database that was restored counts transactions anew.
+        IF OLD.announced_by <> own
+            AND (OLD.marked_by IS NULL OR OLD.marked_by > pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+        THEN
+            NEW.marked_by := own;
+        END IF;
+    ELSIF NEW.target > NEW.closed THEN
+        -- After a pause, a minute at a time, so that no step takes long.
+        SELECT min(period) INTO first_open FROM counts_openperiod WHERE period >= NEW.closed;
+        NEW.announced := least(NEW.target, first_open + interval '1 minute');
+        NEW.announced_by := own;
+        NEW.marked_by := NULL;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER counts_step BEFORE UPDATE ON counts_countclock
+    FOR EACH ROW
+    EXECUTE FUNCTION counts_step();
+
+
+CREATE OR REPLACE FUNCTION counts_forget_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = public, pg_temp
+    AS $$
+BEGIN
+    DELETE FROM counts_openperiod WHERE period < NEW.closed;
+    RETURN NULL;
+END $$;
+
+REVOKE ALL ON FUNCTION counts_forget_periods() FROM PUBLIC;
+
+-- After the triggers `close_...`, in the order of their names.
+CREATE OR REPLACE TRIGGER forget_periods AFTER UPDATE ON counts_countclock
+    FOR EACH ROW WHEN (NEW.closed > OLD.closed)
+    EXECUTE FUNCTION counts_forget_periods();
+
+
 -- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
 -- `owner` is the column that names whose list a row is in, `amount` the expression of its satang.
--- Each list has a function of its own, because PostgreSQL keeps the plans of fixed statements only. It has the
--- rights of the owner, and nobody else can make a trigger with it: so `counts_protect` knows who writes.
+-- Each list has functions of its own, because PostgreSQL keeps the plans of fixed statements only. They have the
+-- rights of the owner, and nobody else can make a trigger with them: so `counts_protect` knows who writes.
 CREATE OR REPLACE FUNCTION counts_count_list(
     list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id', amount text DEFAULT '0'
 ) RETURNS void
@@ -9,35 +90,83 @@ CREATE OR REPLACE FUNCTION counts_count_list(
     AS $install$
 BEGIN
     EXECUTE format($function$
-        CREATE OR REPLACE FUNCTION %1$I() RETURNS trigger
+        -- For each row, because most statements insert one: a table of all new rows would take longer to make.
+        CREATE OR REPLACE FUNCTION counts_insert_%1$s() RETURNS trigger
             LANGUAGE plpgsql SECURITY DEFINER
             SET search_path = public, pg_temp
             AS $$
         BEGIN
-            IF TG_OP = 'INSERT' THEN
-                -- Most statements insert one row, and to group it would take twice as long as the rest.
-                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta, amount)
-                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), 1, %6$s FROM after;
-            ELSIF TG_OP = 'UPDATE' THEN
-                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta, amount)
-                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), sum(delta), sum(delta * %6$s)
-                FROM (SELECT *, 1 AS delta FROM after UNION ALL SELECT *, -1 FROM before) AS both_ways
-                GROUP BY 2, 3, 4 HAVING sum(delta) <> 0 OR sum(delta * %6$s) <> 0;
-            ELSE
-                INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta, amount)
-                SELECT %2$L, %5$I, %3$s, date_trunc('minute', created_at, 'UTC'), -1, -%6$s FROM before;
+            IF NEW.created_at < counts_announced() THEN
+                INSERT INTO counts_countdelta (list, owner_id, kind, period, delta, amount)
+                SELECT %1$L, %4$I, %2$s, counts_period(created_at), 1, %5$s FROM (SELECT NEW.*) AS listed;
+            ELSIF NOT EXISTS (
+                SELECT FROM counts_openperiod WHERE period = counts_period(NEW.created_at) AND owner_id = NEW.%4$I
+            ) THEN
+                INSERT INTO counts_openperiod (period, owner_id) VALUES (counts_period(NEW.created_at), NEW.%4$I);
             END IF;
             RETURN NULL;
         END $$;
-        REVOKE ALL ON FUNCTION %1$I() FROM PUBLIC;
 
-        CREATE OR REPLACE TRIGGER count_inserted AFTER INSERT ON %4$s
-            REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
-        CREATE OR REPLACE TRIGGER count_updated AFTER UPDATE ON %4$s
-            REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
-        CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON %4$s
-            REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION %1$I();
-    $function$, 'counts_count_' || list_name, list_name, kind, counted, owner, amount);
+        CREATE OR REPLACE FUNCTION counts_change_%1$s() RETURNS trigger
+            LANGUAGE plpgsql SECURITY DEFINER
+            SET search_path = public, pg_temp
+            AS $$
+        DECLARE
+            announced constant timestamptz := counts_announced();
+        BEGIN
+            IF TG_OP = 'UPDATE' THEN
+                INSERT INTO counts_countdelta (list, owner_id, kind, period, delta, amount)
+                SELECT %1$L, %4$I, %2$s, counts_period(created_at), sum(delta), sum(delta * %5$s)
+                FROM (SELECT *, 1 AS delta FROM after UNION ALL SELECT *, -1 FROM before) AS both_ways
+                WHERE created_at < announced
+                GROUP BY 2, 3, 4 HAVING sum(delta) <> 0 OR sum(delta * %5$s) <> 0;
+            ELSE
+                INSERT INTO counts_countdelta (list, owner_id, kind, period, delta, amount)
+                SELECT %1$L, %4$I, %2$s, counts_period(created_at), -1, -%5$s FROM before
+                WHERE created_at < announced;
+            END IF;
+            RETURN NULL;
+        END $$;
+
+        CREATE OR REPLACE FUNCTION counts_close_%1$s() RETURNS trigger
+            LANGUAGE plpgsql SECURITY DEFINER
+            SET search_path = public, pg_temp
+            AS $$
+        BEGIN
+            -- One statement, so rows and deltas are of one moment. Without an open period, an owner has no rows of
+            -- writers that missed the announcement: then its deltas are all. ORDER BY makes the planner read each
+            -- period by an index, also of a table without statistics.
+            INSERT INTO counts_countdelta (list, owner_id, kind, period, delta, amount)
+            SELECT %1$L, owner_id, kind, period, sum(delta), sum(amount)
+            FROM (
+                SELECT owner_id, kind, period, 1 AS delta, listed.amount
+                FROM (SELECT DISTINCT owner_id, period FROM counts_openperiod WHERE period < NEW.closed) AS open,
+                LATERAL (
+                    SELECT %2$s AS kind, %5$s AS amount FROM %3$s AS counted
+                    WHERE counted.%4$I = open.owner_id AND created_at >= open.period
+                        AND created_at < open.period + interval '5 seconds'
+                    ORDER BY created_at
+                ) AS listed
+                UNION ALL
+                SELECT owner_id, kind, period, -delta, -amount FROM counts_countdelta
+                WHERE list = %1$L AND period >= OLD.closed AND period < NEW.closed
+                    AND (period, owner_id) IN (SELECT period, owner_id FROM counts_openperiod)
+            ) AS found
+            GROUP BY 2, 3, 4 HAVING sum(delta) <> 0 OR sum(amount) <> 0;
+            RETURN NULL;
+        END $$;
+
+        REVOKE ALL ON FUNCTION counts_insert_%1$s(), counts_change_%1$s(), counts_close_%1$s() FROM PUBLIC;
+
+        CREATE OR REPLACE TRIGGER count_inserted AFTER INSERT ON %3$s
+            FOR EACH ROW EXECUTE FUNCTION counts_insert_%1$s();
+        CREATE OR REPLACE TRIGGER count_updated AFTER UPDATE ON %3$s
+            REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION counts_change_%1$s();
+        CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON %3$s
+            REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION counts_change_%1$s();
+        CREATE OR REPLACE TRIGGER close_%1$s AFTER UPDATE ON counts_countclock
+            FOR EACH ROW WHEN (NEW.closed > OLD.closed) EXECUTE FUNCTION counts_close_%1$s();
+    $function$, list_name, kind, counted, owner, amount);
 END $install$;
 
 
@@ -48,8 +177,12 @@ CREATE OR REPLACE FUNCTION counts_roll_up() RETURNS trigger
 DECLARE
     zeros bigint[];
 BEGIN
+    IF EXISTS (SELECT FROM gone WHERE period >= (SELECT closed FROM counts_countclock)) THEN
+        RAISE EXCEPTION 'only closed periods are rolled up' USING ERRCODE = 'insufficient_privilege';
+    END IF;
     WITH added AS (
-        SELECT list, owner_id, kind, minute, sum(delta) AS count, sum(amount) AS amount
+        SELECT list, owner_id, kind, date_trunc('minute', period, 'UTC') AS minute,
+            sum(delta) AS count, sum(amount) AS amount
         FROM gone GROUP BY 1, 2, 3, 4
     ), changed AS (
         INSERT INTO counts_listcount AS current (list, owner_id, kind, bucket, starts_at, count, amount)
@@ -101,6 +234,15 @@ CREATE OR REPLACE TRIGGER counts_protect BEFORE INSERT OR UPDATE OR TRUNCATE ON 
     FOR EACH STATEMENT
     EXECUTE FUNCTION counts_protect();
 
+CREATE OR REPLACE TRIGGER counts_protect BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON counts_openperiod
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION counts_protect();
+
+CREATE OR REPLACE TRIGGER counts_protect BEFORE INSERT OR DELETE OR TRUNCATE ON counts_countclock
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION counts_protect();
+
 
 -- Rows are inserted and deleted all the time: vacuum after a number of changes, not after a share of the table.
 ALTER TABLE counts_countdelta SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE counts_openperiod SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

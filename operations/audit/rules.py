@@ -11,6 +11,7 @@ from typing import Any
 
 from core import failures
 from core.database.triggers import sql_list
+from counts.counting import CLOSED
 from counts.lists import CountedList
 from ledger.balance_transactions import BALANCE_TRANSACTIONS, SIGNS
 from payments.match_results import HELD_RESULTS, PAYMENT_RESULTS, MatchResult
@@ -39,10 +40,17 @@ WORDS = {
     "SIGNS_OF_TYPES": ", ".join(
         f"('{type}', {sign.available}, {sign.reserved}, {sign.unconfirmed})" for type, sign in SIGNS.items()
     ),
+    "CLOSED": CLOSED,
+    "OPEN_ROWS": " UNION ALL ".join(
+        f"""SELECT '{counted.name}' AS list, id, {counted.owner_column} AS owner_id,
+                counts_period(created_at) AS period
+            FROM {counted.table} WHERE created_at >= {CLOSED}"""  # noqa: S608
+        for counted in COUNTED_LISTS
+    ),
     "COUNTED_ROWS": " UNION ALL ".join(
         f"""SELECT '{counted.name}' AS list, {counted.owner_column} AS owner_id, {counted.kind_sql} AS kind,
                 date_trunc('minute', created_at, 'UTC') AS at, {counted.amount_sql} AS amount
-            FROM {counted.table}"""  # noqa: S608
+            FROM {counted.table} WHERE created_at < {CLOSED}"""  # noqa: S608
         for counted in COUNTED_LISTS
     ),
 }

@@ -20,7 +20,7 @@ from psycopg.sql import Literal
 from audit_trail.models import UnchainedRecord
 from core import clock
 from core.database import rows
-from counts.models import CountDelta
+from counts.models import CountDelta, OpenPeriod
 from ledger.models import PendingEntry
 from operations.nightly import heartbeats
 from payments.card_models import IS_OPEN
@@ -72,7 +72,7 @@ CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     "webhooks.number_events": lambda now: [UnnumberedEvent.objects.order_by("-pk")],
     "audit_trail.chain_waiting": lambda now: [UnchainedRecord.objects.order_by("-pk")],
     "ledger.roll_up_due": lambda now: [PendingEntry.objects.order_by("-pk")],
-    "counts.roll_up": lambda now: [CountDelta.objects.order_by("-pk")],
+    "counts.roll_up": lambda now: [OpenPeriod.objects.order_by("-pk"), CountDelta.objects.order_by("-pk")],
 }
 
 

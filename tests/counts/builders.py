@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from core import ids
+from core import clock, ids
 from counts.lists import CountedList, ListFilter
 from ledger.balance_transactions import BALANCE_TRANSACTIONS
 from ledger.journal_types import BalanceTransactionType
@@ -165,7 +165,7 @@ class PaymentBuilder(ListBuilder):
         for status in ("failed", "expired"):
             self._move(some(mine.filter(status="pending"), chance, count // 4), status)
         paid = some(mine.filter(status__in=["pending", "expired"]), chance, count // 2)
-        self._move(paid, "succeeded", completed_at=NOW)
+        self._move(paid, "succeeded", completed_at=F("created_at"))
         refunded = some(mine.filter(status="succeeded"), chance, count // 4)
         with transaction.atomic():
             for payment in refunded:
@@ -447,7 +447,9 @@ BUILDERS: list[ListBuilder] = [
 
 
 def moment(chance: Random) -> datetime:
-    """Often the same as another."""
+    """Often the same as another. Every third is in a period that may be open."""
+    if chance.random() < 1 / 3:
+        return clock.now() - chance.choice(STEPS[:3])
     return chance.choice(MOMENTS) + chance.choice(STEPS) - chance.choice([timedelta(), *WIDER_STEPS])
 
 

@@ -1,5 +1,6 @@
 """Totals and pages while other threads write and roll up, each with its own connection."""
 
+from datetime import timedelta
 from functools import partial
 from random import Random
 
@@ -12,6 +13,7 @@ from merchants.models import Merchant
 from tests.concurrency import run_concurrently
 from tests.counts import builders
 from tests.counts.builders import Given, ListBuilder, TransactionBuilder, times
+from tests.counts.closing import close_all
 from tests.counts.conftest import some_lists
 from tests.examples import examples
 from tests.factories import MerchantFactory
@@ -51,11 +53,10 @@ def test_page_and_total_are_one_snapshot(listed: ListBuilder, merchant: Merchant
     run_concurrently(
         *[times(ROUNDS, partial(write, listed, merchant, Random(seed))) for seed in range(3)],
         *[times(ROUNDS, partial(listed.race, merchant, Random(seed))) for seed in range(3)],
-        *[times(ROUNDS, partial(counting.roll_up, batch=50)) for _ in range(2)],
+        *[times(ROUNDS, partial(counting.roll_up, batch=50, open_for=timedelta())) for _ in range(2)],
         *[times(ROUNDS, partial(read, listed, merchant, Random(seed))) for seed in range(4)],
     )
-    counting.roll_up()
-    assert not CountDelta.objects.exists()
+    close_all()
     for given in listed.filters:
         check(listed, merchant, given, {}, 0)
 
@@ -85,7 +86,8 @@ def test_concurrent_roll_ups_count_each_delta_once(listed: ListBuilder, merchant
             listed.write(each, Random(seed), 20)
             listed.move(each, Random(seed), 5)
     waiting = CountDelta.objects.count()
-    rolled_up = run_concurrently(*[partial(counting.roll_up, batch=5) for _ in range(8)])
+    a_day = timedelta(days=1)  # no period closes meanwhile
+    rolled_up = run_concurrently(*[partial(counting.roll_up, batch=5, open_for=a_day) for _ in range(8)])
     assert sum(rolled_up) == waiting
     assert not CountDelta.objects.exists()
     for each in others:

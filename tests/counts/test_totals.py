@@ -17,6 +17,7 @@ from tests.conftest import Shop
 from tests.console.lists.query_plans import unbounded
 from tests.counts import builders
 from tests.counts.builders import Given, ListBuilder, PaymentBuilder, TransactionBuilder
+from tests.counts.closing import close_future
 from tests.counts.conftest import some_lists
 from tests.examples import examples
 from tests.factories import MerchantFactory, PaymentFactory, TransactionFactory
@@ -214,11 +215,18 @@ ATTACKS = {
         SELECT 'transactions', merchant_id, 'payment/succeeded', 'month', '2020-01-01T00:00Z', 1
         FROM transactions_transaction""",
     "truncated counts": "TRUNCATE counts_listcount",
-    "an inserted delta": """INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
+    "an inserted delta": """INSERT INTO counts_countdelta (list, owner_id, kind, period, delta)
         SELECT 'transactions', merchant_id, 'payment/succeeded', created_at, 1
         FROM transactions_transaction""",
     "a changed delta": "UPDATE counts_countdelta SET delta = delta + 1",
     "truncated deltas": "TRUNCATE counts_countdelta",
+    "a changed period": "UPDATE counts_openperiod SET period = period - interval '1 hour'",
+    "a deleted period": "DELETE FROM counts_openperiod",
+    "a period too many": "INSERT INTO counts_openperiod (period, owner_id) VALUES (now(), 'nobody')",
+    "truncated periods": "TRUNCATE counts_openperiod",
+    "a second clock": "INSERT INTO counts_countclock (id, closed, announced) VALUES (2, now(), now())",
+    "a deleted clock": "DELETE FROM counts_countclock",
+    "a truncated clock": "TRUNCATE counts_countclock",
 }
 
 
@@ -245,6 +253,7 @@ def test_deleted_count_delta_is_added_to_the_counts(merchant: Merchant) -> None:
 def test_roll_up_ends_at_its_deadline_and_continues_in_the_next_run(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    close_future()
     TRANSACTIONS.write(merchant, Random(4), 20)
     monkeypatch.setattr(counting, "ROLL_UP_SECONDS", 0.0)
     assert counting.roll_up(batch=3) == 0
@@ -276,6 +285,7 @@ def test_planner_expects_waiting_payments_although_most_others_are_past_their_ex
 
 def test_counts_that_reach_zero_are_deleted(merchant: Merchant) -> None:
     """Each payment is pending first, so the table would grow by four rows for each."""
+    close_future()
     payment = PaymentFactory(merchant=merchant)
     counting.roll_up()
     Payment.objects.filter(pk=payment.pk).update(status="failed", failure_code="payment_declined")

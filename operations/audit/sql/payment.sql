@@ -199,7 +199,8 @@ SELECT merchant_id, max(sequence)::text FROM webhooks_eventsequence GROUP BY mer
 WITH minute AS (
     SELECT list, owner_id, kind, at, count(*) AS rows, sum(amount) AS amount
     FROM ({COUNTED_ROWS}) AS listed GROUP BY 1, 2, 3, 4
-    UNION ALL SELECT list, owner_id, kind, minute, -delta, -amount FROM counts_countdelta
+    UNION ALL SELECT list, owner_id, kind, date_trunc('minute', period, 'UTC'), -delta, -amount
+        FROM counts_countdelta WHERE period < {CLOSED}
 ), listed AS (
     SELECT minute.*, bucket
     FROM minute, unnest(ARRAY['month', 'day', 'hour', 'minute']) AS bucket
@@ -217,3 +218,11 @@ HAVING sum(rows) <> 0
 SELECT concat_ws(' ', list, owner_id, kind, bucket, starts_at),
     concat(count, ' rows, ', amount, ' satang')
 FROM counts_listcount WHERE count <> 0
+
+-- rule: rows that are not counted yet are in an open period
+SELECT concat_ws(' ', list, id), 'open' FROM ({OPEN_ROWS}) AS listed
+-- found
+SELECT concat_ws(' ', list, id), 'open' FROM ({OPEN_ROWS}) AS listed
+WHERE (period, owner_id) IN (SELECT period, owner_id FROM counts_openperiod)
+    -- It came between the announcement and the closing.
+    OR (period, owner_id, list) IN (SELECT period, owner_id, list FROM counts_countdelta)

@@ -20,6 +20,7 @@ from payments.models import Payment
 from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import InquiryAnswer
 from tests.conftest import SandboxBankClient, Shop
+from tests.counts.closing import close_future
 from tests.factories import MerchantFactory
 from tests.reconciliation.builders import Seller, decide
 from tests.webhooks.builders import NOW, make_endpoint, publish, set_health
@@ -113,6 +114,7 @@ def test_period_begins_and_ends_at_midnight_in_bangkok(
 def test_merchants_of_a_period_have_the_sum_of_its_hours(
     shop: Shop, bank: SandboxBankClient, noon: datetime, days: int
 ) -> None:
+    close_future()
     first = noon.astimezone(clock.BANGKOK).replace(hour=0)
     for hours in range(0, 24 * (days + 2), 7 * days):
         with time_machine.travel(first - timedelta(days=1) + timedelta(hours=hours), tick=False):
@@ -143,6 +145,7 @@ def test_home_shows_volume_success_rate_refunds_and_pending(
 
 @pytest.mark.slow
 def test_live_and_test_money_are_apart(shop: Shop, bank: SandboxBankClient, admin_client: Client) -> None:
+    close_future()
     bank.notify(shop.qr_code(amount=150_000))
     counting.roll_up()
     assert tile(shown(admin_client), "Received") == "1,500.00 THB"
@@ -224,6 +227,7 @@ def test_home_names_open_exceptions_and_their_age(
 
 
 def test_user_without_rights_sees_no_figures(db: None, shop: Shop, bank: SandboxBankClient) -> None:
+    close_future()
     bank.notify(shop.qr_code(amount=150_000))
     counting.roll_up()
     client = Client()
@@ -235,6 +239,7 @@ def test_user_without_rights_sees_no_figures(db: None, shop: Shop, bank: Sandbox
 
 
 def test_user_sees_figures_with_the_right_to_view_payments(shop: Shop, bank: SandboxBankClient) -> None:
+    close_future()
     bank.notify(shop.qr_code(amount=150_000))
     counting.roll_up()
     person = User.objects.create_user("malee", is_staff=True)
@@ -255,6 +260,7 @@ def test_number_of_statements_does_not_depend_on_payments(
             shown(admin_client, "from=2026-11-01&mode=test")
         return len(captured)
 
+    close_future()
     bank.notify(shop.qr_code(amount=150_000))
     counting.roll_up()
     before: Any = statements()

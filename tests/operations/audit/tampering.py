@@ -228,9 +228,14 @@ TAMPERINGS = {
            VALUES ('evt_x', 'mch_x', 2)""",
     ],
     "list counts match the rows": [
-        "DELETE FROM counts_countdelta",
+        "UPDATE counts_countclock SET closed = 'infinity'",
         """INSERT INTO counts_listcount (list, owner_id, kind, bucket, starts_at, count)
            VALUES ('transactions', 'mch_x', 'payment/succeeded', 'day', now(), 1)""",
+    ],
+    "rows that are not counted yet are in an open period": [
+        "DELETE FROM counts_openperiod",
+        "UPDATE counts_openperiod SET owner_id = 'mch_x'",
+        "UPDATE counts_openperiod SET period = period + interval '5 seconds'",
     ],
     "held money, and nothing else, is posted to suspense": [
         delete_posting("held"),

@@ -25,6 +25,7 @@ from reconciliation.models import BankNotification, BankTransaction
 from tests.approvals.builders import add_payout_account
 from tests.audit import RULES, differences
 from tests.conftest import SandboxBankClient, Shop
+from tests.counts.closing import close_future
 from tests.operations.audit import scenarios
 from tests.operations.audit.changeable_columns import check_changeable_columns
 from tests.operations.audit.scenarios import SCENARIOS, Serving, check_constraints_now
@@ -234,6 +235,7 @@ def test_statement_of_a_part_of_the_day_is_an_audit_warning(seller: Seller) -> N
 
 
 def test_audit_compares_list_counts(refund_shop: RefundShop) -> None:
+    close_future()
     refund_shop.paid()
     assert not differences()
     damage("DELETE FROM counts_countdelta")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from io import StringIO
 
 import pytest
@@ -79,17 +80,19 @@ def test_application_can_neither_update_nor_delete_rows_that_are_only_added() ->
     assert tables_without("DELETE") == ADDED_ONLY | KEPT
 
 
-def test_application_changes_counts_only_by_the_rows_that_are_counted(shop: Shop) -> None:
+def test_application_changes_counts_only_by_the_rows_that_are_counted(shop: Shop, noon: datetime) -> None:
     """Also not by a trigger of a temporary table, or by our functions as its triggers."""
     with acting_as(APPLICATION):
-        TransactionFactory(merchant=shop.merchant)
+        TransactionFactory(merchant=shop.merchant, created_at=noon)
         counting.roll_up()
         TransactionFactory(merchant=shop.merchant)
         for attack in (
             "UPDATE counts_listcount SET count = count + 1",
             "UPDATE counts_countdelta SET delta = delta + 1",
             "DELETE FROM counts_listcount",
-            """INSERT INTO counts_countdelta (list, owner_id, kind, minute, delta)
+            "DELETE FROM counts_openperiod",
+            "DELETE FROM counts_countclock",
+            """INSERT INTO counts_countdelta (list, owner_id, kind, period, delta)
                SELECT list, owner_id, kind, starts_at, 1 FROM counts_listcount""",
         ):
             assert sqlstate(within_a_trigger(attack)) == NOT_ALLOWED, attack
@@ -97,7 +100,7 @@ def test_application_changes_counts_only_by_the_rows_that_are_counted(shop: Shop
             "CREATE TEMPORARY TABLE fake (LIKE transactions_transaction) ON COMMIT DROP; CREATE TRIGGER one "
         )
         made += "AFTER INSERT ON fake REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION "
-        assert sqlstate(made + "counts_count_transactions()") == NOT_ALLOWED
+        assert sqlstate(made + "counts_change_transactions()") == NOT_ALLOWED
     with connection.cursor() as cursor:
         cursor.execute("SELECT sum(count) FROM counts_listcount WHERE bucket = 'minute'")
         assert cursor.fetchone() == (1,)

@@ -27,6 +27,7 @@ from payments.models import CardCharge, ChargeState
 from reconciliation.models import Inquiry
 from tests.concurrency import run_concurrently, without_database
 from tests.conftest import SandboxBankClient, Shop
+from tests.counts.closing import close_future
 from tests.operations.metrics.scraping import families, store_measurements, value
 from tests.stack import wait_until
 from tests.transfers.builders import queued
@@ -413,6 +414,7 @@ def test_metrics_of_charges_and_transfers_use_partial_indexes(db: None) -> None:
 
 @pytest.mark.slow
 def test_payments_are_shown_by_status(shop: Shop) -> None:
+    close_future()
     shop.qr_code()
     counting.roll_up()
     assert value("payments", mode="test", status="pending") == 1

@@ -13,10 +13,10 @@ from django.db import DatabaseError, connection
 
 from config.celery import app
 from core import clock
-from counts import counting
 from operations.nightly import beat
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.lists.query_plans import unbounded
+from tests.counts.closing import close_all
 from tests.webhooks.builders import make_endpoint, publish
 from tests.withdrawals.builders import fund, withdrawn
 
@@ -96,10 +96,11 @@ def test_beat_delivers_webhooks_in_each_round_while_a_delivery_is_pending(
     assert [scheduler.next_round() - ALWAYS - BOOKKEEPING for _ in range(2)] == [{"webhooks.run_due"}] * 2
 
 
+@pytest.mark.django_db(transaction=True)
 def test_beat_rolls_up_counts_in_each_round_until_all_are_rolled_up(scheduler: Scheduler, shop: Shop) -> None:
     shop.qr_code()
     assert all("counts.roll_up" in scheduler.next_round() for _ in range(2))
-    counting.roll_up()
+    close_all()
     assert "counts.roll_up" not in scheduler.next_round()
 
 
