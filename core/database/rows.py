@@ -211,7 +211,7 @@ def _insert_once_sql(first: type[Model], models: tuple[type[Model], ...]) -> str
         # A SELECT takes the type from the value, where VALUES takes it from the column.
         f", r{number} AS ({_into(model)} SELECT "  # noqa: S608
         + ", ".join(f"%s::{_type_of(field)}" for field in _inserted_fields(model))
-        + " WHERE EXISTS (SELECT FROM first))"
+        + " FROM first)"
         for number, model in enumerate(models)
     )
     claim = f"{_insert_one_sql(first)} ON CONFLICT DO NOTHING RETURNING 1"
