@@ -179,9 +179,10 @@ class ReadOnlyAdmin(RecordedAdmin):
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Rows with exactly this text in one of the fields. Each field is a query by its index.
 
+        The id of a code finds what belongs to its payment.
         Fields without `=` match parts of text: only for tables that do not grow with payments.
         """
-        texts = [text for text in plain_text.spellings(search_term) if text]
+        texts = [ids.of_payment(text) for text in plain_text.spellings(search_term) if text]
         if not texts:
             return queryset, False
         fields = self.get_search_fields(request)

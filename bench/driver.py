@@ -63,9 +63,10 @@ def _wake() -> None:
 def _new_event(merchant_id: str, number: int) -> events.NewEvent:
     """The event of a new payment that succeeded. The payment itself has no row."""
     now = clock.now()
+    payment_id = Payment.new_id(now)
     payment = Payment(
-        id=ids.new("pay_", now),
-        qr_code_id=ids.new("qr_", now),
+        id=payment_id,
+        qr_code_id=ids.of_code(payment_id),
         status=PaymentStatus.SUCCEEDED,
         amount=150_000,
         currency="THB",

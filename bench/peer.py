@@ -69,8 +69,8 @@ WITH stored AS (
     VALUES ($7::text, $1, $8::text, 'pending', $9::bigint, 'THB', $10::text, $11::json, $12::text,
          false, 0, 0, $5, $5, $13::timestamptz)
 ), coded AS (
-    INSERT INTO qrcodes_qrcode (id, merchant_id, payment_id, biller_id, reference1, qr_data, created_at)
-    VALUES ($8, $1, $7, $14::text, $15::text, $16::text, $5)
+    INSERT INTO qrcodes_qrcode (merchant_id, payment_id, biller_id, reference1, qr_data, created_at)
+    VALUES ($1, $7, $14::text, $15::text, $16::text, $5)
 ), published AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, actor, request_id, created_at)
     VALUES ($17::text, $1, 'payment.pending', $7, $18::bytea, 'key-of0peer0', left($2, 28), $5)
@@ -176,7 +176,8 @@ def _drawn(
     requested: QrCodeRequest, merchant: Any, now: datetime, listeners: Any
 ) -> tuple[bytes, tuple[Any, ...]]:
     """The answer, and the parameters 7 to 21 of the statement that stores it."""
-    payment_id, code_id, event_id = ids.new("pay_", now), ids.new("qr_", now), ids.new("evt_", now)
+    payment_id, event_id = ids.new("pay_", now), ids.new("evt_", now)
+    code_id = ids.of_code(payment_id)
     reference1 = ids.random_text(20, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     payload = thaiqr.bill_payment(
         biller_id=merchant["biller_id"],

@@ -38,6 +38,16 @@ def first(prefix: str, at: datetime) -> str:
     return prefix + written(_seconds(at), TIME_LENGTH, ALPHABET) + ALPHABET[0] * (BODY_LENGTH - TIME_LENGTH)
 
 
+def of_code(payment_id: str) -> str:
+    """The id of the code of a payment: the same with another prefix."""
+    return f"qr_{payment_id[4:]}"
+
+
+def of_payment(text: str) -> str:
+    """The id of the payment of a code. Other texts stay as they are."""
+    return f"pay_{text[3:]}" if looks_right(text, "qr_") else text
+
+
 def looks_right(value: object, prefix: str) -> bool:
     """Whether `value` has the form of an id with this prefix. Other values need no query."""
     return isinstance(value, str) and value.startswith(prefix) and _SHAPE.fullmatch(value) is not None

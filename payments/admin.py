@@ -55,7 +55,7 @@ class PaymentAdmin(ActingAdmin):
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_differs"]
     list_select_related = ["merchant"]
-    search_fields = ["=id", "=qr_code_id", "=reference"]
+    search_fields = ["=id", "=reference"]
 
     @admin.display(description=_("status"))
     def status_now(self, payment: Payment) -> str:

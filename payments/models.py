@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Concat, Substr
 from django.utils.functional import cached_property
 
 from core import digests, ids, vault
@@ -52,6 +52,9 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         except self.model.DoesNotExist:
             raise PaymentNotFound(id=payment_id) from None
 
+    def of_code(self, qr_code_id: str) -> "PaymentQuerySet":
+        return self.filter(pk=ids.of_payment(qr_code_id), qr_code_id=qr_code_id)
+
     def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
         """Return the payments with this status at `now`, see `Payment.status_at`."""
         if status == PaymentStatus.EXPIRED:
@@ -81,7 +84,8 @@ class Payment(DigestedRow, StateMachine):
 
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    qr_code_id = PublicId(null=True, unique=True, verbose_name="QR code", help_text="Null for card payments.")
+    # Without an index, because `of_code` finds the row by its id.
+    qr_code_id = PublicId(null=True, verbose_name="QR code", help_text="Null for card payments.")
     status = models.CharField(max_length=9, choices=PaymentStatus.choices)
     amount = models.BigIntegerField(help_text="Satang.")
     currency = models.CharField(max_length=3)
@@ -219,6 +223,10 @@ class Payment(DigestedRow, StateMachine):
                 fields=["merchant", "reference"],
                 condition=Q(holds_reference=True, status="pending"),
                 name=OPEN_REFERENCE,
+            ),
+            models.CheckConstraint(
+                condition=Q(qr_code_id=Concat(models.Value("qr_"), Substr("id", 5))),
+                name="payment_code_has_its_id",
             ),
             known("status", PaymentStatus, name="payment_status_known"),
             models.CheckConstraint(

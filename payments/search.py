@@ -34,18 +34,19 @@ def is_needed(query: dict[str, Any]) -> bool:
     return any(name in query for name in (*SELECTIVE, *SCANNED, "metadata"))
 
 
-def find(merchant: Merchant, query: dict[str, Any], now: datetime, *, shown_id: str = "pk") -> Search:
-    """Raises InvalidParameters if the cursor is unknown. `shown_id`: the column with the ids of the list.
+def find(merchant: Merchant, query: dict[str, Any], now: datetime) -> Search:
+    """Raises InvalidParameters if the cursor is unknown.
 
     If older payments were not searched, `more` has the id of the last one that was, as `searched_to`. As a
     cursor it continues the search, also in a list with other ids.
     """
     mine = Payment.objects.of(merchant)
-    is_payment = any(query.get(name, "").startswith("pay_") for name in paging.CURSORS)
-    cursor = paging.find_cursor(mine, query, column="pk" if is_payment else shown_id)
+    cursor = paging.find_cursor(mine, query)
     found, more = paging.created_between(mine, query), dict[str, str]()
     if not any(name in query for name in SELECTIVE):
         found, more = _newest(found, cursor)
+    if "qr_code_id" in query:
+        found = found.of_code(query["qr_code_id"])
     found = found.filter(**{name: query[name] for name in (*SELECTIVE, *SCANNED) if name in query})
     for number, (key, value) in enumerate(query.get("metadata", {}).items()):
         stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())

@@ -12,4 +12,4 @@ class QrCodeAdmin(ReadOnlyAdmin):
     list_filter = [NewestOfMerchantFilter, DateFilter, ModeFilter]
     list_display = ["id", "merchant", "payment", "reference1", "created_at"]
     list_select_related = ["merchant", "payment"]
-    search_fields = ["=id", "=payment__id", "=reference1"]
+    search_fields = ["=payment__id", "=reference1"]

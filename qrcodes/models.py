@@ -2,23 +2,19 @@
 
 from django.db import models
 
+from core import ids
 from core.database import triggers
-from core.database.columns import PublicIdKey
 from merchants.models import Merchant
 from payments.models import Payment, PaymentStatus
-
-
-class QrCodeQuerySet(models.QuerySet["QrCode"]):
-    def of(self, merchant: Merchant) -> "QrCodeQuerySet":
-        return self.filter(merchant=merchant)
 
 
 class QrCode(models.Model):
     """The QR code of a payment, which has its status and expiry. `reference1` is never used again."""
 
-    id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="qr_code")
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="qr_code"
+    )
     biller_id = models.CharField(max_length=15)
     reference1 = models.CharField(max_length=20)
     qr_data = models.CharField(max_length=512)
@@ -31,8 +27,6 @@ class QrCode(models.Model):
         help_text="The actor who expired it early. Empty if it expired at expires_at.",
     )
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
-
-    objects = QrCodeQuerySet.as_manager()
 
     class Meta:
         verbose_name, verbose_name_plural = "QR code", "QR codes"
@@ -48,7 +42,11 @@ class QrCode(models.Model):
         constraints = [models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique")]
 
     def __str__(self) -> str:
-        return str(self.id)
+        return self.id
+
+    @property
+    def id(self) -> str:
+        return ids.of_code(self.payment_id)
 
 
 def word_of(status: str) -> str:

@@ -51,11 +51,11 @@ def generate(
     """
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
-    payment_id, qr_code_id = Payment.new_id(now), ids.new("qr_", now)
+    payment_id = Payment.new_id(now)
     payment = payments.draft(
         payment_id,
         merchant=merchant,
-        qr_code_id=qr_code_id,
+        qr_code_id=ids.of_code(payment_id),
         amount=amount,
         created_at=now,
         expires_at=now + timedelta(minutes=expiry_minutes),
@@ -70,7 +70,6 @@ def generate(
     )  # random; the unique index refuses one that was used before
     qr_code = rows.new(
         QrCode,
-        id=qr_code_id,
         merchant=merchant,
         payment=payment,
         biller_id=merchant.biller_id,
@@ -91,7 +90,7 @@ def generate(
 def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
     """Find a code of this merchant, or of any merchant for its public picture. Raises QrCodeNotFound."""
     where = {} if merchant is None else {"merchant": merchant}
-    found = QrCode.objects.select_related("payment").filter(id=qr_code_id, **where)
+    found = QrCode.objects.select_related("payment").filter(pk=ids.of_payment(qr_code_id), **where)
     return ids.find(qr_code_id, "qr_", found.first, QrCodeNotFound)
 
 

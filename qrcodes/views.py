@@ -50,9 +50,7 @@ class QrCodeViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query, now = api.read_query(docs.list_, request), clock.now()
-        found = search.find(
-            merchant_of(request), query | {"qr_code_id__isnull": False}, now, shown_id="qr_code_id"
-        )
+        found = search.find(merchant_of(request), query | {"qr_code_id__isnull": False}, now)
 
         def show(payment: Payment) -> QrCodeObject:
             return qr_code_object(payment.qr_code, now)

@@ -33,7 +33,7 @@ class PaymentFactory(factory.django.DjangoModelFactory):
     created_at = factory.LazyFunction(clock.now)
     updated_at = factory.SelfAttribute("created_at")
     id = factory.LazyAttribute(lambda row: ids.new("pay_", row.created_at))
-    qr_code_id = factory.LazyAttribute(lambda row: ids.new("qr_", row.created_at))
+    qr_code_id = factory.LazyAttribute(lambda row: ids.of_code(row.id))
     status = "pending"
     amount = 150_000
     currency = "THB"

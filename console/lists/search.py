@@ -23,7 +23,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from console.people.roles import SECTIONS
-from core import money, plain_text
+from core import ids, money, plain_text
 from core.console import admin_lists
 
 # Rows of one list that the page shows.
@@ -58,7 +58,7 @@ class Found:
 
 def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
     """The page of results, or the page of the only row that was found."""
-    query = plain_text.visible(request.GET.get("q", ""))[:MAX_LENGTH]
+    query = ids.of_payment(plain_text.visible(request.GET.get("q", ""))[:MAX_LENGTH])
     with transaction.atomic():  # many small statements: each alone would be a transaction of its own
         found, is_limited = _search(site, request, query) if query and "\0" not in query else ([], False)
     urls = [url for each in found for url, _cells in each.rows]

@@ -5,6 +5,7 @@ import core.database.triggers
 import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.comparison
+import django.db.models.functions.text
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
@@ -26,7 +27,7 @@ class Migration(migrations.Migration):
             name='Payment',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('qr_code_id', core.database.columns.PublicId(db_collation='C', help_text='Null for card payments.', max_length=31, null=True, unique=True, verbose_name='QR code')),
+                ('qr_code_id', core.database.columns.PublicId(db_collation='C', help_text='Null for card payments.', max_length=31, null=True, verbose_name='QR code')),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('expired', 'Expired'), ('refunded', 'Refunded')], max_length=9)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
                 ('currency', models.CharField(max_length=3)),
@@ -168,6 +169,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='payment',
             constraint=models.UniqueConstraint(condition=models.Q(('holds_reference', True), ('status', 'pending')), fields=('merchant', 'reference'), name='payment_open_reference_unique'),
+        ),
+        migrations.AddConstraint(
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(('qr_code_id', django.db.models.functions.text.Concat(models.Value('qr_'), django.db.models.functions.text.Substr('id', 5)))), name='payment_code_has_its_id'),
         ),
         migrations.AddConstraint(
             model_name='payment',

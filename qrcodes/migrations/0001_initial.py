@@ -1,4 +1,3 @@
-import core.database.columns
 import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
@@ -19,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='QrCode',
             fields=[
-                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='qr_code', serialize=False, to='payments.payment')),
                 ('biller_id', models.CharField(max_length=15)),
                 ('reference1', models.CharField(max_length=20)),
                 ('qr_data', models.CharField(max_length=512)),
@@ -27,7 +26,6 @@ class Migration(migrations.Migration):
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor who expired it early. Empty if it expired at expires_at.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='qr_code', to='payments.payment')),
             ],
             options={
                 'verbose_name': 'QR code',
@@ -42,7 +40,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a QR code never changes' USING ERRCODE = 'insufficient_privilege';", hash='d4dead32ebd98ce0c79d2b87a37c92815291adc1', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a QR code never changes' USING ERRCODE = 'insufficient_privilege';", hash='861153d13e5d8c576d0de8ca582bf11846c8d4dd', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',

@@ -42,14 +42,14 @@ SPELLINGS = (MAX_SPELLINGS, 1_500, 30)
 # Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a third of the
 # reference, as each similar one does.
 FIND_CODES = f"""
-SELECT query.id, found.code_id FROM reconciliation_banktransaction query
+SELECT query.id, found.payment_id FROM reconciliation_banktransaction query
 JOIN merchants_merchant merchant ON merchant.bank = query.bank AND merchant.biller_id = query.biller_id
 CROSS JOIN LATERAL (
     SELECT text, (length(text) + 2) / 3 AS size
     FROM regexp_replace(upper(query.reference1), '[^0-9A-Z]', '', 'g') AS normalized (text) OFFSET 0
 ) reported
 CROSS JOIN LATERAL (
-    SELECT code.id AS code_id FROM (
+    SELECT code.payment_id FROM (
         SELECT id, amount, status, created_at FROM payments_payment
         WHERE merchant_id = merchant.id AND qr_code_id IS NOT NULL
             AND created_at BETWEEN query.paid_at - %(search_before)s
@@ -93,12 +93,12 @@ def find(bank_transactions: Sequence[BankTransaction]) -> dict[str, list[Candida
     found_spellings = {each.id: spellings(each.reference1, limit) for each in credits}
     ids, references = chain.from_iterable(found.values()), chain.from_iterable(found_spellings.values())
     known = QrCode.objects.select_related("payment", "merchant")
-    wanted = known.filter(Q(id__in=list(ids)) | Q(reference1__in=list(references)))
-    codes = {key: code for code in wanted for key in (code.id, code.reference1)}
+    wanted = known.filter(Q(pk__in=list(ids)) | Q(reference1__in=list(references)))
+    codes = {key: code for code in wanted for key in (code.pk, code.reference1)}
     candidates: dict[str, list[Candidate]] = {}
     for bank_transaction in credits:
         keys = [*found_spellings[bank_transaction.id], *found[bank_transaction.id]]
-        near = {codes[key].id: codes[key] for key in keys if key in codes}
+        near = {codes[key].pk: codes[key] for key in keys if key in codes}
         compared = [each for code in near.values() if (each := compare(bank_transaction, code)) is not None]
         candidates[bank_transaction.id] = sorted(compared, key=partial(_sort_key, bank_transaction))[
             :MAX_CANDIDATES
@@ -143,7 +143,7 @@ _TIME_SCORES = [(timedelta(minutes=15), 10), (timedelta(hours=1), 8), (timedelta
 
 
 def _find_codes(bank_transactions: Sequence[BankTransaction]) -> defaultdict[str, list[str]]:
-    """Return the ids of candidate QR codes by bank transaction id."""
+    """Return the payments of candidate QR codes by bank transaction id."""
     values = {
         "ids": [each.id for each in bank_transactions],
         "search_before": SEARCH_BEFORE,
@@ -152,8 +152,8 @@ def _find_codes(bank_transactions: Sequence[BankTransaction]) -> defaultdict[str
         "max_kept": _share(CODES_KEPT, len(bank_transactions)),
     }
     found = defaultdict(list)
-    for bank_transaction_id, code_id in rows.run(FIND_CODES, values).fetchall():
-        found[bank_transaction_id].append(code_id)
+    for bank_transaction_id, payment_id in rows.run(FIND_CODES, values).fetchall():
+        found[bank_transaction_id].append(payment_id)
     return found
 
 

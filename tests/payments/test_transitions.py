@@ -4,9 +4,9 @@ from datetime import timedelta
 from itertools import product
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from core import clock
+from core import clock, ids
 from core.database.state_machines import IllegalTransition
 from payments.models import Payment, PaymentStatus
 from tests.factories import PaymentFactory, reverse_all
@@ -85,6 +85,12 @@ def test_database_refuses_invalid_payment_changes(attack: str) -> None:
     payment = payment_in(PaymentStatus.PENDING)
     with pytest.raises(DatabaseError):
         update(payment, attack)
+
+
+@pytest.mark.django_db
+def test_database_refuses_a_code_with_the_id_of_another_payment() -> None:
+    with pytest.raises(IntegrityError, match="payment_code_has_its_id"), transaction.atomic():
+        PaymentFactory(qr_code_id=ids.of_code(Payment.new_id(clock.now())))
 
 
 @pytest.mark.django_db

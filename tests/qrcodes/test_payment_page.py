@@ -8,10 +8,12 @@ import pytest
 import time_machine
 from django.test import Client
 
+from core import ids
 from core.http.rate_limits import RateLimit
 from core.work import redis
 from qrcodes import payment_page
 from tests.conftest import SandboxBankClient, Shop
+from tests.factories import PaymentFactory
 from tests.reconciliation.builders import Seller
 
 
@@ -170,7 +172,9 @@ def test_unknown_code_is_404_as_a_page_and_as_json(db: None, qr_code_id: str) ->
 
 
 def test_code_of_a_card_payment_has_no_page(shop: Shop) -> None:
-    assert Client().get("/pay/pay_000000000000000000000000000").status_code == 404
+    card_payment = PaymentFactory(merchant=shop.merchant, qr_code_id=None)
+    for qr_code_id in (card_payment.id, ids.of_code(card_payment.id)):
+        assert Client().get(f"/pay/{qr_code_id}").status_code == 404
 
 
 def test_only_get_and_head_are_allowed(shop: Shop) -> None:

@@ -132,7 +132,7 @@ def test_card_of_a_live_merchant_has_no_test_mark(shop: Shop) -> None:
 def payment_of(code: dict[str, Any]) -> Any:
     from qrcodes.models import QrCode
 
-    return QrCode.objects.get(pk=code["qr_code_id"]).payment
+    return QrCode.objects.get(pk=code["payment_id"]).payment
 
 
 def texts_of(payment: Any, language: str) -> list[str]:

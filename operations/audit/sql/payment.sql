@@ -49,14 +49,15 @@ WHERE payment.qr_code_id IS NULL AND payment.completed_at IS NOT NULL
 -- rule: QR codes show the biller, the reference and the amount by which their payment is found
 SELECT qr_code_id, 'its own' FROM payments_payment WHERE qr_code_id IS NOT NULL
 -- found
-SELECT code.id, CASE WHEN bool_and(code.merchant_id = payment.merchant_id)
+-- Also a code without a payment: no foreign key refuses it.
+SELECT coalesce(payment.qr_code_id, code.payment_id), CASE WHEN bool_and(code.merchant_id = payment.merchant_id)
         AND count(*) = count(*) FILTER (WHERE strpos(code.qr_data, concat(
         part.tag, lpad(length(part.value)::text, 2, '0'), part.value)) > 0)
     THEN 'its own' ELSE 'another' END
-FROM qrcodes_qrcode AS code JOIN payments_payment AS payment ON payment.id = code.payment_id,
+FROM qrcodes_qrcode AS code LEFT JOIN payments_payment AS payment ON payment.id = code.payment_id,
 LATERAL (VALUES ('01', code.biller_id), ('02', code.reference1),
     ('54', (payment.amount / 100.0)::numeric(12, 2)::text)) AS part (tag, value)
-GROUP BY code.id
+GROUP BY code.payment_id, payment.qr_code_id
 
 -- rule: bank transactions have the biller and the reference of the code of their payment
 SELECT id, 'its own' FROM reconciliation_banktransaction AS bank_transaction WHERE {OF_CODE}

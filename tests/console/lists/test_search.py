@@ -48,6 +48,14 @@ def test_id_leads_to_its_page(shop: Shop, bank: SandboxBankClient, admin_client:
     assert search(admin_client, shop.merchant.id).headers["Location"] == merchant
 
 
+def test_id_of_a_code_finds_its_payment(shop: Shop, admin_client: Client) -> None:
+    code, other = shop.qr_code(), shop.qr_code()
+    assert search(admin_client, f" {code['qr_code_id']}").headers["Location"] == payment_page(code)
+    for name in ("qrcodes/qrcode", "payments/payment"):
+        page = text_of(admin_client.get(f"/admin/{name}/?q={code['qr_code_id']}"))
+        assert (code["payment_id"] in page, other["payment_id"] in page) == (True, False)
+
+
 def test_reference_of_one_payment_leads_to_it(shop: Shop, admin_client: Client) -> None:
     code = shop.qr_code(reference="order 17")
     shop.qr_code(reference="order 18")

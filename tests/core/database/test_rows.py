@@ -27,11 +27,12 @@ METADATA = {"z": 1, "a": [1.50, None, True, "ก😀\n\\\"'"], "": {"n": -(2**63
 
 def payment(shop: Shop, now: datetime) -> Payment:
     """A payment with every column filled."""
+    payment_id = Payment.new_id(now)
     found = payments.draft(
-        Payment.new_id(now),
+        payment_id,
         client_bank_account="1234567890",
         merchant=shop.merchant,
-        qr_code_id=ids.new("qr_", now),
+        qr_code_id=ids.of_code(payment_id),
         amount=150_000,
         reference="x' OR 1=1-- %s",
         description="ข้าว",

@@ -153,6 +153,7 @@ TAMPERINGS = {
         "UPDATE qrcodes_qrcode SET biller_id = reverse(biller_id)",
         "UPDATE qrcodes_qrcode SET merchant_id = 'mch_other'",
         f"DELETE FROM qrcodes_qrcode WHERE payment_id = {PAID}",
+        f"UPDATE qrcodes_qrcode SET payment_id = 'pay_of_nobody' WHERE payment_id = {PAID}",
     ],
     "bank transactions have the biller and the reference of the code of their payment": [
         f"UPDATE reconciliation_banktransaction SET reference1 = 'X' WHERE id = {APPLIED}",

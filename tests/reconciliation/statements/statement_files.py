@@ -31,7 +31,6 @@ INSERT INTO payments_payment SELECT (jsonb_populate_record(old, jsonb_build_obje
 """,
     """
 INSERT INTO qrcodes_qrcode SELECT (jsonb_populate_record(old, jsonb_build_object(
-    'id', 'qr_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
     'payment_id', 'pay_' || substr(old.payment_id, 5, 8) || lpad(n::text, 19, '0'),
     'reference1', 'LOST' || lpad(n::text, 16, '0'),
     'qr_data', replace(
