@@ -1,11 +1,12 @@
-"""Secrets and account numbers at rest: text sealed with AES-256-GCM (NIST SP 800-38D).
+"""Secrets and account numbers at rest: text and bytes sealed with AES-256-GCM (NIST SP 800-38D).
 
-A sealed text belongs to one place, its `context`. `keys` are the deployment's FIELD_ENCRYPTION_KEYS, newest
+What is sealed belongs to one place, its `context`. `keys` are the deployment's FIELD_ENCRYPTION_KEYS, newest
 first, unless given.
 
-A token is `sealed:` and the URL-safe base64 of 20 bytes of salt, 12 of nonce, and the ciphertext with tag.
-The key of a token is the HMAC-SHA256 of its salt: GCM allows 2**32 random nonces with one key. A process
-takes a new salt every minute; a salt for each token would cost five times as much.
+A token is `sealed:`, 20 bytes of salt, 12 of nonce, and the ciphertext with tag. In a token for a column of
+text all but `sealed:` is URL-safe base64. The key of a token is the HMAC-SHA256 of its salt: GCM allows
+2**32 random nonces with one key. A process takes a new salt every minute; a salt for each token would cost
+five times as much.
 
 `core.digests` puts a random key into a token, beside the text, for a digest of the text.
 """
@@ -16,16 +17,18 @@ import os
 import time
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
-PREFIX = "sealed:"
+PREFIX, PREFIX_BYTES = "sealed:", b"sealed:"
 KEY_BYTES, SALT_BYTES, NONCE_BYTES = 32, 20, 12
 SALT_SECONDS = 60
 HEADER_BYTES = 4  # the length of the key of the digest in 1, of the context in 3
 Keys = Sequence[str] | None
+Token = TypeVar("Token", str, bytes)
 
 
 class CannotOpen(ValueError):
@@ -47,29 +50,34 @@ def is_key(text: str) -> bool:
 
 def seal(text: str, *, context: str, keys: Keys = None, digest_key: bytes = b"") -> str:
     """Encrypt with the newest key. `context` names the place, such as the row's id."""
-    place = context.encode()
-    head = len(digest_key).to_bytes(1) + len(place).to_bytes(3)
-    return _encrypt(head + digest_key + place + text.encode(), _raw_keys(keys)[0])
+    return _token(PREFIX, _encrypt(_pack(text.encode(), context, digest_key), _raw_keys(keys)[0]))
 
 
-def open_sealed(token: str, *, context: str, keys: Keys = None) -> str:
+def seal_bytes(content: bytes, *, context: str, keys: Keys = None) -> bytes:
+    """The same for bytes, as a token for a column of bytes."""
+    return _token(PREFIX_BYTES, _encrypt(_pack(content, context), _raw_keys(keys)[0]))
+
+
+def open_sealed(token: str | bytes, *, context: str, keys: Keys = None) -> str:
     """Decrypt with any key. Raises CannotOpen."""
     return open_with_key(token, context=context, keys=keys)[1]
 
 
-def open_with_key(token: str, *, context: str, keys: Keys = None) -> tuple[bytes, str]:
+def open_with_key(token: str | bytes, *, context: str, keys: Keys = None) -> tuple[bytes, str]:
     """The key of the digest, empty if the token has none, and the text. Raises CannotOpen."""
-    sealed_for, digest_key, text = _unpack(_decrypt(token, _raw_keys(keys)))
-    # Without this check a row could be read by copying its token to another row.
-    if sealed_for != context:
-        raise CannotOpen("This token was sealed for another place.")
-    return digest_key, text
+    digest_key, content = _open(token, context, keys)
+    return digest_key, content.decode()
 
 
-def reseal(token: str, *, keys: Keys = None) -> str:
-    """Encrypt the same text for the same place with the newest key. Raises CannotOpen."""
+def open_bytes(token: bytes, *, context: str, keys: Keys = None) -> bytes:
+    """What `seal_bytes` sealed. Raises CannotOpen."""
+    return _open(token, context, keys)[1]
+
+
+def reseal(token: Token, *, keys: Keys = None) -> Token:
+    """Encrypt the same content for the same place with the newest key. Raises CannotOpen."""
     raw_keys = _raw_keys(keys)
-    return _encrypt(_decrypt(token, raw_keys), raw_keys[0])
+    return _token(token, _encrypt(_decrypt(token, raw_keys), raw_keys[0]))
 
 
 def fingerprints(text: str) -> list[str]:
@@ -80,10 +88,10 @@ def fingerprints(text: str) -> list[str]:
 def fingerprint_of(token: str) -> str:
     """The newest fingerprint of a sealed text, for any place. Raises CannotOpen."""
     _, _, text = _unpack(_decrypt(token, _raw_keys(None)))
-    return _fingerprint(text, settings.FIELD_ENCRYPTION_KEYS[0])
+    return _fingerprint(text.decode(), settings.FIELD_ENCRYPTION_KEYS[0])
 
 
-def can_open(token: str, *, keys: Keys = None) -> bool:
+def can_open(token: str | bytes, *, keys: Keys = None) -> bool:
     """Whether any key opens it, for any place."""
     try:
         _decrypt(token, _raw_keys(keys))
@@ -92,14 +100,9 @@ def can_open(token: str, *, keys: Keys = None) -> bool:
     return True
 
 
-def is_newest(token: str, *, keys: Keys = None) -> bool:
+def is_newest(token: str | bytes, *, keys: Keys = None) -> bool:
     """Whether the newest key can decrypt the token, so that older keys are not needed."""
     return can_open(token, keys=(keys or settings.FIELD_ENCRYPTION_KEYS)[:1])
-
-
-def as_text(value: str | bytes | memoryview) -> str:
-    """A token as text. Any bytes are accepted; opening a broken token fails."""
-    return value if isinstance(value, str) else bytes(value).decode("latin-1")
 
 
 def masked(account: str | None) -> str | None:
@@ -107,24 +110,46 @@ def masked(account: str | None) -> str | None:
     return None if account is None else "x" * max(0, len(account) - 4) + account[-4:]
 
 
-def _unpack(packed: bytes) -> tuple[str, bytes, str]:
-    """The context, the key of the digest, and the text."""
+def _open(token: str | bytes, context: str, keys: Keys) -> tuple[bytes, bytes]:
+    """The key of the digest, and the content. Raises CannotOpen."""
+    sealed_for, digest_key, content = _unpack(_decrypt(token, _raw_keys(keys)))
+    # Without this check a row could be read by copying its token to another row.
+    if sealed_for != context:
+        raise CannotOpen("This token was sealed for another place.")
+    return digest_key, content
+
+
+def _pack(content: bytes, context: str, digest_key: bytes = b"") -> bytes:
+    place = context.encode()
+    return len(digest_key).to_bytes(1) + len(place).to_bytes(3) + digest_key + place + content
+
+
+def _unpack(packed: bytes) -> tuple[str, bytes, bytes]:
+    """The context, the key of the digest, and the content."""
     place = HEADER_BYTES + packed[0]
     end = place + int.from_bytes(packed[1:HEADER_BYTES])
-    return packed[place:end].decode(), packed[HEADER_BYTES:place], packed[end:].decode()
+    return packed[place:end].decode(), packed[HEADER_BYTES:place], packed[end:]
 
 
-def _encrypt(packed: bytes, key: bytes) -> str:
+def _encrypt(packed: bytes, key: bytes) -> bytes:
+    """Salt, nonce, and the ciphertext with tag."""
     salt, nonce = _salt(os.getpid(), int(time.monotonic() // SALT_SECONDS)), os.urandom(NONCE_BYTES)
-    sealed = _cipher(key, salt).encrypt(nonce, packed, None)
-    return PREFIX + base64.urlsafe_b64encode(salt + nonce + sealed).decode()
+    return salt + nonce + _cipher(key, salt).encrypt(nonce, packed, None)
 
 
-def _decrypt(token: str, keys: Sequence[bytes]) -> bytes:
-    if not token.startswith(PREFIX):
+def _token(like: Token, raw: bytes) -> Token:
+    """A token of the same type as another."""
+    if isinstance(like, str):
+        return PREFIX + base64.urlsafe_b64encode(raw).decode()
+    return PREFIX_BYTES + raw
+
+
+def _decrypt(token: str | bytes, keys: Sequence[bytes]) -> bytes:
+    prefix, rest = token[: len(PREFIX)], token[len(PREFIX) :]
+    if prefix not in (PREFIX, PREFIX_BYTES):
         raise CannotOpen("This is not a token.")
     try:
-        raw = base64.b64decode(token[len(PREFIX) :].encode("ascii"), b"-_", validate=True)
+        raw = rest if isinstance(rest, bytes) else base64.b64decode(rest, b"-_", validate=True)
     except ValueError:
         raise CannotOpen("This is not a token.") from None
     start = SALT_BYTES + NONCE_BYTES

@@ -50,11 +50,11 @@ def sealed_columns() -> dict[type[Model], list[str]]:
     return {model: columns for model, columns in found.items() if columns}
 
 
-def _tokens(value: Any) -> list[str]:
+def _tokens(value: Any) -> list[Any]:
     """The tokens in a column."""
     if isinstance(value, dict):
         return [each for each in value.values() if str(each).startswith(vault.PREFIX)]
-    return [vault.as_text(value)] if value else []
+    return [bytes(value) if isinstance(value, memoryview) else value] if value else []
 
 
 def reseal(model: type[Model], columns: Sequence[str], *, on_progress: Callable[[int], None]) -> ResealCounts:
@@ -109,11 +109,11 @@ def _reseal_rows(
 
 def _resealed(model: type[Model], name: str, value: Any) -> dict[str, Any]:
     """The new token of a column, and the new fingerprint if there is one."""
+    tokens = _tokens(value)
     if isinstance(value, dict):
-        tokens = _tokens(value)
         return {name: {key: vault.reseal(each) if each in tokens else each for key, each in value.items()}}
-    token = vault.reseal(vault.as_text(value))
-    fresh: dict[str, Any] = {name: token if isinstance(value, str) else token.encode()}
+    token = vault.reseal(tokens[0])
+    fresh: dict[str, Any] = {name: token}
     looked_up_by = name.removesuffix(SEALED_SUFFIX) + FINGERPRINT_SUFFIX
     if any(column.name == looked_up_by for column in model._meta.concrete_fields):
         fresh[looked_up_by] = vault.fingerprint_of(token)

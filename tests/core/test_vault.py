@@ -34,6 +34,21 @@ def test_sealed_token_shows_neither_text_nor_context() -> None:
     assert b"wh_1" not in raw
 
 
+def test_sealed_bytes_open_with_their_place_and_key_only() -> None:
+    token = vault.seal_bytes(b"\x00visible\xff", context="wh_1", keys=[OLD])
+    assert token.startswith(vault.PREFIX_BYTES) and b"visible" not in token and b"wh_1" not in token
+    assert vault.open_bytes(token, context="wh_1", keys=[NEW, OLD]) == b"\x00visible\xff"
+    renewed = vault.reseal(token, keys=[NEW, OLD])
+    assert vault.open_bytes(renewed, context="wh_1", keys=[NEW]) == b"\x00visible\xff"
+    assert vault.is_newest(renewed, keys=[NEW]) and not vault.is_newest(token, keys=[NEW, OLD])
+    for broken in (token[:-1], token[:9] + b"?" + token[10:], token[1:], vault.PREFIX_BYTES, b"", b"sealed"):
+        with pytest.raises(vault.CannotOpen):
+            vault.open_bytes(broken, context="wh_1", keys=[OLD])
+    for context, key in (("wh_2", OLD), ("wh_1", NEW)):
+        with pytest.raises(vault.CannotOpen):
+            vault.open_bytes(token, context=context, keys=[key])
+
+
 def test_sealing_the_same_text_twice_gives_different_tokens() -> None:
     assert vault.seal("a", context="b", keys=[NEW]) != vault.seal("a", context="b", keys=[NEW])
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import time_machine
 
+from core import vault
 from idempotency import services
 from idempotency.models import IdempotencyKey
 from payments.models import Payment
@@ -162,4 +163,5 @@ def test_deletion_removes_only_expired_idempotency_keys(shop: Shop, noon: dateti
 
 def test_stored_response_of_an_idempotency_key_is_sealed(shop: Shop) -> None:
     shop.post(PATH, qr_request(client_bank_account="1234567890"), key="k")
-    assert b"1234567890" not in bytes(IdempotencyKey.objects.get().body_sealed)
+    stored = bytes(IdempotencyKey.objects.get().body_sealed)
+    assert stored.startswith(vault.PREFIX_BYTES) and b"1234567890" not in stored
