@@ -103,7 +103,7 @@ def claim(keyed_request: KeyedRequest, status: int, subject_id: str = "") -> boo
                     created_at = EXCLUDED.created_at, expires_at = EXCLUDED.expires_at
                 WHERE k.expires_at <= EXCLUDED.created_at
                     OR k.status = %(refused)s AND k.fingerprint = ANY(%(prints)s)
-            RETURNING k.id
+            RETURNING true
             """,
             {
                 "merchant": keyed_request.merchant.id,

@@ -17,6 +17,7 @@ class IdempotencyKey(models.Model):
     A request with two commits writes it in the first, in progress and with its subject.
     """
 
+    pk = models.CompositePrimaryKey("key", "merchant_id")
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     key = models.CharField(max_length=255, db_collation="C")
     fingerprint = models.BinaryField(help_text="HMAC-SHA256 of method, route and body.")
@@ -30,9 +31,6 @@ class IdempotencyKey(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(fields=["key", "merchant"], name="idempotency_key_once_per_merchant")
-        ]
 
     def __str__(self) -> str:
         return self.key

@@ -26,7 +26,7 @@ from core.work.bulkhead import Bulkhead, BulkheadFull
 from idempotency import keys
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.keys import KeyedRequest
-from idempotency.models import IN_PROGRESS, REFUSED, IdempotencyKey
+from idempotency.models import IN_PROGRESS, REFUSED
 
 NO_ANSWER = {IN_PROGRESS, REFUSED}
 MAX_TRIES = 3
@@ -38,6 +38,13 @@ POLL_SECONDS = 0.1
 MAX_WAITING, MAX_WAITING_PER_MERCHANT = 8, 4
 SHORT_WAIT_SECONDS = 0.5
 _waiting_slots = Bulkhead()
+# Checks the expiry again, because another request may have taken the row over.
+DELETE_EXPIRED = """
+DELETE FROM idempotency_idempotencykey WHERE expires_at <= %(now)s AND ctid = ANY(ARRAY(
+    SELECT ctid FROM idempotency_idempotencykey WHERE expires_at <= %(now)s
+    ORDER BY expires_at LIMIT %(batch)s
+))
+"""
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -271,10 +278,8 @@ def _wait_for_first_request(
 
 
 def delete_expired(*, now: datetime, batch: int = 1000) -> int:
-    """Delete expired keys; returns how many."""
-    expired, total = IdempotencyKey.objects.filter(expires_at__lte=now), 0
-    while chosen := list(expired.values_list("pk", flat=True)[:batch]):
-        # The DELETE checks the expiry again, because another request may have taken the row over.
-        deleted, _ = expired.filter(pk__in=chosen).delete()
+    """Delete expired keys, `batch` a commit; returns how many."""
+    total = 0
+    while deleted := rows.run(DELETE_EXPIRED, {"now": now, "batch": batch}).rowcount:
         total += deleted
     return total

@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='IdempotencyKey',
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pk', models.CompositePrimaryKey('key', 'merchant_id', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('key', models.CharField(db_collation='C', max_length=255)),
                 ('fingerprint', models.BinaryField(help_text='HMAC-SHA256 of method, route and body.')),
                 ('status', models.SmallIntegerField()),
@@ -27,7 +27,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('key', 'merchant'), name='idempotency_key_once_per_merchant')],
             },
         ),
     ]
