@@ -81,6 +81,11 @@ class Merchant(models.Model):
             ("set_open_references", "Can decide whether a reference has one open code"),
             ("set_page_origins", "Can name the sites of a shop for its payment page"),
         ]
+        # Tables without a foreign key to merchants need both (`merchants/sql/rules.sql`).
+        triggers = [
+            triggers.keep_rows("a merchant is never deleted"),
+            triggers.ReadOnly("a merchant keeps its id", fields=["id"], is_forbidden=True),
+        ]
         constraints = [
             known("mode", Mode, name="merchant_mode_known"),
             models.CheckConstraint(

@@ -83,7 +83,10 @@ class Payment(DigestedRow, StateMachine):
     )
 
     id = PublicIdKey()
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    # A trigger checks that the merchant exists (`sql/rules.sql`).
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     # Without an index, because `of_code` finds the row by its id.
     qr_code_id = PublicId(null=True, verbose_name="QR code", help_text="Null for card payments.")
     status = models.CharField(max_length=9, choices=PaymentStatus.choices)

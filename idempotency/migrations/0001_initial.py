@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('subject_id', core.database.columns.PublicId(blank=True, db_collation='C', db_default='', default='', help_text='The subject of a request with two commits.', max_length=31)),
                 ('created_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField(db_index=True)),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
                 'default_permissions': (),

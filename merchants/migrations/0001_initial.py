@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import core.database.columns
 import core.database.triggers
 import django.contrib.postgres.fields
@@ -6,6 +8,8 @@ import merchants.models
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
+
+SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
@@ -95,6 +99,14 @@ class Migration(migrations.Migration):
             name='merchant',
             field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='merchants.merchant'),
         ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='merchant',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a merchant is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='fbda11db4d3f484273b8c2cf20dfa027bbc2f4e8', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_fdd7a', table='merchants_merchant', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='merchant',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id"))', func="RAISE EXCEPTION 'a merchant keeps its id' USING ERRCODE = 'insufficient_privilege';", hash='c4594873551440a7497c6a8024417ce906cf839f', operation='UPDATE', pgid='pgtrigger_read_only_08940', table='merchants_merchant', when='BEFORE')),
+        ),
         migrations.AddConstraint(
             model_name='apikey',
             constraint=models.UniqueConstraint(fields=('public_id',), name='api_key_public_id_unique'),
@@ -127,4 +139,5 @@ class Migration(migrations.Migration):
             model_name='apikey',
             trigger=pgtrigger.compiler.Trigger(name='expires_no_later', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at))', func="RAISE EXCEPTION 'an API key never expires later than it was to' USING ERRCODE = 'insufficient_privilege';", hash='6c561ec539f257133d53075c960cf0c49d87fb55', operation='UPDATE', pgid='pgtrigger_expires_no_later_ff4ea', table='merchants_apikey', when='BEFORE')),
         ),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

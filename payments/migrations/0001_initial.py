@@ -56,7 +56,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField(null=True)),
                 ('completed_at', models.DateTimeField(help_text="The bank's payment time, or that of the creation if the bank's cannot be.", null=True)),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.CreateModel(

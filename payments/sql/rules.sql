@@ -1,3 +1,7 @@
+CREATE OR REPLACE TRIGGER merchants_check_known BEFORE INSERT ON payments_payment
+    FOR EACH ROW EXECUTE FUNCTION merchants_check_known();
+
+
 CREATE OR REPLACE FUNCTION payments_protect_bank() RETURNS trigger
     LANGUAGE plpgsql
     AS $$

@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import core.database.triggers
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
+
+SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
@@ -18,14 +22,14 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='QrCode',
             fields=[
-                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='qr_code', serialize=False, to='payments.payment')),
+                ('payment', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='qr_code', serialize=False, to='payments.payment')),
                 ('biller_id', models.CharField(max_length=15)),
                 ('reference1', models.CharField(max_length=20)),
                 ('qr_data', models.CharField(max_length=512)),
                 ('created_at', models.DateTimeField()),
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor who expired it early. Empty if it expired at expires_at.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
                 'verbose_name': 'QR code',
@@ -50,4 +54,5 @@ class Migration(migrations.Migration):
             model_name='qrcode',
             trigger=pgtrigger.compiler.Trigger(name='request_id_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.request_id <> '' AND NEW.request_id IS DISTINCT FROM OLD.request_id)", func="RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege';", hash='c9c7e486b1ddab2a07b44cfc0efbc671e89d000e', operation='UPDATE', pgid='pgtrigger_request_id_set_once_eeda9', table='qrcodes_qrcode', when='BEFORE')),
         ),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

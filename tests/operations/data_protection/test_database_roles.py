@@ -34,7 +34,7 @@ ADDED_ONLY = {
 KEPT = {
     "qrcodes_qrcode",
     "approvals_approval", "approvals_payoutaccount", "approvals_payoutpolicy", "ledger_account",
-    "merchants_apikey",
+    "merchants_apikey", "merchants_merchant",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",

@@ -1,0 +1,17 @@
+-- A code is of a payment of its merchant that has a code. Such a payment is never deleted and keeps its merchant, so a look
+-- is enough. A foreign key would lock the row of the payment, and write the lock. It is a look after the statement, because
+-- one statement inserts both.
+CREATE OR REPLACE FUNCTION qrcodes_check_payment() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM public.payments_payment
+            WHERE id = NEW.payment_id AND merchant_id = NEW.merchant_id AND qr_code_id IS NOT NULL) THEN
+        RAISE EXCEPTION 'there is no such payment of the code' USING ERRCODE = 'foreign_key_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER qrcodes_check_payment AFTER INSERT ON qrcodes_qrcode
+    FOR EACH ROW
+    EXECUTE FUNCTION qrcodes_check_payment();
