@@ -46,8 +46,8 @@ class DigestedRow(models.Model):
     def has_its_content(self) -> bool:
         """Whether the content is that of the digest. Raises vault.CannotOpen."""
         stored = getattr(self, self.DIGESTED.digest)
-        key, text = vault.open_with_key(getattr(self, self.DIGESTED.sealed), context=self._place())
-        return bool(key and stored == _digest(key, text, *self._covered()))
+        key, content = vault.open_with_key(getattr(self, self.DIGESTED.sealed), context=self._place())
+        return bool(key and stored == _digest(key, content.decode(), *self._covered()))
 
     def _covered(self) -> list[str]:
         return [getattr(self, name) or "" for name in self.DIGESTED.also]

@@ -1,7 +1,7 @@
 """Secrets and account numbers at rest: text and bytes sealed with AES-256-GCM (NIST SP 800-38D).
 
-What is sealed belongs to one place, its `context`. `keys` are the deployment's FIELD_ENCRYPTION_KEYS, newest
-first, unless given.
+What is sealed belongs to one place, its `context`, and a digest of that is sealed with it. `keys` are the
+deployment's FIELD_ENCRYPTION_KEYS, newest first, unless given.
 
 A token is `sealed:`, 20 bytes of salt, 12 of nonce, and the ciphertext with tag. In a token for a column of
 text all but `sealed:` is URL-safe base64. The key of a token is the HMAC-SHA256 of its salt: GCM allows
@@ -12,6 +12,7 @@ five times as much.
 """
 
 import base64
+import hashlib
 import hmac
 import os
 import time
@@ -26,7 +27,7 @@ from django.conf import settings
 PREFIX, PREFIX_BYTES = "sealed:", b"sealed:"
 KEY_BYTES, SALT_BYTES, NONCE_BYTES = 32, 20, 12
 SALT_SECONDS = 60
-HEADER_BYTES = 4  # the length of the key of the digest in 1, of the context in 3
+PLACE_BYTES = 16
 Keys = Sequence[str] | None
 Token = TypeVar("Token", str, bytes)
 
@@ -60,18 +61,21 @@ def seal_bytes(content: bytes, *, context: str, keys: Keys = None) -> bytes:
 
 def open_sealed(token: str | bytes, *, context: str, keys: Keys = None) -> str:
     """Decrypt with any key. Raises CannotOpen."""
+    return open_bytes(token, context=context, keys=keys).decode()
+
+
+def open_bytes(token: str | bytes, *, context: str, keys: Keys = None) -> bytes:
+    """The same as bytes. Raises CannotOpen."""
     return open_with_key(token, context=context, keys=keys)[1]
 
 
-def open_with_key(token: str | bytes, *, context: str, keys: Keys = None) -> tuple[bytes, str]:
-    """The key of the digest, empty if the token has none, and the text. Raises CannotOpen."""
-    digest_key, content = _open(token, context, keys)
-    return digest_key, content.decode()
-
-
-def open_bytes(token: bytes, *, context: str, keys: Keys = None) -> bytes:
-    """What `seal_bytes` sealed. Raises CannotOpen."""
-    return _open(token, context, keys)[1]
+def open_with_key(token: str | bytes, *, context: str, keys: Keys = None) -> tuple[bytes, bytes]:
+    """The key of the digest, empty if the token has none, and the content. Raises CannotOpen."""
+    sealed_for, digest_key, content = _unpack(_decrypt(token, _raw_keys(keys)))
+    # Without this check a row could be read by copying its token to another row.
+    if sealed_for != _place(context):
+        raise CannotOpen("This token was sealed for another place.")
+    return digest_key, content
 
 
 def reseal(token: Token, *, keys: Keys = None) -> Token:
@@ -110,25 +114,20 @@ def masked(account: str | None) -> str | None:
     return None if account is None else "x" * max(0, len(account) - 4) + account[-4:]
 
 
-def _open(token: str | bytes, context: str, keys: Keys) -> tuple[bytes, bytes]:
-    """The key of the digest, and the content. Raises CannotOpen."""
-    sealed_for, digest_key, content = _unpack(_decrypt(token, _raw_keys(keys)))
-    # Without this check a row could be read by copying its token to another row.
-    if sealed_for != context:
-        raise CannotOpen("This token was sealed for another place.")
-    return digest_key, content
-
-
 def _pack(content: bytes, context: str, digest_key: bytes = b"") -> bytes:
-    place = context.encode()
-    return len(digest_key).to_bytes(1) + len(place).to_bytes(3) + digest_key + place + content
+    return _place(context) + len(digest_key).to_bytes(1) + digest_key + content
 
 
-def _unpack(packed: bytes) -> tuple[str, bytes, bytes]:
-    """The context, the key of the digest, and the content."""
-    place = HEADER_BYTES + packed[0]
-    end = place + int.from_bytes(packed[1:HEADER_BYTES])
-    return packed[place:end].decode(), packed[HEADER_BYTES:place], packed[end:]
+def _unpack(packed: bytes) -> tuple[bytes, bytes, bytes]:
+    """The place, the key of the digest, and the content."""
+    start = PLACE_BYTES + 1
+    end = start + packed[PLACE_BYTES]
+    return packed[:PLACE_BYTES], packed[start:end], packed[end:]
+
+
+def _place(context: str) -> bytes:
+    """The digest of a context, which is often longer."""
+    return hashlib.sha256(context.encode()).digest()[:PLACE_BYTES]
 
 
 def _encrypt(packed: bytes, key: bytes) -> bytes:
