@@ -206,15 +206,19 @@ class Payment(DigestedRow, StateMachine):
             triggers.Transitions(),
         ]
         indexes = [
+            # The lists of payments and codes, the console's of a merchant, and searches of the newest.
             models.Index(fields=["merchant", "created_at", "id"], name="payment_newest_first"),
+            # The list of a status.
             models.Index(fields=["merchant", "status", "created_at", "id"], name="payment_filtered"),
+            # The list of a reference, and the search of the console.
             models.Index(
                 fields=["reference", "merchant", "created_at", "id"],
                 condition=Q(reference__isnull=False),
                 name="payment_by_reference",
             ),
+            # What the sweep expires next, and the overdue ones that a list of a status moves.
             models.Index(fields=["expires_at"], condition=Q(status="pending"), name="payment_next_to_expire"),
-            # A new payment has none, so creating one costs nothing.
+            # The list of a bank reference. A new payment has none, so creating one costs nothing.
             models.Index(
                 fields=["bank_reference", "merchant"],
                 condition=Q(bank_reference__isnull=False),
