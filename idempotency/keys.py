@@ -1,6 +1,5 @@
 """Rows of idempotency keys: claim, find, store the answer, release."""
 
-import zlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,8 +14,8 @@ from idempotency.fingerprint import Fingerprint
 from idempotency.models import REFUSED, IdempotencyKey
 from merchants.models import Merchant
 
-# A usual answer, for zlib: with these words others take a third of their size. Whoever changes them keeps the
-# old ones for a day, because stored answers cannot be read without them.
+# With the words of a usual answer, others take a third of their size. Whoever changes them keeps the old ones
+# for a day, because stored answers cannot be read without them.
 USUAL_ANSWER = (
     b'"metadata":{},"client_bank_account":"","client_bank_name":"","client_name":"","reference":"",'
     b'"status":"pending","payment_id":"pay_","expires_at":"2026-00:00:00.000Z","currency":"THB",'
@@ -50,13 +49,11 @@ class KeyedRequest:
         return f"{self.merchant.id} {self.key}"
 
     def seal(self, body: bytes) -> bytes:
-        """Compress and encrypt a response, because it may contain the customer's account."""
-        deflate = zlib.compressobj(zlib.Z_BEST_SPEED, zdict=USUAL_ANSWER)
-        return vault.seal_bytes(deflate.compress(body) + deflate.flush(), context=self._context)
+        """Encrypt a response, because it may contain the customer's account."""
+        return vault.seal_bytes(body, context=self._context, usual=USUAL_ANSWER)
 
     def unseal(self, body: bytes | memoryview) -> bytes:
-        packed = vault.open_bytes(bytes(body), context=self._context)
-        return zlib.decompressobj(zdict=USUAL_ANSWER).decompress(packed)
+        return vault.open_bytes(bytes(body), context=self._context, usual=USUAL_ANSWER)
 
     def new_row(self, answer: ApiResponse) -> IdempotencyKey:
         return rows.new(

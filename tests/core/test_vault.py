@@ -49,6 +49,20 @@ def test_sealed_bytes_open_with_their_place_and_key_only() -> None:
             vault.open_bytes(token, context=context, keys=[key])
 
 
+def test_long_content_is_compressed_and_its_usual_words_are_needed() -> None:
+    text = "".join(f'"name {number}": "value",' for number in range(40))
+    token = vault.seal(text, context="wh_1", keys=[NEW], digest_key=b"k" * 16)
+    assert len(token) < len(text) / 2
+    assert vault.open_with_key(token, context="wh_1", keys=[NEW]) == (b"k" * 16, text.encode())
+    assert vault.open_sealed(vault.reseal(token, keys=[OLD, NEW]), context="wh_1", keys=[OLD]) == text
+    with_words = vault.seal_bytes(text.encode(), context="wh_1", keys=[NEW], usual=text.encode())
+    assert len(with_words) < len(text) / 5
+    opened = vault.open_bytes(with_words, context="wh_1", keys=[NEW], usual=text.encode())
+    assert opened == text.encode()
+    with pytest.raises(vault.CannotOpen):
+        vault.open_bytes(with_words, context="wh_1", keys=[NEW], usual=b"other words")
+
+
 def test_sealing_the_same_text_twice_gives_different_tokens() -> None:
     assert vault.seal("a", context="b", keys=[NEW]) != vault.seal("a", context="b", keys=[NEW])
 
