@@ -5,11 +5,11 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 
-from config.capacity.load import Round, p99
 from config.capacity.processes import WEB
 from config.workers import WORKERS
 
@@ -27,6 +27,30 @@ MOST_OF_OTHERS = 0.15
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@dataclass
+class Round:
+    """Seconds: of each request, from each code to its webhook, and of the whole round.
+
+    cores: the mean of each group of processes, and of the machine.
+    """
+
+    at_once: int
+    requests: list[float] = field(default_factory=list)
+    webhooks: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    cores: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Whole lives a second."""
+        return len(self.webhooks) / self.seconds
+
+
+def p99(seconds: list[float]) -> float:
+    """What 99 of 100 took at most, in milliseconds; 0 of nothing."""
+    return 1000 * sorted(seconds)[int(0.99 * len(seconds))] if seconds else 0.0
+
+
 class Processors:
     """Processor time by /proc, see proc_pid_stat(5). names: of the groups of processes, by session."""
 
@@ -41,12 +65,13 @@ class Processors:
     def watching(self) -> Iterator[dict[str, float]]:
         """What the block gets has the cores when it ends."""
         cores: dict[str, float] = {}
-        before, began = self._seconds(), time.perf_counter()
+        before, began = self.seconds(), time.perf_counter()
         yield cores
         passed = time.perf_counter() - began
-        cores |= {name: (used - before[name]) / passed for name, used in self._seconds().items()}
+        cores |= {name: (used - before[name]) / passed for name, used in self.seconds().items()}
 
-    def _seconds(self) -> "defaultdict[str, float]":
+    def seconds(self) -> "defaultdict[str, float]":
+        """By group, so far, also of processes that have ended."""
         ticks = os.sysconf("SC_CLK_TCK")
         found = defaultdict(float, {LOAD: time.process_time(), WEB: 0.0, MACHINE: 0.0})
         for path in Path("/proc").glob("[0-9]*/stat"):

@@ -8,13 +8,13 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from banks.sandbox import SIGNATURE_HEADER
 from config.capacity.databases import Refused
+from config.capacity.figures import Round
 from config.capacity.processes import HOST
 from core import clock, ids, money
 from core.thai import thaiqr
@@ -27,30 +27,6 @@ SHOPS = 20
 NOTIFICATION_PATH = "/banks/sandbox/notifications"
 PATIENCE_SECONDS = 20.0
 CODE = {"amount": 150_000, "currency": "THB", "reference": "order-1042", "client_name": "Somchai Jaidee"}
-
-
-@dataclass
-class Round:
-    """Seconds: of each request, from each code to its webhook, and of the whole round.
-
-    cores: the mean of each group of processes, and of the machine.
-    """
-
-    at_once: int
-    requests: list[float] = field(default_factory=list)
-    webhooks: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    cores: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def rate(self) -> float:
-        """Whole lives a second."""
-        return len(self.webhooks) / self.seconds
-
-
-def p99(seconds: list[float]) -> float:
-    """What 99 of 100 took at most, in milliseconds; 0 of nothing."""
-    return 1000 * sorted(seconds)[int(0.99 * len(seconds))] if seconds else 0.0
 
 
 class Load:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from config.capacity import figures
-from config.capacity.figures import LOAD, MACHINE, POSTGRES
-from config.capacity.load import Round
+from config.capacity.figures import LOAD, MACHINE, POSTGRES, Round
 
 
 @pytest.fixture(autouse=True)
