@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import create_poll, deliveries, footprint, guard, life, long_lists
+from bench import cost, create_poll, deliveries, footprint, guard, life, long_lists
 from bench.http import NotMeasurable
 from bench.rounds import comparison, log, machine
 from config.capacity.databases import Refused
@@ -63,14 +63,15 @@ def _tables(home: Path, options: argparse.Namespace) -> Iterator[str]:
         return
     with _instance(home) as stack:
         if "life" in parts:  # first, because the rows of other parts would not pass the audit
-            yield comparison("whole lives", life.measure(stack, home, rounds))
+            yield from comparison("whole lives", life.measure(stack, home, rounds))
         if asked := [part for part in create_poll.PARTS if part in parts]:
             results = create_poll.measure(stack, asked, warm_up=1.5, seconds=options.seconds, rounds=rounds)
-            yield from (comparison(title, candidates) for title, candidates in results.items())
+            for title, candidates in results.items():
+                yield from comparison(title, candidates)
         if "lists" in parts:
             yield long_lists.measure(stack, options.rows)
         if "deliver" in parts:
-            yield comparison("messages to one endpoint", deliveries.measure(stack, rounds))
+            yield from comparison("messages to one endpoint", deliveries.measure(stack, rounds))
 
 
 @contextmanager
@@ -82,9 +83,9 @@ def _instance(home: Path) -> Iterator[DetachedStack]:
     log("Starting an instance ...")
     port = ports.pick()
     with DetachedStack(home / "instance", **SETTINGS, BASE_URL=f"http://127.0.0.1:{port}") as stack:
-        command = [sys.executable, "-m", "config.server"]
+        cost.prepare(stack)
         environ = {**stack.environ, **stack.env, "PORT": str(port), "WEB_WORKERS": "1"}
-        with create_poll.server(command, port, environ):
+        with create_poll.server([sys.executable, "-m", "config.server"], port, environ):
             yield stack
 
 

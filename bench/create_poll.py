@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from bench import http, processors
+from bench import http
+from bench.cost import Cost
 from bench.http import NotMeasurable, Request, load
 from bench.rounds import OURS, RATE, Candidate, Figures, quantiles, run_rounds
 from config.devstack import ports
@@ -50,7 +51,9 @@ def _peer(stack: DetachedStack) -> Iterator[tuple[int, int]]:
 @contextmanager
 def server(command: Sequence[str], port: int, environ: Mapping[str, str]) -> Iterator[int]:
     """Run a server that listens to the port; yield its process id."""
-    process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environ, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         wait_until(lambda: not ports.is_free(port) or process.poll() is not None, SERVER_SECONDS)
         yield process.pid
@@ -64,7 +67,7 @@ class _RequestComparison:
 
     def __init__(self, stack: DetachedStack, servers: Mapping[str, tuple[int, int]]) -> None:
         """Create payments to poll, and check that both servers answer the same. Raises NotMeasurable."""
-        self._servers = servers
+        self._stack, self._servers = stack, servers
         self._authorization = {"Authorization": f"Bearer {stack.demo['secret_key']}"}
         for port, _ in servers.values():
             load(port, self._creations(), connections=2, seconds=0.5)
@@ -76,22 +79,18 @@ class _RequestComparison:
         self._compare()
 
     def candidates(self, part: str) -> list[Candidate]:
-        requests = {"create": self._creations, "poll": self._repeated_polls}[part]
+        polls = [poll.to_bytes() for poll in self._polls]
+        requests = {"create": self._creations, "poll": lambda: itertools.cycle(polls)}[part]
         return [
             Candidate(name, partial(self._play, port, pid, requests))
             for name, (port, pid) in self._servers.items()
         ]
 
     def _play(self, port: int, pid: int, requests: Callable[[], Iterator[bytes]], seconds: float) -> Figures:
-        before = processors.cpu_seconds(pid)
-        done = load(port, requests(), connections=CONNECTIONS, seconds=seconds)
-        used, count = processors.cpu_seconds(pid) - before, len(done.latencies)
-        return {
-            RATE: count / done.seconds,
-            **quantiles(done.latencies),
-            SERVER_TIME: 1e6 * used / count,
-            "client us": 1e6 * done.client_seconds / count,
-        }
+        cost = Cost(self._stack, {pid: "server"})
+        latencies, passed = load(port, requests(), connections=CONNECTIONS, seconds=seconds)
+        count = len(latencies)
+        return {RATE: count / passed, **quantiles(latencies), **cost.each(count)}
 
     def _creations(self) -> Iterator[bytes]:
         run = ids.random_text(12)
@@ -99,9 +98,6 @@ class _RequestComparison:
 
     def _creation(self, key: str) -> Request:
         return Request("POST", CREATE_PATH, {**self._authorization, "Idempotency-Key": key}, BODY)
-
-    def _repeated_polls(self) -> Iterator[bytes]:
-        return itertools.cycle([poll.to_bytes() for poll in self._polls])
 
     def _compare(self) -> None:
         """Check that both servers answer the same, but for new fields of ours. Raises NotMeasurable."""

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from bench import processors
-from bench.http import Endpoints, NotMeasurable, header
-from bench.rounds import OURS, RATE, Candidate, Figures, microseconds_each, run_rounds
+from bench.cost import Cost
+from bench.http import Endpoint, NotMeasurable, header
+from bench.rounds import OURS, RATE, Candidate, Figures, run_rounds
 from config.devstack.detached import ROOT, DetachedStack
 
 BARE_LOOP = "(c) bare loop, requests"
@@ -24,9 +24,9 @@ def measure(stack: DetachedStack, rounds: int) -> list[Candidate]:
     benchmark = _DeliveryBenchmark(stack)
     candidates = [
         Candidate(OURS, lambda count: benchmark.play(count, "publish")),
-        Candidate(BARE_LOOP, lambda count: benchmark.play(count, "post", f"{benchmark.url}/bare")),
+        Candidate(BARE_LOOP, lambda count: benchmark.play(count, "post", f"{benchmark.endpoint.url}/bare")),
     ]
-    with benchmark.endpoints:
+    with benchmark.endpoint.runner:
         run_rounds("deliver", candidates, warm_up=WARM_UP_MESSAGES, extent=MESSAGES, rounds=rounds)
     return candidates
 
@@ -39,29 +39,21 @@ class _DeliveryBenchmark:
         # The instant of each message, in the order of arrival.
         self._arrived: dict[tuple[bytes, bytes], float] = {}
         self._is_repeated = False
-        self.endpoints = Endpoints(1, self._take)
-        (self.url,) = self.endpoints.urls
-        self._merchant_id = self._run("register", self.url)
+        self.endpoint = Endpoint(self._take)
+        self._merchant_id = self._run("register", self.endpoint.url)
 
     def play(self, count: float, command: str, *urls: str) -> Figures:
         """Run the driver; return the figures from its instant to the last arrival."""
-        before, goal = self._cpu_seconds(), len(self._arrived) + count
+        cost, goal = Cost(self._stack, {self._stack.pids["webhooks"]: "webhooks"}), len(self._arrived) + count
         result = self._run(command, int(count), self._merchant_id, *urls)
-        self.endpoints.run(self._wait_for(goal))
-        used = microseconds_each(count, before, self._cpu_seconds())
-        if "cpu" in result:
-            used["webhooks us"] = 1e6 * result["cpu"] / count
+        self.endpoint.runner.run(self._wait_for(goal))
+        bare = {"webhooks us": 1e6 * result["cpu"] / count} if "cpu" in result else {}
         *_, last = self._arrived.values()
-        return {RATE: count / (last - result["at"]), **used}
-
-    def _cpu_seconds(self) -> dict[str, float]:
-        pids = self._stack.pids
-        used = {name: processors.cpu_seconds(pids[name]) for name in ("webhooks", "postgres")}
-        return used | {"receiver": time.process_time()}
+        return {RATE: count / (last - result["at"]), **cost.each(count), **bare}
 
     def _run(self, command: str, *arguments: object) -> Any:
         environ = {**self._stack.environ, **self._stack.env}
-        return self.endpoints.run(run_driver(environ, command, *arguments))
+        return self.endpoint.runner.run(run_driver(environ, command, *arguments))
 
     async def _wait_for(self, goal: float) -> None:
         """Return when so many messages have arrived, each once. Raises NotMeasurable."""
@@ -76,7 +68,7 @@ class _DeliveryBenchmark:
         if self._is_repeated or len(self._arrived) > goal:
             raise NotMeasurable("A message came twice, or one that nobody expects.")
 
-    def _take(self, number: int, head: bytes, body: bytes) -> None:
+    def _take(self, head: bytes, body: bytes) -> None:
         key = head.split(b" ", 2)[1], header(head, b"webhook-id")
         self._is_repeated |= key in self._arrived
         self._arrived[key] = time.time()

@@ -106,9 +106,9 @@ def _post_each(url: str, messages: Iterator[tuple[bytes, dict[str, str]]]) -> No
         session.post(url, body, headers=headers, timeout=TIMEOUT).raise_for_status()
 
 
-def record(*urls: str) -> object:
-    """A script of pgbench with the statements of a life, and its variables. Opens a shop for each URL."""
-    script = Script(recorder.recorded_life([open_shop(url) for url in urls]))
+def record(count: int, url: str) -> object:
+    """A script of pgbench with the statements of a life, and its variables. Opens so many shops."""
+    script = Script(recorder.recorded_life([open_shop(url) for _ in range(count)]))
     return [script.text, script.variables]
 
 

@@ -1,15 +1,15 @@
 """A minimal HTTP/1.1 client and minimal webhook endpoints, in one event loop of this process.
 
-The tables show their processor time as `client us` and `receiver us`, because all share the processors.
+The tables show their processor time as `client us`, because all share the processors.
 """
 
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import uvloop
 
@@ -98,39 +98,34 @@ async def connect(port: int) -> Connection:
     return connection
 
 
-@dataclass
-class Load:
-    """What one round of requests took, in seconds. client_seconds: of the processor."""
+def load(
+    port: int, requests: Iterator[bytes], *, connections: int, seconds: float
+) -> tuple[list[float], float]:
+    """Keep `connections` requests open for `seconds`; return the seconds of each, and of all.
 
-    latencies: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    client_seconds: float = 0.0
-
-
-def load(port: int, requests: Iterator[bytes], *, connections: int, seconds: float) -> Load:
-    """Keep `connections` requests open for `seconds`. Raises NotMeasurable for another answer than 200."""
-    result = Load()
+    Raises NotMeasurable for another answer than 200.
+    """
+    latencies: list[float] = []
 
     async def repeat(connection: Connection, end: float) -> None:
         while (begin := time.perf_counter()) < end:
             await connection.ask(next(requests))
-            result.latencies.append(time.perf_counter() - begin)
+            latencies.append(time.perf_counter() - begin)
 
-    async def run() -> None:
+    async def run() -> float:
         opened = [await connect(port) for _ in range(connections)]
-        cpu, started = time.process_time(), time.perf_counter()
+        started = time.perf_counter()
         async with asyncio.timeout(seconds + PATIENCE_SECONDS):
             await asyncio.gather(*(repeat(connection, started + seconds) for connection in opened))
-        result.seconds = time.perf_counter() - started
-        result.client_seconds = time.process_time() - cpu
+        passed = time.perf_counter() - started
         for connection in opened:
             connection.transport.close()
+        return passed
 
-    uvloop.run(run())
-    return result
+    return latencies, uvloop.run(run())
 
 
-class Endpoint(Stream):
+class Messages(Stream):
     """A connection from a sender of webhooks."""
 
     def __init__(self, take: Callable[[bytes, bytes], None]) -> None:
@@ -143,29 +138,16 @@ class Endpoint(Stream):
             self.transport.write(OK)
 
 
-class Endpoints:
-    """Endpoints, which answer while `run` waits for something. `take` gets their number, a head and a body.
+class Endpoint:
+    """An endpoint, which answers while `runner` runs something. `take` gets a head and a body."""
 
-    Each has its own port, because connections are kept by host and port.
-    """
+    def __init__(self, take: Callable[[bytes, bytes], None]) -> None:
+        self.runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        self.url = self.runner.run(self._listen(take))
 
-    def __init__(self, count: int, take: Callable[[int, bytes, bytes], None]) -> None:
-        self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-        self.urls = self.run(self._listen([partial(take, number) for number in range(count)]))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.close()
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self._runner.run(work)
-
-    async def _listen(self, takers: list[Callable[[bytes, bytes], None]]) -> list[str]:
-        loop = asyncio.get_running_loop()
-        self._servers = [await loop.create_server(partial(Endpoint, take), HOST, 0) for take in takers]
-        return [f"http://{HOST}:{server.sockets[0].getsockname()[1]}/hook" for server in self._servers]
+    async def _listen(self, take: Callable[[bytes, bytes], None]) -> str:
+        self._server = await asyncio.get_running_loop().create_server(partial(Messages, take), HOST, 0)
+        return f"http://{HOST}:{self._server.sockets[0].getsockname()[1]}/hook"
 
 
 def header(head: bytes, name: bytes) -> bytes:

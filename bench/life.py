@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
@@ -17,10 +16,10 @@ from urllib.parse import urlsplit
 import django
 import psycopg
 
-from bench import processors
+from bench.cost import Cost
 from bench.deliveries import run_driver
-from bench.http import Endpoints, NotMeasurable
-from bench.rounds import OURS, RATE, Candidate, Figures, microseconds_each, quantiles, run_rounds
+from bench.http import Endpoint, NotMeasurable
+from bench.rounds import OURS, RATE, Candidate, Figures, quantiles, run_rounds
 from config.devstack.detached import ROOT, DetachedStack, wait_until
 from config.devstack.postgres_programs import find_programs
 from config.env import OWNER_URL
@@ -31,8 +30,6 @@ AT_ONCE = 16
 WARM_UP_SECONDS, SECONDS = 3, 5.0
 # A worker records a delivery some milliseconds after its webhook arrived.
 RECORDED_SECONDS = 10.0
-# These have a column each; `others us` are all other processes.
-NAMED = ("web", "webhooks", "postgres")
 COUNT = re.compile(r"^number of transactions actually processed: ([0-9]+)", re.MULTILINE)
 PROGRESS = re.compile(r"^progress: [0-9.]+ s, ([0-9.]+) tps", re.MULTILINE)
 # The payments of whole lives. Whatever a life has twice makes two rows.
@@ -84,11 +81,10 @@ class _LifeBenchmark:
         self._stack, self._load, self.count = stack, Load(stack.port), 0
 
     def live(self, seconds: float) -> Figures:
-        before = _cpu_seconds(self._stack)
+        cost = Cost(self._stack, {self._stack.pids[name]: name for name in ("web", "webhooks")})
         done = self._load.lives(AT_ONCE, seconds)
         self.count += len(done.webhooks)
-        used = microseconds_each(len(done.webhooks), before, _cpu_seconds(self._stack))
-        return {RATE: done.rate, **quantiles(done.webhooks), **used}
+        return {RATE: done.rate, **quantiles(done.webhooks), **cost.each(len(done.webhooks))}
 
 
 class _Floor:
@@ -103,14 +99,15 @@ class _Floor:
         environ = {**stack.environ, **stack.env, "DATABASE_URL": self.url, OWNER_URL: self.url}
         migrate = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
         subprocess.run(migrate, cwd=ROOT, env=environ, check=True)
-        with Endpoints(AT_ONCE, lambda *message: None) as endpoints:
-            text, self._variables = endpoints.run(run_driver(environ, "record", *endpoints.urls))
+        endpoint = Endpoint(lambda *message: None)
+        with endpoint.runner as runner:
+            text, self._variables = runner.run(run_driver(environ, "record", AT_ONCE, endpoint.url))
         self._path = folder / "life.sql"
         self._path.write_text(text)
 
     def repeat(self, seconds: float) -> Figures:
         """Run pgbench. New sessions plan each statement several times, so the first seconds do not count."""
-        before, url = _cpu_seconds(self._stack), urlsplit(self.url)
+        cost, url = Cost(self._stack, {}), urlsplit(self.url)
         done = subprocess.run(
             [
                 *(find_programs() / "pgbench", "--no-vacuum", "--protocol=prepared", f"--file={self._path}"),
@@ -126,17 +123,8 @@ class _Floor:
         found = COUNT.search(done.stdout)
         if done.returncode or found is None:
             raise NotMeasurable(f"pgbench: {done.stderr}")
-        used = microseconds_each(int(found[1]), before, _cpu_seconds(self._stack))
         rates = [float(rate) for rate in PROGRESS.findall(done.stderr)[WARM_UP_SECONDS:]]
-        return {RATE: fmean(rates), "postgres us": used["postgres us"]}
-
-
-def _cpu_seconds(stack: DetachedStack) -> dict[str, float]:
-    """By process, with the processes that it started."""
-    used = dict.fromkeys((*NAMED, "others"), 0.0)
-    for name, pid in stack.pids.items():
-        used[name if name in NAMED else "others"] += processors.cpu_seconds(pid)
-    return used | {"client": time.process_time()}
+        return {RATE: fmean(rates), **cost.each(int(found[1]))}
 
 
 def _check(url: str, seen: int | None = None) -> None:

@@ -26,7 +26,6 @@ class MeasuredList:
     write: str
     filters: Mapping[str, Mapping[str, str]]
     columns: Mapping[str, str] = field(default_factory=dict)
-    path: str = ""
     searches: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
@@ -114,7 +113,7 @@ EVENTS = MeasuredList(
     {"event": "type"},
 )
 BALANCE_TRANSACTIONS = MeasuredList(
-    "balance",
+    "balance/transactions",
     "ledger_balancetransaction",
     f"""
     INSERT INTO ledger_balancetransaction (id, merchant_id, type, amount, source_id, created_at)
@@ -131,6 +130,5 @@ BALANCE_TRANSACTIONS = MeasuredList(
         "by dates": MIDDLE,
         "by type and dates": {"type": "refund_paid", **MIDDLE},
     },
-    path="/Thai/v1/balance/transactions",
 )
 LISTS = (TRANSACTIONS, PAYMENTS, EVENTS, BALANCE_TRANSACTIONS)

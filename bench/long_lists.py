@@ -46,8 +46,9 @@ def _measure(
     for _ in range(ROUNDS):
         for questions in zip(*(history.questions() for history in histories), strict=True):
             for place, (name, request) in enumerate(questions):
-                asked = load(stack.port, itertools.repeat(request.to_bytes()), connections=1, seconds=SECONDS)
-                answers.setdefault(name, ([], []))[place].extend(asked.latencies)
+                repeated = itertools.repeat(request.to_bytes())
+                latencies, _ = load(stack.port, repeated, connections=1, seconds=SECONDS)
+                answers.setdefault(name, ([], []))[place].extend(latencies)
     rows: list[tuple[str | float, ...]] = []
     ratios = []
     for name, (short, long) in answers.items():
@@ -56,9 +57,7 @@ def _measure(
         rows.append((name, *few, *many, *ratios[-1]))
     rows.append(("median of these", *[""] * 4, *(median(column) for column in zip(*ratios, strict=True))))
     headings = (f"{count:,} rows, {share} ms" for count in runs for share in ("p50", "p95"))
-    shown = table([measured.name, *headings, "times", "p95"], rows)
-    log(shown)
-    return shown
+    return table([measured.name, *headings, "times", "p95"], rows)
 
 
 class _History:
@@ -129,5 +128,4 @@ class _History:
         return query, {"offset": {"offset": str(far)}, "cursor": {"after": before}}
 
     def _request(self, query: Mapping[str, str]) -> Request:
-        path = f"{self._list.path or f'/Thai/v1/{self._list.name}'}?{urlencode(query)}"
-        return Request("GET", path, self._authorization)
+        return Request("GET", f"/Thai/v1/{self._list.name}?{urlencode(query)}", self._authorization)

@@ -2,16 +2,18 @@
 
 import os
 import platform
+import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from bench.cost import DATABASE
 from config.devstack.postgres_programs import find_programs, full_version
 
 OURS, RATE = "Thai QR Payments", "per second"
-SHARES = {"p50 ms": 0.5, "p95 ms": 0.95, "p99 ms": 0.99}
+PERCENTS = (50, 95, 99)
 # The figures of a round by the heading of their column.
 Figures = dict[str, float]
 
@@ -42,29 +44,26 @@ def run_rounds(
         log(f"{time.strftime('%H:%M:%S')}  {what} {number}/{rounds}: {rates} per second")
 
 
-def ratios(column: str, one: Candidate, other: Candidate) -> list[float]:
-    """The ratios of the rounds, in pairs; none if one of them lacks the figure."""
-    pairs = (
-        (mine.get(column), theirs.get(column)) for mine, theirs in zip(one.rounds, other.rounds, strict=True)
-    )
-    return [mine / theirs for mine, theirs in pairs if mine and theirs]
+def ratios(one: Candidate, other: Candidate, column: str, beside: str) -> list[float]:
+    """The ratios of the rounds, in pairs: of a column of one and a column of the other."""
+    return [mine[column] / theirs[beside] for mine, theirs in zip(one.rounds, other.rounds, strict=True)]
 
 
-def comparison(title: str, candidates: Sequence[Candidate]) -> str:
-    """Medians of the rounds, and of the ratios to the last candidate."""
+def comparison(title: str, candidates: Sequence[Candidate]) -> Iterator[str]:
+    """Medians of the rounds, and of the ratios to the last candidate. Below, what each costs the database."""
     *_, floor = candidates
-    columns = dict.fromkeys(column for each in candidates for column in each.rounds[0])
-    rows = [[each.name, *map(each.median, columns), median(ratios(RATE, each, floor))] for each in candidates]
-    return table([title, *columns, f"of {floor.name[:3]}"], rows)
+    columns = [column for column in candidates[0].rounds[0] if column not in DATABASE]
+    shares = {each.name: median(ratios(each, floor, RATE, RATE)) for each in candidates}
+    rows = [[each.name, *map(each.median, columns), shares[each.name]] for each in candidates]
+    yield table([title, *columns, f"of {floor.name[:3]}"], rows)
+    costs = [[each.name, *map(each.median, DATABASE)] for each in candidates]
+    yield table([f"{title}: database", *DATABASE], costs)
 
 
 def quantiles(seconds: Iterable[float]) -> Figures:
-    """Quantiles in milliseconds; 0 of nothing."""
-    ordered = sorted(seconds) or [0.0]
-    return {
-        name: 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-        for name, share in SHARES.items()
-    }
+    """Quantiles in milliseconds."""
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    return {f"p{percent} ms": 1000 * cuts[percent - 1] for percent in PERCENTS}
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> str:
@@ -92,8 +91,3 @@ def machine() -> str:
 def log(text: str) -> None:
     """Progress goes to standard error, the tables to standard output."""
     print(text, file=sys.stderr, flush=True)
-
-
-def microseconds_each(count: float, before: Mapping[str, float], after: Mapping[str, float]) -> Figures:
-    """Processor time of a unit of work, by what used it."""
-    return {f"{name} us": 1e6 * (after[name] - before[name]) / count for name in after}
