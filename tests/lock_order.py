@@ -105,7 +105,7 @@ UNORDERED_MODELS = {
     "webhooks.EndpointAction",
     "webhooks.EndpointHealth",
     "webhooks.Event",
-    "webhooks.EventSequence",
+    "webhooks.FeedBlock",
     "webhooks.UnnumberedEvent",
 }
 # No transaction locks rows of these together with rows of a table in LOCK_ORDER.

@@ -267,39 +267,61 @@ class Event(CausedRow):
 class UnnumberedEvent(models.Model):
     """An event without a sequence. A trigger adds it in the commit of the event.
 
-    The key is the order of the inserts. A trigger numbers each row that is deleted (`webhooks/sql/feed.sql`).
+    `id` is the order of the inserts. A trigger numbers each row that is deleted (`webhooks/sql/feed.sql`).
     """
 
     # Without foreign keys: each check would lock the row of the event, which costs more than the rest.
+    pk = models.CompositePrimaryKey("merchant_id", "id")
     merchant_id = PublicId()
+    id = models.BigIntegerField()
     event_id = PublicId()
 
     class Meta:
         default_permissions = ()
-        indexes = [models.Index(fields=["merchant_id", "id"], name="unnumbered_of_merchant")]
-        triggers = [triggers.no_truncate("unnumbered events wait for their sequence")]
+        triggers = [
+            triggers.WrittenByTriggers(
+                triggers.INSERT | triggers.UPDATE | triggers.TRUNCATE, "only triggers number events"
+            )
+        ]
 
     def __str__(self) -> str:
         return str(self.event_id)
 
 
-class EventSequence(models.Model):
-    """The place of an event in the feed of its merchant: 1, 2, 3 and so on, in the order of numbering."""
+# So many ids make less than 2 kB, above which PostgreSQL would store them outside of the row.
+MAX_BLOCK_EVENTS = 50
 
-    event_id = PublicIdKey()
+
+class FeedBlock(models.Model):
+    """Events of a merchant that follow each other in its feed: the first has `first_sequence`, and so on.
+
+    Sequences are 1, 2, 3 and so on, in the order of numbering. A row for each event would cost five times as
+    much. The ids of a block begin with the same 8 characters, which is the same minute: so the block of an
+    event is among the few of that minute (`webhooks.feed.SEQUENCES`).
+    """
+
+    pk = models.CompositePrimaryKey("merchant_id", "first_sequence")
     merchant_id = PublicId()
-    sequence = models.BigIntegerField()
+    first_sequence = models.BigIntegerField()
+    last_event_id = PublicId(help_text="The largest id of the block.")
+    event_ids = ArrayField(PublicId())
 
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["merchant_id", "sequence"], name="eventsequence_once"),
-            models.CheckConstraint(condition=Q(sequence__gte=1), name="eventsequence_positive"),
+            models.UniqueConstraint(fields=["merchant_id", "last_event_id"], name="feedblock_of_event"),
+            models.CheckConstraint(condition=Q(first_sequence__gte=1), name="feedblock_sequence_positive"),
+            models.CheckConstraint(
+                condition=Q(event_ids__len__range=(1, MAX_BLOCK_EVENTS)), name="feedblock_few_events"
+            ),
         ]
-        triggers = [triggers.append_only("the sequence of an event never changes")]
+        triggers = [
+            triggers.WrittenByTriggers(triggers.INSERT, "only triggers number events"),
+            triggers.append_only("the sequence of an event never changes"),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.merchant_id} {self.sequence}"
+        return f"{self.merchant_id} {self.first_sequence}"
 
 
 class DeliveryState(models.TextChoices):

@@ -80,6 +80,22 @@ class Refuse(pgtrigger.Trigger):
         return compiler.Trigger(name=self.name, sql=TriggerSql(**compiled.sql.kwargs))
 
 
+class WrittenByTriggers(Refuse):
+    """Refuse the operation, except to trigger functions with the rights of the owner of the table.
+
+    These are `SECURITY DEFINER`, and nobody else may EXECUTE them: a trigger of somebody else, such as one of
+    a temporary table, does not have these rights. Depth 1 is this trigger alone: a mistake of the owner.
+    """
+
+    def __init__(self, operation: Any, message: str) -> None:
+        super().__init__("written_by_triggers", operation, message, level=STATEMENT, is_forbidden=True)
+
+    def get_func(self, model: Any) -> str:
+        owner = "(SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID)"
+        refuse = super().get_func(model)
+        return f"IF pg_trigger_depth() < 2 OR current_user <> {owner} THEN {refuse} END IF; RETURN NULL;"
+
+
 class ReadOnly(Refuse):
     """Columns that never change after the INSERT: `fields`, or all but `exclude`.
 

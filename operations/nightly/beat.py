@@ -69,7 +69,7 @@ CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
         BankTransaction.objects.not_matched().order_by("-received_at")
     ],
     "payments.expire_due": lambda now: [Payment.objects.overdue(now)],
-    "webhooks.number_events": lambda now: [UnnumberedEvent.objects.order_by("-pk")],
+    "webhooks.number_events": lambda now: [UnnumberedEvent.objects.order_by("-merchant_id", "-id")],
     "audit_trail.chain_waiting": lambda now: [UnchainedRecord.objects.order_by("-pk")],
     "ledger.roll_up_due": lambda now: [PendingEntry.objects.order_by("-pk")],
     "counts.roll_up": lambda now: [OpenPeriod.objects.order_by("-pk"), CountDelta.objects.order_by("-pk")],

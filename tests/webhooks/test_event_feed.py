@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 from threading import Barrier
 from threading import Event as Signal
@@ -14,11 +15,11 @@ from django.db import DatabaseError, connection, transaction
 from core.database import rows
 from tests.concurrency import SECONDS, run_concurrently
 from tests.conftest import Shop
-from tests.sqlstates import NOT_ALLOWED, sqlstate, within_a_trigger
+from tests.sqlstates import NOT_ALLOWED, as_application, sqlstate, within_a_trigger
 from tests.webhooks.api_calls import error_code
-from tests.webhooks.builders import publish
+from tests.webhooks.builders import NOW, publish
 from webhooks import feed
-from webhooks.models import Event, EventSequence, UnnumberedEvent
+from webhooks.models import Event, FeedBlock, UnnumberedEvent
 
 FEED = "/Thai/v1/events?after_sequence="
 
@@ -107,6 +108,21 @@ class TestPages:
         assert feed.number_all() == 0
         assert sequences(read(shop)) == [1, 2, 3, 4, 5]
 
+    def test_sequences_of_many_events_are_found_by_page_and_by_event(self, shop: Shop) -> None:
+        """Over blocks that are full, and that end because the next event is of another minute."""
+        ages = [0, 0, 300, 0, 300, 300, *[0] * 120]
+        for number, age in enumerate(ages):
+            publish(shop, at=NOW - timedelta(seconds=age), number=number)
+        feed.number(shop.merchant.id)
+        assert FeedBlock.objects.count() == 4 + 3
+        publish(shop, number=len(ages))
+        assert feed.number(shop.merchant.id) == 1
+        found = [event for after in range(0, 127, 9) for event in read(shop, after, limit=9)["events"]]
+        assert [event["data"]["number"] for event in found] == list(range(127))
+        assert [event["sequence"] for event in found] == list(range(1, 128))
+        sought = feed.sequences(shop.merchant.id, [event["event_id"] for event in found])
+        assert list(sought.values()) == list(range(1, 128))
+
     def test_events_are_numbered_in_the_order_of_their_inserts(self, shop: Shop) -> None:
         for number in range(20):
             publish(shop, number=number)
@@ -118,10 +134,10 @@ class TestRulesOfTheDatabase:
     @pytest.mark.parametrize(
         "sql",
         [
-            "UPDATE webhooks_eventsequence SET sequence = sequence + 1",
-            "DELETE FROM webhooks_eventsequence",
-            "TRUNCATE webhooks_eventsequence",
-            "INSERT INTO webhooks_eventsequence VALUES ('evt_x', 'mch_x', 1)",
+            "UPDATE webhooks_feedblock SET first_sequence = first_sequence + 1",
+            "DELETE FROM webhooks_feedblock",
+            "TRUNCATE webhooks_feedblock",
+            "INSERT INTO webhooks_feedblock VALUES ('mch_x', 1, 'evt_x', '{evt_x}')",
             "UPDATE webhooks_unnumberedevent SET event_id = 'evt_x'",
             "TRUNCATE webhooks_unnumberedevent",
             "INSERT INTO webhooks_unnumberedevent (event_id, merchant_id) VALUES ('evt_x', 'mch_x')",
@@ -131,23 +147,27 @@ class TestRulesOfTheDatabase:
         publish(shop)
         feed.number(shop.merchant.id)
         publish(shop)
-        sentence = r"only triggers|never changes|wait for"
+        sentence = r"only triggers|never changes"
         with pytest.raises(DatabaseError, match=sentence), transaction.atomic():
             connection.cursor().execute(sql)
 
-    def test_trigger_on_a_temporary_table_numbers_no_event(self, shop: Shop) -> None:
+    def test_application_numbers_no_event_by_triggers_of_its_own(self, shop: Shop) -> None:
+        """Also not by our functions as triggers of a temporary table."""
         publish(shop)
-        feed.number(shop.merchant.id)
-        publish(shop)
-        numbered, waits = EventSequence.objects.get().pk, UnnumberedEvent.objects.get().event_id
-        attacks = [
-            f"INSERT INTO webhooks_unnumberedevent (event_id, merchant_id) VALUES ('{numbered}', 'mch_x')",
-            f"INSERT INTO webhooks_eventsequence VALUES ('{waits}', '{shop.merchant.id}', 2)",
-            "INSERT INTO webhooks_eventsequence VALUES ('evt_x', 'mch_x', 1)",
-            "UPDATE webhooks_unnumberedevent SET event_id = 'evt_x'",
-        ]
-        for attack in attacks:
-            assert sqlstate(within_a_trigger(attack)) == NOT_ALLOWED, attack
+        with as_application():
+            feed.number(shop.merchant.id)
+            publish(shop)
+            waits = UnnumberedEvent.objects.get().event_id
+            for attack in (
+                f"INSERT INTO webhooks_unnumberedevent (merchant_id, event_id) VALUES ('mch_x', '{waits}')",
+                f"INSERT INTO webhooks_feedblock VALUES ('{shop.merchant.id}', 2, '{waits}', '{{{waits}}}')",
+                "UPDATE webhooks_unnumberedevent SET event_id = 'evt_x'",
+            ):
+                assert sqlstate(within_a_trigger(attack)) == NOT_ALLOWED, attack
+            made = """CREATE TEMPORARY TABLE fake (LIKE webhooks_event) ON COMMIT DROP;
+                CREATE TRIGGER one AFTER INSERT ON fake FOR EACH ROW EXECUTE FUNCTION webhooks_"""
+            for function in ("wait_for_sequence", "number_events"):
+                assert sqlstate(f"{made}{function}()") == NOT_ALLOWED, function
 
     def test_event_never_changes(self, shop: Shop) -> None:
         publish(shop)
@@ -157,7 +177,7 @@ class TestRulesOfTheDatabase:
 
     def test_event_that_no_longer_waits_has_a_sequence(self, shop: Shop) -> None:
         publish(shop, 3)
-        UnnumberedEvent.objects.all().delete()
+        rows.run("DELETE FROM webhooks_unnumberedevent", [])
         assert sequences(read(shop)) == [1, 2, 3]
 
 
@@ -217,7 +237,7 @@ class Writers:
 
 
 def feed_length(merchant_id: str) -> int:
-    return EventSequence.objects.filter(merchant_id=merchant_id).count()
+    return FeedBlock.objects.filter(merchant_id=merchant_id).count()
 
 
 @pytest.mark.slow
@@ -293,7 +313,7 @@ class TestRaces:
 
     def test_numbering_without_the_lock_gives_no_sequence_twice(self, shop: Shop) -> None:
         publish(shop, 2)
-        first, second = UnnumberedEvent.objects.order_by("pk")
+        first, second = UnnumberedEvent.objects.order_by("id")
         barrier = Barrier(2)
 
         def delete(row: UnnumberedEvent) -> bool:

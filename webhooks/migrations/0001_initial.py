@@ -69,8 +69,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='UnnumberedEvent',
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pk', models.CompositePrimaryKey('merchant_id', 'id', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('merchant_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('id', models.BigIntegerField()),
                 ('event_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
             ],
             options={
@@ -156,28 +157,30 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.event'),
         ),
         migrations.CreateModel(
-            name='EventSequence',
+            name='FeedBlock',
             fields=[
-                ('event_id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('pk', models.CompositePrimaryKey('merchant_id', 'first_sequence', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('merchant_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
-                ('sequence', models.BigIntegerField()),
+                ('first_sequence', models.BigIntegerField()),
+                ('last_event_id', core.database.columns.PublicId(db_collation='C', help_text='The largest id of the block.', max_length=31)),
+                ('event_ids', django.contrib.postgres.fields.ArrayField(base_field=core.database.columns.PublicId(db_collation='C', max_length=31), size=None)),
             ],
             options={
                 'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'sequence'), name='eventsequence_once'), models.CheckConstraint(condition=models.Q(('sequence__gte', 1)), name='eventsequence_positive')],
+                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'last_event_id'), name='feedblock_of_event'), models.CheckConstraint(condition=models.Q(('first_sequence__gte', 1)), name='feedblock_sequence_positive'), models.CheckConstraint(condition=models.Q(('event_ids__len__range', (1, 50))), name='feedblock_few_events')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
-            model_name='eventsequence',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the sequence of an event never changes' USING ERRCODE = 'insufficient_privilege';", hash='a4bd2072e3833749af647eb747487647b3e6b46f', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_2391d', table='webhooks_eventsequence', when='BEFORE')),
+            model_name='feedblock',
+            trigger=pgtrigger.compiler.Trigger(name='written_by_triggers', sql=core.database.triggers.TriggerSql(func="IF pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN RAISE EXCEPTION 'only triggers number events' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NULL;", hash='62786cb87e19d646acf7d60b5e83884d7394f9f7', level='STATEMENT', operation='INSERT', pgid='pgtrigger_written_by_triggers_b9249', table='webhooks_feedblock', when='BEFORE')),
         ),
-        migrations.AddIndex(
-            model_name='unnumberedevent',
-            index=models.Index(fields=['merchant_id', 'id'], name='unnumbered_of_merchant'),
+        pgtrigger.migrations.AddTrigger(
+            model_name='feedblock',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the sequence of an event never changes' USING ERRCODE = 'insufficient_privilege';", hash='8b078aa534aca4149b60d6e59f265ba04de574b4', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_884fe', table='webhooks_feedblock', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='unnumberedevent',
-            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'unnumbered events wait for their sequence' USING ERRCODE = 'insufficient_privilege';", hash='3d27e83d64833c5d1eb2941b94f0f604da16a872', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_b164f', table='webhooks_unnumberedevent', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='written_by_triggers', sql=core.database.triggers.TriggerSql(func="IF pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN RAISE EXCEPTION 'only triggers number events' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NULL;", hash='1361a87f19337cc26f5145f2a2c4bce3f30cc9fb', level='STATEMENT', operation='INSERT OR UPDATE OR TRUNCATE', pgid='pgtrigger_written_by_triggers_39ac4', table='webhooks_unnumberedevent', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='endpointhealth',

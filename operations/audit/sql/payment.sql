@@ -187,14 +187,19 @@ SELECT id, event_type FROM webhooks_delivery WHERE false
 SELECT id, merchant_id FROM webhooks_event
 -- found
 SELECT event_id, string_agg(merchant_id, ' ') FROM (
-    SELECT event_id, merchant_id FROM webhooks_eventsequence
+    SELECT unnest(event_ids) AS event_id, merchant_id FROM webhooks_feedblock
     UNION ALL SELECT event_id, merchant_id FROM webhooks_unnumberedevent
 ) AS placed GROUP BY event_id
 
--- rule: the sequences of a merchant have no gaps
-SELECT merchant_id, count(*)::text FROM webhooks_eventsequence GROUP BY merchant_id
+-- rule: the sequences of a merchant have no gaps, and each block of them has its last event
+SELECT concat_ws(' ', merchant_id, first_sequence), concat_ws(' ',
+    1 + coalesce(sum(cardinality(event_ids)) OVER (
+        PARTITION BY merchant_id ORDER BY first_sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), 0), (SELECT max(id) FROM unnest(event_ids) AS id))
+FROM webhooks_feedblock
 -- found
-SELECT merchant_id, max(sequence)::text FROM webhooks_eventsequence GROUP BY merchant_id
+SELECT concat_ws(' ', merchant_id, first_sequence), concat_ws(' ', first_sequence, last_event_id)
+FROM webhooks_feedblock
 
 -- rule: list counts match the rows
 WITH minute AS (

@@ -221,12 +221,16 @@ TAMPERINGS = {
     "each event is once in the feed of its merchant, or waits for its sequence": [
         "DELETE FROM webhooks_unnumberedevent",
         "INSERT INTO webhooks_unnumberedevent (merchant_id, event_id) VALUES ('mch_x', 'evt_x')",
-        """INSERT INTO webhooks_eventsequence (event_id, merchant_id, sequence)
-           VALUES ('evt_x', 'mch_x', 1)""",
+        """INSERT INTO webhooks_feedblock (merchant_id, first_sequence, last_event_id, event_ids)
+           VALUES ('mch_x', 1, 'evt_x', '{evt_x}')""",
     ],
-    "the sequences of a merchant have no gaps": [
-        """INSERT INTO webhooks_eventsequence (event_id, merchant_id, sequence)
-           VALUES ('evt_x', 'mch_x', 2)""",
+    "the sequences of a merchant have no gaps, and each block of them has its last event": [
+        """INSERT INTO webhooks_feedblock (merchant_id, first_sequence, last_event_id, event_ids)
+           VALUES ('mch_x', 2, 'evt_x', '{evt_x}')""",
+        """INSERT INTO webhooks_feedblock (merchant_id, first_sequence, last_event_id, event_ids)
+           VALUES ('mch_x', 1, 'evt_x', '{evt_x}'), ('mch_x', 3, 'evt_z', '{evt_y,evt_z}')""",
+        """INSERT INTO webhooks_feedblock (merchant_id, first_sequence, last_event_id, event_ids)
+           VALUES ('mch_x', 1, 'evt_y', '{evt_x}')""",
     ],
     "list counts match the rows": [
         "UPDATE counts_countclock SET closed = 'infinity'",
