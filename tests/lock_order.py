@@ -101,6 +101,7 @@ UNORDERED_MODELS = {
     "request_log.RequestRecord",
     "webhooks.Delivery",
     "webhooks.DeliveryAttempt",
+    "webhooks.DeliveryLease",
     "webhooks.Endpoint",
     "webhooks.EndpointAction",
     "webhooks.EndpointHealth",

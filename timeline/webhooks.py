@@ -10,7 +10,6 @@ from core.clock import iso
 from timeline import explanations
 from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from webhooks.models import (
-    UNFINISHED_STATES,
     Delivery,
     DeliveryAttempt,
     DeliveryState,
@@ -99,7 +98,7 @@ def _held(delivery: Any) -> TimelineEntry:
 def _attempt(attempt: Any) -> TimelineEntry:
     """The actor of a scheduled attempt is the clock; of a manual one, who asked for it."""
     delivery = attempt.delivery
-    will_retry = attempt.is_last and delivery.state in UNFINISHED_STATES
+    will_retry = attempt.is_last and delivery.state == DeliveryState.PENDING
     details = {
         **_delivery_details(delivery),
         "number": attempt.number,

@@ -18,6 +18,7 @@ from webhooks import probes, signing
 from webhooks.errors import InvalidSecret, TooManyWebhooks, WebhookNotFound
 from webhooks.models import (
     Delivery,
+    DeliveryLease,
     DeliveryState,
     DisabledReason,
     Endpoint,
@@ -282,6 +283,9 @@ def sweep_inactive(*, now: datetime) -> None:
 
 
 def _some_deliveries(endpoint: Endpoint, **conditions: Any) -> "QuerySet[Delivery]":
-    oldest = Delivery.objects.filter(endpoint=endpoint, **conditions).order_by("due_at")[:SWEEP_DELIVERIES]
-    # The UPDATE checks the conditions again, because a worker may claim a delivery in the meantime.
-    return Delivery.objects.filter(pk__in=list(oldest.values_list("pk", flat=True)), **conditions)
+    """Those that are longest due. A worker that has a lease records what becomes of its delivery."""
+    leased = DeliveryLease.objects.filter(endpoint_id=endpoint.pk).values("delivery_id")
+    mine = Delivery.objects.filter(endpoint=endpoint, **conditions).exclude(pk__in=leased)
+    oldest = mine.order_by("due_at").select_for_update(skip_locked=True, no_key=True)[:SWEEP_DELIVERIES]
+    # Under these locks no worker claims them. One may have done so just before: so look for leases again.
+    return mine.filter(pk__in=list(oldest.values_list("pk", flat=True)))

@@ -7,14 +7,12 @@ from counts.lists import CountedList, ListFilter
 from webhooks.models import PING, Delivery, DeliveryState, Event, EventType
 
 EVENT_TYPES = (*EventType, PING)
-# A leased delivery is shown as pending.
-SHOWN_STATES = tuple(state.value for state in DeliveryState if state is not DeliveryState.LEASED)
 EVENTS = CountedList("events", Event, kind_columns=("type",), kinds=EVENT_TYPES)
 DELIVERIES = CountedList(
     "deliveries",
     Delivery,
-    kind_columns=("event_type", "shown_state"),
-    kinds=tuple(f"{event_type}/{state}" for event_type, state in product(EVENT_TYPES, SHOWN_STATES)),
+    kind_columns=("event_type", "state"),
+    kinds=tuple(f"{event_type}/{state}" for event_type, state in product(EVENT_TYPES, DeliveryState)),
     owner_column="endpoint_id",
 )
 
@@ -25,6 +23,6 @@ def matching_deliveries(
     """The deliveries of an endpoint, of one event type or state if given, within `start` and `end`."""
     if event is None and state is None:
         return DELIVERIES.matching(endpoint_id, **period)
-    wanted = product([event] if event else EVENT_TYPES, [state] if state else SHOWN_STATES)
-    kinds = [f"{event_type}/{shown}" for event_type, shown in wanted]
+    wanted = product([event] if event else EVENT_TYPES, [state] if state else DeliveryState.values)
+    kinds = [f"{event_type}/{wanted_state}" for event_type, wanted_state in wanted]
     return ListFilter(DELIVERIES, endpoint_id, kinds, **period)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Q
 
 from core import request_context, vault
 from core.database import triggers
@@ -325,15 +325,10 @@ class FeedBlock(models.Model):
 
 
 class DeliveryState(models.TextChoices):
-    PENDING = "pending"  # waits for due_at
-    LEASED = "leased"  # a worker owns it until lease_until
+    PENDING = "pending"  # waits for due_at, or a worker posts it: `DeliveryLease`
     SUCCEEDED = "succeeded"
     FAILED = "failed"  # after the last attempt, or its URL is blocked, or its endpoint is deleted
     HELD = "held"  # its endpoint is disabled; a replay sends it
-
-
-UNFINISHED_STATES = (DeliveryState.PENDING, DeliveryState.LEASED)
-"""Merchants see both as pending."""
 
 
 class DeliveryTrigger(models.TextChoices):
@@ -342,7 +337,7 @@ class DeliveryTrigger(models.TextChoices):
 
 
 class Delivery(CausedRow):
-    """One event for one endpoint. Each claim counts an attempt, so a delivery that kills workers ends too."""
+    """One event for one endpoint. A lost attempt counts, so a delivery that kills workers ends too."""
 
     id = PublicIdKey()
     event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
@@ -351,19 +346,11 @@ class Delivery(CausedRow):
     )
     event_type = models.CharField(max_length=40, help_text="Of the event.")
     state = models.CharField(max_length=9, choices=DeliveryState.choices, default=DeliveryState.PENDING)
-    shown_state = models.GeneratedField(
-        expression=Case(When(state="leased", then=Value("pending")), default=F("state")),
-        output_field=models.CharField(max_length=9),
-        db_persist=True,
-        help_text="The state as merchants see it.",
-    )
     manual_number = models.IntegerField(
         default=0, help_text="0: the scheduled delivery; n: the n-th manual delivery."
     )
     attempt_count = models.SmallIntegerField(default=0)
     due_at = models.DateTimeField()
-    lease_id = models.UUIDField(null=True)
-    lease_until = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
     requested_at = models.DateTimeField(
@@ -381,12 +368,9 @@ class Delivery(CausedRow):
                 name="delivery_due_manual",
             ),
             models.Index(fields=["endpoint", "due_at"], condition=Q(state="held"), name="delivery_held"),
-            models.Index(
-                fields=["endpoint", "lease_until"], condition=Q(state="leased"), name="delivery_leased"
-            ),
             models.Index(fields=["endpoint", "created_at", "id"], name="delivery_newest_first"),
             models.Index(
-                fields=["endpoint", "event_type", "shown_state", "created_at", "id"],
+                fields=["endpoint", "event_type", "state", "created_at", "id"],
                 name="delivery_filtered",
             ),
         ]
@@ -395,11 +379,6 @@ class Delivery(CausedRow):
                 fields=["event", "endpoint", "manual_number"], name="delivery_once_per_endpoint"
             ),
             models.CheckConstraint(condition=Q(state__in=DeliveryState.values), name="delivery_state_known"),
-            models.CheckConstraint(
-                condition=Q(state="leased", lease_id__isnull=False, lease_until__isnull=False)
-                | ~Q(state="leased") & Q(lease_id__isnull=True, lease_until__isnull=True),
-                name="delivery_lease_iff_leased",
-            ),
         ]
 
     def __str__(self) -> str:
@@ -408,6 +387,26 @@ class Delivery(CausedRow):
     @property
     def trigger(self) -> DeliveryTrigger:
         return DeliveryTrigger.MANUAL if self.manual_number else DeliveryTrigger.AUTO
+
+
+class DeliveryLease(models.Model):
+    """A pending delivery that a worker owns until `lease_until`. Its result deletes it, or `reclaim_expired`.
+
+    In a table of its own, because a change of a delivery writes to all of its indexes.
+    """
+
+    # Without foreign keys, because each check writes a lock. A claim locks the delivery.
+    pk = models.CompositePrimaryKey("endpoint_id", "delivery_id")
+    endpoint_id = PublicId()
+    delivery_id = PublicId()
+    lease_id = models.UUIDField()
+    lease_until = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.delivery_id)
 
 
 class DeliveryAttempt(models.Model):

@@ -19,7 +19,6 @@ from webhooks.errors import (
     WebhookNotTestable,
 )
 from webhooks.models import (
-    UNFINISHED_STATES,
     Delivery,
     DeliveryState,
     Endpoint,
@@ -143,7 +142,7 @@ def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> 
 def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, tuple[str, str]]":
     """The ids and types of the events, the oldest first."""
     deliveries = Delivery.objects.filter(event=OuterRef("pk"), endpoint=endpoint)
-    waiting = Q(manual_number=0, state__in=UNFINISHED_STATES)
+    waiting = Q(manual_number=0, state=DeliveryState.PENDING)
     missed = Event.objects.filter(
         ~Exists(deliveries.filter(waiting | Q(state=DeliveryState.SUCCEEDED))),
         Exists(deliveries.filter(manual_number=0)) | Q(type__in=endpoint.events),

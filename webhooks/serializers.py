@@ -9,12 +9,9 @@ from rest_framework.fields import empty
 from core.errors import FieldNotChangeable
 from core.http import fields
 from core.http.paging import PeriodPageQuery
-from webhooks.filters import EVENT_TYPES, SHOWN_STATES
+from webhooks.filters import EVENT_TYPES
 from webhooks.http.url_check import MAX_URL_LENGTH
-from webhooks.models import (
-    EndpointStatus,
-    EventType,
-)
+from webhooks.models import DeliveryState, EndpointStatus, EventType
 from webhooks.shapes import MAX_SECRET_LENGTH, MAX_SEQUENCE, WebhookObject
 
 MIN_SECRET_LENGTH = 16
@@ -105,7 +102,7 @@ class EventQuery(PeriodPageQuery):
 class DeliveryQuery(PeriodPageQuery):
     """Filters of the list of deliveries."""
 
-    state = fields.Choice(SHOWN_STATES, required=False, help_text="Only deliveries in this state.")
+    state = fields.Choice(DeliveryState.values, required=False, help_text="Only deliveries in this state.")
     event = fields.Choice(EVENT_TYPES, required=False, help_text="Only deliveries of events of this type.")
 
 

@@ -6,10 +6,9 @@ import orjson
 
 from core.clock import iso, iso_or_none
 from core.http.objects import DeliveryId, EventId, Instant, WebhookId, between, one_of, up_to
-from webhooks.filters import EVENT_TYPES, SHOWN_STATES
+from webhooks.filters import EVENT_TYPES
 from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (
-    UNFINISHED_STATES,
     Delivery,
     DeliveryState,
     DeliveryTrigger,
@@ -109,7 +108,9 @@ class DeliveryObject(TypedDict):
     webhook_id: WebhookId
     event_id: EventId
     event: Annotated[str, one_of(EVENT_TYPES)]
-    state: Annotated[str, one_of(SHOWN_STATES), "held: waits for a replay, because the webhook was disabled."]
+    state: Annotated[
+        str, one_of(DeliveryState), "held: waits for a replay, because the webhook was disabled."
+    ]
     trigger: Annotated[str, one_of(DeliveryTrigger), "manual: by test or redeliver, with one attempt."]
     created_at: Instant
     next_attempt_at: Annotated[Instant | None, "Null if no attempt follows."]
@@ -147,14 +148,14 @@ def webhook_object(endpoint: Endpoint) -> WebhookObject:
 
 
 def delivery_object(delivery: Delivery) -> DeliveryObject:
-    """A delivery with its attempts, the oldest first. A leased delivery is shown as pending."""
-    is_waiting = delivery.state in UNFINISHED_STATES
+    """A delivery with its attempts, the oldest first."""
+    is_waiting = delivery.state == DeliveryState.PENDING
     return {
         "delivery_id": delivery.id,
         "webhook_id": delivery.endpoint_id,
         "event_id": delivery.event_id,
         "event": delivery.event_type,
-        "state": DeliveryState.PENDING.value if is_waiting else delivery.state,
+        "state": str(delivery.state),
         "trigger": delivery.trigger.value,
         "created_at": iso(delivery.created_at),
         "next_attempt_at": iso(delivery.due_at) if is_waiting else None,

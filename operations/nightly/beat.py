@@ -31,7 +31,7 @@ from reconciliation.statements import import_jobs
 from transfers import safe_mode
 from transfers.models import OPEN_STATES as OPEN_TRANSFER_STATES
 from transfers.models import Transfer
-from webhooks.models import UNFINISHED_STATES, Delivery, UnnumberedEvent
+from webhooks.models import Delivery, DeliveryState, UnnumberedEvent
 
 log = logging.getLogger("beat")
 RECORD_EVERY = timedelta(seconds=5)
@@ -51,7 +51,7 @@ def _open_transfers(now: datetime) -> list[Rows]:
 # PostgreSQL may read all ended payments before one that is pending.
 CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     # Each state has a partial index of its own, and a query for both would read the table.
-    "webhooks.run_due": lambda now: [Delivery.objects.filter(state=state) for state in UNFINISHED_STATES],
+    "webhooks.run_due": lambda now: [Delivery.objects.filter(state=DeliveryState.PENDING)],
     "refunds.run_due": _open_transfers,
     "reconciliation.run_returns": _open_transfers,
     "withdrawals.run_due": _open_transfers,

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from random import Random
 from typing import Any, ClassVar
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -26,8 +25,8 @@ from transactions import services
 from transactions.models import TRANSACTIONS, Transaction, TransactionStatus, TransactionType
 from transactions.models import matching as matching_transactions
 from webhooks.events import NewEvent, build
-from webhooks.filters import DELIVERIES, EVENT_TYPES, EVENTS, SHOWN_STATES, matching_deliveries
-from webhooks.models import UNFINISHED_STATES, Delivery, DeliveryState, Endpoint, Event
+from webhooks.filters import DELIVERIES, EVENT_TYPES, EVENTS, matching_deliveries
+from webhooks.models import Delivery, DeliveryState, Endpoint, Event
 from withdrawals.models import WITHDRAWALS, Withdrawal, WithdrawalStatus
 
 # Where buckets begin, and around it; the two years in between hold many months.
@@ -219,16 +218,7 @@ class DeliveryBuilder(ListBuilder):
     counted = DELIVERIES
     filters = [
         {name: value for name, value in (("event", event), ("state", state)) if value}
-        for event, state in product([None, *EVENT_TYPES], [None, *SHOWN_STATES])
-    ]
-    leased: ClassVar[dict[str, Any]] = {"lease_id": UUID(int=1), "lease_until": NOW}
-    moves: ClassVar[list[dict[str, Any]]] = [
-        {"state": DeliveryState.LEASED, **leased},
-        *(
-            {"state": state, "lease_id": None, "lease_until": None}
-            for state in DeliveryState
-            if state is not DeliveryState.LEASED
-        ),
+        for event, state in product([None, *EVENT_TYPES], [None, *DeliveryState.values])
     ]
 
     def write(self, merchant: Merchant, chance: Random, count: int) -> None:
@@ -253,14 +243,14 @@ class DeliveryBuilder(ListBuilder):
 
     def move(self, merchant: Merchant, chance: Random, count: int) -> None:
         mine = Delivery.objects.filter(endpoint_id=endpoint_of(merchant)).order_by("id")
-        for change in self.moves:
-            moved = some(mine, chance, count // len(self.moves))
-            Delivery.objects.filter(pk__in=[each.pk for each in moved]).update(**change)
+        for state in DeliveryState:
+            moved = some(mine, chance, count // len(DeliveryState))
+            Delivery.objects.filter(pk__in=[each.pk for each in moved]).update(state=state)
 
     def race(self, merchant: Merchant, chance: Random) -> None:
-        waiting = Delivery.objects.filter(endpoint_id=endpoint_of(merchant), state__in=UNFINISHED_STATES)
-        with taken(waiting, chance) as found:
-            found.update(**chance.choice(self.moves))
+        pending = Delivery.objects.filter(endpoint_id=endpoint_of(merchant), state=DeliveryState.PENDING)
+        with taken(pending, chance) as found:
+            found.update(state=chance.choice(DeliveryState.values))
 
     def all(self, merchant: Merchant) -> QuerySet[Any]:
         return Delivery.objects.filter(endpoint_id=endpoint_of(merchant))
@@ -274,8 +264,6 @@ class DeliveryBuilder(ListBuilder):
     def plain(self, rows: QuerySet[Any], given: Given) -> QuerySet[Any]:
         if "event" in given:
             rows = rows.filter(event__type=given["event"])
-        if given.get("state") == DeliveryState.PENDING:
-            return rows.filter(state__in=UNFINISHED_STATES)
         return rows.filter(state=given["state"]) if "state" in given else rows
 
 

@@ -154,12 +154,12 @@ BANK_TRANSACTION, REFUND, RETURN = (
 
 
 def drop_delivery_queues() -> None:
-    """Drop, until the test ends, the indexes that contain only deliveries in one state.
+    """Drop, until the test ends, the indexes by the state of a delivery.
 
     If other tests left statistics of many events and few deliveries, PostgreSQL would read them whole.
     """
     with connection.cursor() as cursor:
-        cursor.execute("DROP INDEX delivery_due, delivery_due_manual, delivery_held, delivery_leased")
+        cursor.execute("DROP INDEX delivery_due, delivery_due_manual, delivery_held, delivery_filtered")
 
 
 @pytest.mark.slow

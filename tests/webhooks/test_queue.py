@@ -3,17 +3,19 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from threading import Event
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Model
 from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
 from merchants.models import Merchant
-from tests.concurrency import run_concurrently
+from tests.concurrency import SECONDS, run_concurrently
 from tests.conftest import Shop
+from tests.sqlstates import UNIQUE_VIOLATION, sqlstate
 from tests.webhooks.builders import (
     FAILED,
     NOW,
@@ -31,18 +33,20 @@ from webhooks.delivery.queue import (
     MAX_IN_FLIGHT_QUICK,
     QUICK_MS,
     SLOW_MS,
+    Lease,
     Quota,
     RoundRobinClaimer,
 )
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
+    DeliveryLease,
     DisabledReason,
     Endpoint,
     EndpointHealth,
     EndpointStatus,
-    Event,
 )
+from webhooks.models import Event as StoredEvent
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +55,7 @@ ORDINARY_MS = QUICK_MS + 1
 
 
 def let_leases_expire() -> None:
-    Delivery.objects.filter(state="leased").update(lease_until=Now())
+    DeliveryLease.objects.update(lease_until=Now())
 
 
 def deliver_all() -> list[str]:
@@ -79,8 +83,7 @@ def test_lease_is_longer_than_post_timeout(shop: Shop, settings: Settings) -> No
     publish(shop)
     before = timezone.now()
     claim()
-    lease_until = only_delivery().lease_until
-    assert lease_until is not None
+    lease_until = DeliveryLease.objects.get().lease_until
     assert before < lease_until - timedelta(seconds=55) < timezone.now()
 
 
@@ -91,7 +94,7 @@ def test_leased_delivery_is_not_claimed_again(shop: Shop) -> None:
     assert claim() == []
     assert queue.reclaim_expired(now=NOW) == 0
     assert record_result(lease, SUCCEEDED)
-    assert only_delivery().lease_id is None
+    assert not DeliveryLease.objects.exists()
 
 
 def test_expired_lease_is_reclaimed_and_recorded_as_worker_lost(shop: Shop) -> None:
@@ -125,7 +128,7 @@ def test_result_after_lease_expiry_stores_only_attempt(shop: Shop) -> None:
     queue.reclaim_expired(now=NOW)
     (current,) = claim()
     assert not record_result(late, FAILED)
-    assert (only_delivery().state, only_delivery().lease_id) == ("leased", current.lease_id)
+    assert (only_delivery().state, DeliveryLease.objects.get().lease_id) == ("pending", current.lease_id)
     assert record_result(current, SUCCEEDED)
     assert not record_result(late, FAILED)
     assert only_delivery().state == "succeeded"
@@ -222,7 +225,7 @@ def test_claim_finds_one_due_delivery_among_many_pending(shop: Shop, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "analyzed_late", [[], [Endpoint], [Endpoint, EndpointHealth, Event, Merchant], [Delivery]]
+    "analyzed_late", [[], [Endpoint], [Endpoint, EndpointHealth, StoredEvent, Merchant], [Delivery]]
 )
 @pytest.mark.slow
 def test_claim_reads_few_rows_with_outdated_statistics(
@@ -273,6 +276,43 @@ def test_events_of_a_disabled_endpoint_are_held(shop: Shop) -> None:
     record_result(lease, FAILED)
     endpoints.sweep_inactive(now=NOW)
     assert list(Delivery.objects.values_list("state", flat=True)) == ["held", "held"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_delivery_that_a_worker_is_claiming_is_not_held(shop: Shop) -> None:
+    endpoint = make_endpoint(shop, latency_ms=ORDINARY_MS)
+    publish(shop, 2)
+    is_claimed, is_disabled = Event(), Event()
+
+    def claim_slowly() -> Lease:
+        with transaction.atomic():
+            (lease,) = claim()
+            is_claimed.set()
+            assert is_disabled.wait(SECONDS)
+        return lease
+
+    def disable_meanwhile() -> None:
+        assert is_claimed.wait(SECONDS)
+        endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.GONE, now=NOW)
+        is_disabled.set()
+
+    lease, _ = run_concurrently(claim_slowly, disable_meanwhile)
+    endpoints.sweep_inactive(now=NOW)
+    assert lease is not None
+    assert dict(Delivery.objects.values_list("state", "pk"))["pending"] == lease.delivery_id
+    assert record_result(lease, FAILED)
+    endpoints.sweep_inactive(now=NOW)
+    assert list(Delivery.objects.values_list("state", flat=True)) == ["held", "held"]
+
+
+def test_database_allows_one_lease_of_a_delivery(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    claim()
+    another = """INSERT INTO webhooks_deliverylease (endpoint_id, delivery_id, lease_id, lease_until)
+        SELECT endpoint_id, delivery_id, gen_random_uuid(), now() FROM webhooks_deliverylease"""
+    assert sqlstate(another) == UNIQUE_VIOLATION
 
 
 def test_pending_deliveries_of_a_deleted_endpoint_fail(shop: Shop) -> None:

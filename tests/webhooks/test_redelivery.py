@@ -24,7 +24,7 @@ from tests.webhooks.api_calls import (
 from tests.webhooks.builders import NOW, SECRET, claim, make_endpoint, only_delivery, publish
 from webhooks import endpoints
 from webhooks.delivery import dispatcher, queue
-from webhooks.models import Delivery, DeliveryAttempt, DisabledReason
+from webhooks.models import Delivery, DeliveryAttempt, DeliveryLease, DisabledReason
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "frozen")]
 
@@ -140,7 +140,7 @@ def test_manual_delivery_of_lost_worker_is_not_retried(shop: Shop) -> None:
     publish(shop, at=LATER + timedelta(days=1))
     resent = redeliver(shop, endpoint, only_delivery().id).json()["delivery_id"]
     assert len(claim(1, now=LATER)) == 1
-    Delivery.objects.filter(pk=resent).update(lease_until=NOW - timedelta(days=900))
+    DeliveryLease.objects.filter(delivery_id=resent).update(lease_until=NOW - timedelta(days=900))
     queue.reclaim_expired(now=LATER)
     assert Delivery.objects.get(pk=resent).state == "failed"
     assert (DeliveryAttempt.objects.get().trigger, DeliveryAttempt.objects.get().error) == (

@@ -45,9 +45,9 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
     endpoints that answered 410 or failed for five days.
     """
     with transaction.atomic():
-        # Locks in this order: deliveries, which only their worker updates while the lease is valid, then the
-        # health of endpoints, sorted. If the worker is killed before the commit, the leases expire and the
-        # messages are sent again.
+        # Locks in this order: leases, deliveries, which only their worker updates while it has the lease,
+        # then the health of endpoints, sorted. If the worker is killed before the commit, the leases expire
+        # and the messages are sent again.
         recorded_ids = _update_deliveries(results)
         attempts = [
             rows.new(
@@ -89,15 +89,21 @@ def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
     for each in results:
         state, due_at = _next_state(each)
         finished_at = None if state == DeliveryState.PENDING else each.ended_at
-        outcomes.append((each.lease.delivery_id, each.lease.lease_id, state.value, due_at, finished_at))
+        lease, ended = each.lease, (state.value, due_at, finished_at)
+        outcomes.append((lease.endpoint.id, lease.delivery_id, lease.lease_id, lease.attempt, *ended))
     updated = rows.run(
         """
+        WITH ended AS (
+            DELETE FROM webhooks_deliverylease l
+            USING unnest(%s::text[], %s::text[], %s::uuid[], %s::smallint[], %s::text[], %s::timestamptz[],
+                %s::timestamptz[]) n (endpoint_id, id, lease_id, attempt, state, due_at, finished_at)
+            WHERE l.endpoint_id = n.endpoint_id AND l.delivery_id = n.id AND l.lease_id = n.lease_id
+            RETURNING n.*
+        )
         UPDATE webhooks_delivery d
-        SET state = n.state, due_at = coalesce(n.due_at, d.due_at), finished_at = n.finished_at,
-            lease_id = NULL, lease_until = NULL
-        FROM unnest(%s::text[], %s::uuid[], %s::text[], %s::timestamptz[], %s::timestamptz[])
-            n (id, lease_id, state, due_at, finished_at)
-        WHERE d.id = n.id AND d.state = 'leased' AND d.lease_id = n.lease_id
+        SET state = n.state, attempt_count = n.attempt, due_at = coalesce(n.due_at, d.due_at),
+            finished_at = n.finished_at
+        FROM ended n WHERE d.id = n.id
         RETURNING d.id
         """,
         [list(column) for column in zip(*outcomes, strict=True)],

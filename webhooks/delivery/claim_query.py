@@ -30,7 +30,7 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
         return f"""
             SELECT d.id FROM webhooks_delivery d
             WHERE d.endpoint_id = s.id AND d.state = 'pending' AND d.manual_number {number}
-                AND d.due_at <= %(now)s
+                AND d.due_at <= %(now)s AND d.id <> ALL (in_flight.ids)
             ORDER BY d.due_at LIMIT s.{room}
         """  # noqa: S608
 
@@ -40,8 +40,9 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
                 SELECT due.id
                 FROM unnest(m.ids, m.slow, m.rooms, m.manual_rooms) s (id, is_slow, room, manual_room)
                 CROSS JOIN LATERAL (
-                    SELECT count(*) AS posts FROM webhooks_delivery f
-                    WHERE f.endpoint_id = s.id AND f.state = 'leased' AND f.id <> ALL (%(ended)s::text[])
+                    SELECT count(*) FILTER (WHERE f.delivery_id <> ALL (%(ended)s::text[])) AS posts,
+                        coalesce(array_agg(f.delivery_id), '{{}}') AS ids
+                    FROM webhooks_deliverylease f WHERE f.endpoint_id = s.id
                 ) in_flight CROSS JOIN LATERAL (
                     SELECT id FROM (({due("> 0", "manual_room")}) UNION ALL ({due("= 0", "room")})) either
                     OFFSET greatest(0, {after} - in_flight.posts)
@@ -62,8 +63,9 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
 # - `merchants`: the room of each merchant over all its endpoints. Those with the fewest posts come first.
 # - `slow`, `normal`, `extra`: candidates of each quota. `extra` has the posts above the share of an endpoint.
 # - `numbered`: numbers the candidates of a merchant over all quotas, so that they stay within its room.
-# - `taken`: locks them by id, one by one. The subquery, and the comparison that no index knows, keep the
-#   planner from reading all pending deliveries when its statistics are old.
+# - `taken`: locks them by id, one by one, so that nobody holds or fails them meanwhile. The subquery, and the
+#   comparison that no index knows, keep the planner from reading all pending deliveries when its statistics
+#   are old.
 # The result has a row also if nothing was taken, because it tells where the window ended.
 CLAIM = f"""
     WITH RECURSIVE {WAITING_ENDPOINTS}, known AS (
@@ -123,24 +125,24 @@ CLAIM = f"""
             FROM (TABLE slow UNION ALL TABLE normal UNION ALL TABLE extra) quotas
         ) placed
     ), taken AS MATERIALIZED (
-        SELECT locked.id, chosen.quota FROM (
+        SELECT locked.*, chosen.quota FROM (
             SELECT * FROM numbered WHERE nth_of_one <= room ORDER BY place LIMIT %(normal_limit)s
         ) chosen CROSS JOIN LATERAL (
-            SELECT d.id FROM webhooks_delivery d WHERE d.id = chosen.id AND d.state || '' = 'pending'
+            SELECT d.id, d.endpoint_id, d.event_id, d.manual_number, d.attempt_count + 1 AS attempt
+            FROM webhooks_delivery d WHERE d.id = chosen.id AND d.state || '' = 'pending'
             FOR NO KEY UPDATE SKIP LOCKED
         ) locked
     ), leased AS (
-        UPDATE webhooks_delivery d
-        SET state = 'leased', attempt_count = d.attempt_count + 1, lease_id = gen_random_uuid(),
-            lease_until = clock_timestamp() + make_interval(secs => %(seconds)s)
-        WHERE d.id = ANY (ARRAY(SELECT id FROM taken))
-        RETURNING d.id, d.lease_id, d.attempt_count, d.manual_number, d.event_id, d.endpoint_id
+        INSERT INTO webhooks_deliverylease (endpoint_id, delivery_id, lease_id, lease_until)
+        SELECT endpoint_id, id, gen_random_uuid(), clock_timestamp() + make_interval(secs => %(seconds)s)
+        FROM taken
+        RETURNING delivery_id, lease_id
     )
     SELECT (SELECT max(endpoint_id) FROM waiting HAVING count(endpoint_id) = %(window)s), lease.*
     FROM (VALUES (1)) always LEFT JOIN (
-        SELECT l.id, l.lease_id, l.attempt_count, CASE l.manual_number WHEN 0 THEN 'auto' ELSE 'manual' END,
-            v.id AS event_id, v.body, v.traceparent, m.mode, taken.quota, {rows.columns(Endpoint, "e")}
-        FROM leased l JOIN taken ON taken.id = l.id JOIN webhooks_endpoint e ON e.id = l.endpoint_id
-        JOIN webhooks_event v ON v.id = l.event_id JOIN merchants_merchant m ON m.id = e.merchant_id
+        SELECT t.id, l.lease_id, t.attempt, CASE t.manual_number WHEN 0 THEN 'auto' ELSE 'manual' END,
+            v.id AS event_id, v.body, v.traceparent, m.mode, t.quota, {rows.columns(Endpoint, "e")}
+        FROM leased l JOIN taken t ON t.id = l.delivery_id JOIN webhooks_endpoint e ON e.id = t.endpoint_id
+        JOIN webhooks_event v ON v.id = t.event_id JOIN merchants_merchant m ON m.id = e.merchant_id
     ) lease ON true
 """  # noqa: S608

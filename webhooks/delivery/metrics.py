@@ -28,25 +28,29 @@ _ACTIVE_ENDPOINTS = f"""
         ))
     )
 """  # noqa: S608
-_COUNT = """
+# Those that workers post wait no longer.
+_DUE = """
+    d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %(now)s AND d.id <> ALL (ARRAY(
+        SELECT f.delivery_id FROM webhooks_deliverylease f WHERE f.endpoint_id = a.id
+    ))
+"""
+_COUNT = f"""
     SELECT count(*) FROM (
         SELECT FROM active a CROSS JOIN LATERAL (
-            SELECT FROM webhooks_delivery d
-            WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %(now)s LIMIT %(limit)s
+            SELECT FROM webhooks_delivery d WHERE {_DUE} LIMIT %(limit)s
         ) due
-        WHERE a.is_paused = {is_paused} LIMIT %(limit)s
+        WHERE a.is_paused = {{is_paused}} LIMIT %(limit)s
     ) counted
-"""
+"""  # noqa: S608
 BACKLOG = f"{_ACTIVE_ENDPOINTS} SELECT ({_COUNT.format(is_paused=False)}), ({_COUNT.format(is_paused=True)})"
 OLDEST_DUE = f"""
     {_ACTIVE_ENDPOINTS}
     SELECT min(longest.due_at) FROM active a CROSS JOIN LATERAL (
-        SELECT d.due_at FROM webhooks_delivery d
-        WHERE d.endpoint_id = a.id AND d.state = 'pending' AND d.due_at <= %(now)s ORDER BY d.due_at LIMIT 1
+        SELECT d.due_at FROM webhooks_delivery d WHERE {_DUE} ORDER BY d.due_at LIMIT 1
     ) longest
     WHERE NOT a.is_paused AND NOT EXISTS (
-        SELECT FROM webhooks_endpoint e JOIN webhooks_delivery f ON f.endpoint_id = e.id
-        WHERE e.merchant_id = a.merchant_id AND f.state = 'leased' AND f.lease_until > clock_timestamp()
+        SELECT FROM webhooks_endpoint e JOIN webhooks_deliverylease f ON f.endpoint_id = e.id
+        WHERE e.merchant_id = a.merchant_id AND f.lease_until > clock_timestamp()
     )
 """  # noqa: S608
 ALL_ENDPOINTS: dict[str, Any] = {"after": "", "window": 2**31 - 1, "mode": None}

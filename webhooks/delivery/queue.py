@@ -16,7 +16,14 @@ from core.database import rows
 from webhooks.delivery import metrics
 from webhooks.delivery.claim_query import CLAIM
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
-from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, DeliveryTrigger, Endpoint
+from webhooks.models import (
+    Delivery,
+    DeliveryAttempt,
+    DeliveryLease,
+    DeliveryState,
+    DeliveryTrigger,
+    Endpoint,
+)
 
 # Posts to one endpoint at a time, so that a slow endpoint cannot take all posts of a worker. An endpoint that
 # answers within QUICK_MS and did not fail last gets more, because the network's round trip would limit its
@@ -91,7 +98,7 @@ class RoundRobinClaimer:
         self._after = ""
 
     def claim(self, *, now: datetime, limits: ClaimLimits) -> list[Lease]:
-        """Claim due deliveries within the limits, in a separate commit. Each claim counts an attempt.
+        """Claim due deliveries within the limits, in a separate commit.
 
         No endpoint and no merchant gets more than its share. Merchants with the fewest posts in flight come
         first, and their endpoints come in random order. The claim skips rows that another worker has locked,
@@ -146,27 +153,31 @@ def reclaim_expired(*, now: datetime) -> int:
     with transaction.atomic():
         # By the clock of the database, as when the lease began. A locked row is being recorded by its worker,
         # which was late, or reclaimed by another one.
-        expired = Delivery.objects.filter(state=DeliveryState.LEASED, lease_until__lte=Now())
-        lost = list(expired.select_for_update(skip_locked=True, no_key=True)[:RECLAIM_BATCH])
-        attempts = DeliveryAttempt.objects.bulk_create([_lost_attempt(delivery) for delivery in lost])
+        expired = DeliveryLease.objects.filter(lease_until__lte=Now())
+        locked = expired.select_for_update(skip_locked=True)[:RECLAIM_BATCH]
+        ended = {lease.delivery_id: lease for lease in locked}
+        lost = list(Delivery.objects.filter(pk__in=ended).select_for_update(no_key=True))
+        attempts = DeliveryAttempt.objects.bulk_create(
+            [_lost_attempt(delivery, ended[delivery.pk]) for delivery in lost]
+        )
         for delivery in lost:
-            delivery.lease_id = delivery.lease_until = None
+            delivery.attempt_count += 1
             if delivery.trigger == DeliveryTrigger.AUTO and delivery.attempt_count < MAX_ATTEMPTS:
-                delivery.state, delivery.due_at = DeliveryState.PENDING, now
+                delivery.due_at = now
             else:
                 delivery.state, delivery.finished_at = DeliveryState.FAILED, now
-        Delivery.objects.bulk_update(lost, ["state", "due_at", "lease_id", "lease_until", "finished_at"])
+        Delivery.objects.bulk_update(lost, ["state", "due_at", "attempt_count", "finished_at"])
+        expired.filter(lease_id__in=[lease.lease_id for lease in ended.values()]).delete()
     metrics.count_attempts(attempts)
     return len(lost)
 
 
-def _lost_attempt(delivery: Delivery) -> DeliveryAttempt:
-    assert delivery.lease_until is not None, "a check constraint ensures it"
+def _lost_attempt(delivery: Delivery, lease: DeliveryLease) -> DeliveryAttempt:
     return DeliveryAttempt(
         delivery=delivery,
-        number=delivery.attempt_count,
+        number=delivery.attempt_count + 1,
         trigger=delivery.trigger,
-        started_at=delivery.lease_until - timedelta(seconds=lease_seconds()),
+        started_at=lease.lease_until - timedelta(seconds=lease_seconds()),
         error=WORKER_LOST,
     )
 

@@ -29,13 +29,10 @@ class Migration(migrations.Migration):
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('event_type', models.CharField(help_text='Of the event.', max_length=40)),
-                ('state', models.CharField(choices=[('pending', 'Pending'), ('leased', 'Leased'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('held', 'Held')], default='pending', max_length=9)),
-                ('shown_state', models.GeneratedField(db_persist=True, expression=models.Case(models.When(state='leased', then=models.Value('pending')), default=models.F('state')), help_text='The state as merchants see it.', output_field=models.CharField(max_length=9))),
+                ('state', models.CharField(choices=[('pending', 'Pending'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('held', 'Held')], default='pending', max_length=9)),
                 ('manual_number', models.IntegerField(default=0, help_text='0: the scheduled delivery; n: the n-th manual delivery.')),
                 ('attempt_count', models.SmallIntegerField(default=0)),
                 ('due_at', models.DateTimeField()),
-                ('lease_id', models.UUIDField(null=True)),
-                ('lease_until', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField()),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('requested_at', models.DateTimeField(help_text='When `actor` requested the last redelivery or replay.', null=True)),
@@ -44,6 +41,19 @@ class Migration(migrations.Migration):
                 'verbose_name': 'delivery',
                 'verbose_name_plural': 'deliveries',
                 'permissions': [('resend_delivery', 'Can send events again')],
+            },
+        ),
+        migrations.CreateModel(
+            name='DeliveryLease',
+            fields=[
+                ('pk', models.CompositePrimaryKey('endpoint_id', 'delivery_id', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('endpoint_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('delivery_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('lease_id', models.UUIDField()),
+                ('lease_until', models.DateTimeField()),
+            ],
+            options={
+                'default_permissions': (),
             },
         ),
         migrations.CreateModel(
@@ -232,15 +242,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(condition=models.Q(('state', 'leased')), fields=['endpoint', 'lease_until'], name='delivery_leased'),
-        ),
-        migrations.AddIndex(
-            model_name='delivery',
             index=models.Index(fields=['endpoint', 'created_at', 'id'], name='delivery_newest_first'),
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(fields=['endpoint', 'event_type', 'shown_state', 'created_at', 'id'], name='delivery_filtered'),
+            index=models.Index(fields=['endpoint', 'event_type', 'state', 'created_at', 'id'], name='delivery_filtered'),
         ),
         migrations.AddConstraint(
             model_name='delivery',
@@ -248,11 +254,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'leased', 'succeeded', 'failed', 'held'])), name='delivery_state_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('lease_id__isnull', False), ('lease_until__isnull', False), ('state', 'leased')), models.Q(models.Q(('state', 'leased'), _negated=True), ('lease_id__isnull', True), ('lease_until__isnull', True)), _connector='OR'), name='delivery_lease_iff_leased'),
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'succeeded', 'failed', 'held'])), name='delivery_state_known'),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -183,6 +183,12 @@ JOIN webhooks_event AS event ON event.id = event_id WHERE type <> event_type
 -- found
 SELECT id, event_type FROM webhooks_delivery WHERE false
 
+-- rule: workers have leases of pending deliveries only
+SELECT delivery_id, concat_ws(' ', endpoint_id, 'pending') FROM webhooks_deliverylease
+-- found
+SELECT delivery.id, concat_ws(' ', delivery.endpoint_id, state) FROM webhooks_delivery AS delivery
+JOIN webhooks_deliverylease ON delivery_id = delivery.id
+
 -- rule: each event is once in the feed of its merchant, or waits for its sequence
 SELECT id, merchant_id FROM webhooks_event
 -- found

@@ -25,6 +25,8 @@ WAITS = any_row(
 REVERSED = any_row("reconciliation_banktransaction", "match_result = 'reversed'")
 BY_BANK = any_row("refunds_refund", "reversal_id IS NOT NULL")
 # A required event: `payment.pending` of a card and `payment.failed` of an expired code are optional.
+LEASE = """INSERT INTO webhooks_deliverylease (endpoint_id, delivery_id, lease_id, lease_until)
+    VALUES ('wh_x', 'dlv_x', gen_random_uuid(), now())"""
 EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXISTS (
     SELECT FROM payments_payment AS payment WHERE payment.id = event.subject_id
     AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
@@ -217,6 +219,13 @@ TAMPERINGS = {
                attempt_count, due_at, created_at)
            SELECT 'dlv_x', id, 'webhook.ping', 'wh_x', 'pending', 0, 0, now(), now()
            FROM webhooks_event LIMIT 1""",
+    ],
+    "workers have leases of pending deliveries only": [
+        LEASE,
+        """INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number,
+               attempt_count, due_at, created_at)
+           SELECT 'dlv_x', id, type, 'wh_x', 'succeeded', 0, 0, now(), now() FROM webhooks_event LIMIT 1; """
+        + LEASE,
     ],
     "each event is once in the feed of its merchant, or waits for its sequence": [
         "DELETE FROM webhooks_unnumberedevent",

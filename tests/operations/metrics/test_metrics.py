@@ -42,7 +42,7 @@ from webhooks.delivery import attempt_log, queue
 from webhooks.delivery import metrics as deliveries
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.http.client import PostResult
-from webhooks.models import Delivery, DeliveryAttempt, Endpoint
+from webhooks.models import Delivery, DeliveryAttempt, DeliveryLease, Endpoint
 from webhooks.wakeup import QUEUE, TASK
 
 pytestmark = pytest.mark.django_db
@@ -320,7 +320,7 @@ def test_lost_webhook_worker_is_counted_without_duration(shop: Shop) -> None:
     make_endpoint(shop)
     publish(shop)
     claim(1)
-    Delivery.objects.update(lease_until=Now())
+    DeliveryLease.objects.update(lease_until=Now())
     queue.reclaim_expired(now=NOW)
     store_measurements()
     assert value("webhook_delivery_attempts_total", outcome="worker_lost") == 1
