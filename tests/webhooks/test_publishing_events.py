@@ -7,6 +7,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from core.database import rows
 from tests.conftest import Shop
+from tests.sqlstates import NOT_ALLOWED, sqlstate
 from tests.webhooks.builders import NOW, PAYMENT_SUCCEEDED, make_endpoint, new_event
 from webhooks import endpoints, events
 from webhooks.models import Delivery, Endpoint, EndpointStatus, Event
@@ -101,6 +102,14 @@ def test_publishing_many_events_costs_three_statements(
     assert Event.objects.count() == 20
     assert Delivery.objects.filter(endpoint__merchant=shop.merchant).count() == 20
     assert Delivery.objects.filter(endpoint__merchant=other_shop.merchant).count() == 10
+
+
+def test_event_and_endpoint_of_a_delivery_are_never_deleted(shop: Shop) -> None:
+    make_endpoint(shop)
+    publish(shop)
+    for table in ("webhooks_event", "webhooks_endpoint"):
+        assert sqlstate(f"DELETE FROM {table}") == NOT_ALLOWED
+        assert sqlstate(f"TRUNCATE {table} CASCADE") == NOT_ALLOWED
 
 
 def test_publishing_no_events_is_allowed(shop: Shop) -> None:

@@ -130,7 +130,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='delivery',
             name='endpoint',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.endpoint'),
+            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.endpoint'),
         ),
         migrations.CreateModel(
             name='EndpointAction',
@@ -158,13 +158,13 @@ class Migration(migrations.Migration):
                 ('body', models.BinaryField()),
                 ('created_at', models.DateTimeField()),
                 ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, for operators.', max_length=55, null=True)),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.AddField(
             model_name='delivery',
             name='event',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.event'),
+            field=models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='webhooks.event'),
         ),
         migrations.CreateModel(
             name='FeedBlock',
@@ -203,6 +203,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='endpoint',
             constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'disabled'])), name='endpoint_status_known'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='endpoint',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an endpoint is marked as deleted, and its row stays' USING ERRCODE = 'insufficient_privilege';", hash='66492789caee8addbeff212cf9b514bdad234d30', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_597cd', table='webhooks_endpoint', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='endpointaction',

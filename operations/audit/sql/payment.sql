@@ -177,9 +177,12 @@ SELECT id, concat(amount_refunded, ' refunded, ', amount_refunding, ' under way,
 FROM payments_payment
 WHERE amount_refunded <> 0 OR amount_refunding <> 0 OR status = 'refunded'
 
--- rule: deliveries have the type of their event
-SELECT delivery.id, type FROM webhooks_delivery AS delivery
-JOIN webhooks_event AS event ON event.id = event_id WHERE type <> event_type
+-- rule: deliveries have the type of their event, and are for an endpoint of its merchant
+SELECT delivery.id, concat_ws(' ', event.type, event.merchant_id, endpoint.merchant_id)
+FROM webhooks_delivery AS delivery
+LEFT JOIN webhooks_event AS event ON event.id = event_id
+LEFT JOIN webhooks_endpoint AS endpoint ON endpoint.id = endpoint_id
+WHERE (event.type, endpoint.merchant_id) IS DISTINCT FROM (event_type, event.merchant_id)
 -- found
 SELECT id, event_type FROM webhooks_delivery WHERE false
 

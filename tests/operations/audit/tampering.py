@@ -25,6 +25,13 @@ WAITS = any_row(
 REVERSED = any_row("reconciliation_banktransaction", "match_result = 'reversed'")
 BY_BANK = any_row("refunds_refund", "reversal_id IS NOT NULL")
 # A required event: `payment.pending` of a card and `payment.failed` of an expired code are optional.
+ENDPOINT = """INSERT INTO webhooks_endpoint (id, merchant_id, url, events, secret_sealed,
+        replaced_secrets_sealed, status, disabled_reason, created_at, updated_at)
+    SELECT 'wh_x', merchant_id, 'https://shop.example', '{}', '', '', 'active', '', now(), now()
+    FROM webhooks_event ORDER BY id LIMIT 1; """
+DELIVERY = """INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number,
+        attempt_count, due_at, created_at)
+    SELECT 'dlv_x', {}, 0, 0, now(), now() FROM webhooks_event ORDER BY id LIMIT 1; """
 LEASE = """INSERT INTO webhooks_deliverylease (endpoint_id, delivery_id, lease_id, lease_until)
     VALUES ('wh_x', 'dlv_x', gen_random_uuid(), now())"""
 EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXISTS (
@@ -214,18 +221,14 @@ TAMPERINGS = {
         f"UPDATE payments_payment SET amount_refunding = 1 WHERE id = {PAID}",
         "UPDATE payments_payment SET status = 'succeeded' WHERE status = 'refunded'",
     ],
-    "deliveries have the type of their event": [
-        """INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number,
-               attempt_count, due_at, created_at)
-           SELECT 'dlv_x', id, 'webhook.ping', 'wh_x', 'pending', 0, 0, now(), now()
-           FROM webhooks_event LIMIT 1""",
+    "deliveries have the type of their event, and are for an endpoint of its merchant": [
+        ENDPOINT + DELIVERY.format("id, 'webhook.ping', 'wh_x', 'pending'"),
+        ENDPOINT + DELIVERY.format("'evt_x', type, 'wh_x', 'pending'"),
+        DELIVERY.format("id, type, 'wh_x', 'pending'"),
     ],
     "workers have leases of pending deliveries only": [
         LEASE,
-        """INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number,
-               attempt_count, due_at, created_at)
-           SELECT 'dlv_x', id, type, 'wh_x', 'succeeded', 0, 0, now(), now() FROM webhooks_event LIMIT 1; """
-        + LEASE,
+        DELIVERY.format("id, type, 'wh_x', 'succeeded'") + LEASE,
     ],
     "each event is once in the feed of its merchant, or waits for its sequence": [
         "DELETE FROM webhooks_unnumberedevent",

@@ -40,7 +40,8 @@ KEPT = {
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
-    "transactions_transaction", "transfers_safemode", "transfers_transfer", "withdrawals_withdrawal",
+    "transactions_transaction", "transfers_safemode", "transfers_transfer", "webhooks_endpoint",
+    "withdrawals_withdrawal",
 }  # fmt: skip
 # They have no model.
 READ_ONLY = {"django_migrations"}
