@@ -423,7 +423,7 @@ class DeliveryAttempt(models.Model):
     delivery = models.ForeignKey(Delivery, on_delete=models.PROTECT, related_name="attempt_set")
     number = models.SmallIntegerField()
     trigger = models.CharField(max_length=6, choices=DeliveryTrigger.choices, default=DeliveryTrigger.AUTO)
-    started_at = models.DateTimeField(db_index=True)
+    started_at = models.DateTimeField()
     duration_ms = models.IntegerField(null=True)
     status = models.SmallIntegerField(null=True)
     error = models.CharField(max_length=20, blank=True, default="")

@@ -94,7 +94,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.SmallIntegerField()),
                 ('trigger', models.CharField(choices=[('auto', 'Auto'), ('manual', 'Manual')], default='auto', max_length=6)),
-                ('started_at', models.DateTimeField(db_index=True)),
+                ('started_at', models.DateTimeField()),
                 ('duration_ms', models.IntegerField(null=True)),
                 ('status', models.SmallIntegerField(null=True)),
                 ('error', models.CharField(blank=True, default='', max_length=20)),
