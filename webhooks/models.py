@@ -282,11 +282,7 @@ class UnnumberedEvent(models.Model):
 
     class Meta:
         default_permissions = ()
-        triggers = [
-            triggers.WrittenByTriggers(
-                triggers.INSERT | triggers.UPDATE | triggers.TRUNCATE, "only triggers number events"
-            )
-        ]
+        triggers = [triggers.WrittenByTriggers("only triggers number events")]
 
     def __str__(self) -> str:
         return str(self.event_id)
@@ -314,13 +310,13 @@ class FeedBlock(models.Model):
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["merchant_id", "last_event_id"], name="feedblock_of_event"),
-            models.CheckConstraint(condition=Q(first_sequence__gte=1), name="feedblock_sequence_positive"),
             models.CheckConstraint(
-                condition=Q(event_ids__len__range=(1, MAX_BLOCK_EVENTS)), name="feedblock_few_events"
+                condition=Q(first_sequence__gte=1, event_ids__len__range=(1, MAX_BLOCK_EVENTS)),
+                name="feedblock_sane",
             ),
         ]
         triggers = [
-            triggers.WrittenByTriggers(triggers.INSERT, "only triggers number events"),
+            triggers.WrittenByTriggers("only triggers number events"),
             triggers.append_only("the sequence of an event never changes"),
         ]
 

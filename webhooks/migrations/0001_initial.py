@@ -177,12 +177,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'last_event_id'), name='feedblock_of_event'), models.CheckConstraint(condition=models.Q(('first_sequence__gte', 1)), name='feedblock_sequence_positive'), models.CheckConstraint(condition=models.Q(('event_ids__len__range', (1, 50))), name='feedblock_few_events')],
+                'constraints': [models.UniqueConstraint(fields=('merchant_id', 'last_event_id'), name='feedblock_of_event'), models.CheckConstraint(condition=models.Q(('event_ids__len__range', (1, 50)), ('first_sequence__gte', 1)), name='feedblock_sane')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='feedblock',
-            trigger=pgtrigger.compiler.Trigger(name='written_by_triggers', sql=core.database.triggers.TriggerSql(func="IF pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN RAISE EXCEPTION 'only triggers number events' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NULL;", hash='62786cb87e19d646acf7d60b5e83884d7394f9f7', level='STATEMENT', operation='INSERT', pgid='pgtrigger_written_by_triggers_b9249', table='webhooks_feedblock', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='written_by_triggers', sql=core.database.triggers.TriggerSql(func="IF pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN RAISE EXCEPTION 'only triggers number events' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NULL;", hash='cecc2b75080d00e0042271911517621c15444a07', level='STATEMENT', operation='INSERT OR UPDATE OR TRUNCATE', pgid='pgtrigger_written_by_triggers_b9249', table='webhooks_feedblock', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='feedblock',
