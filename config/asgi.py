@@ -34,7 +34,6 @@ MAX_HEADERS, MAX_HEAD = 64, 65_536
 BODY_SECONDS = 10.0
 # Bytes over the limit that are read and dropped, so that the client can read our refusal.
 DRAIN_LIMIT = 8 * 1024 * 1024
-REQUEST_ID = "HTTP_X_REQUEST_ID"
 WITHOUT_BODY = frozenset({204, 304})
 
 Message = MutableMapping[str, Any]
@@ -57,7 +56,7 @@ class ServiceRequest(ASGIRequest):
             path = "/" + "/".join(path.split("/", 3)[3:])
         super().__init__({**scope, "path": path, "query_string": query}, self.body_file)
         # Now, so that each response and log line of the request has the same id.
-        self.META[REQUEST_ID] = request_context.request_id_for(self.META.get(REQUEST_ID, ""))
+        self.request_id = request_context.request_id_for(self.META.get("HTTP_X_REQUEST_ID", ""))
 
     @property
     def encoding(self) -> str:
@@ -207,7 +206,7 @@ def _error_response(error: errors.ApiError, request: ServiceRequest) -> Response
 
     The server closes the connection if the body has not ended: its rest would look like the next request.
     """
-    response = responses.to_django(responses.error_response(error, request.META[REQUEST_ID]))
+    response = responses.to_django(responses.error_response(error, request.request_id))
     measurements.add_refused_request(response.status_code)
     return _complete(response, request)
 
@@ -234,7 +233,7 @@ def answer(handle: Handle, request: ServiceRequest) -> Response:
         finally:
             response.close()
     except Exception:
-        known = {"request_id": request.META[REQUEST_ID]}
+        known = {"request_id": request.request_id}
         logger.exception("Unhandled error on %s %s", request.method, request.path, extra=known)
         return _error_response(errors.InternalError(), request)
 
@@ -245,7 +244,7 @@ def _complete(response: HttpResponseBase, request: ServiceRequest) -> Response:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
     headers += [(b"set-cookie", each.OutputString().encode("latin-1")) for each in response.cookies.values()]
     if not response.has_header("X-Request-Id"):
-        headers.append((b"x-request-id", request.META[REQUEST_ID].encode()))
+        headers.append((b"x-request-id", request.request_id.encode()))
     if response.status_code not in WITHOUT_BODY and not response.has_header("Content-Length"):
         headers.append((b"content-length", b"%d" % len(body)))
     return response.status_code, headers, body

@@ -4,7 +4,8 @@ import os
 import re
 import secrets
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TypeVar
 
 from core.errors import NotFound
@@ -26,16 +27,26 @@ _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
 T = TypeVar("T")
 
 
-def new(prefix: str, at: datetime) -> str:
+def new(prefix: str, at: datetime, random_bytes: Callable[[int], bytes] = os.urandom) -> str:
     """A new id such as `pay_...`. Ids of a later instant sort later, from 5 µs on."""
-    instant = _seconds(at) * _STEPS + at.microsecond * _STEPS // 1_000_000
-    by_time = written(instant, TIME_LENGTH + FRACTION_LENGTH, ALPHABET)
-    return prefix + by_time + os.urandom(RANDOM_LENGTH).translate(_LETTERS).decode()
+    return prefix + _time(at) + random_bytes(RANDOM_LENGTH).translate(_LETTERS).decode()
 
 
 def first(prefix: str, at: datetime) -> str:
-    """The smallest id of the second of `at`: ids of earlier seconds sort before it."""
-    return prefix + written(_seconds(at), TIME_LENGTH, ALPHABET) + ALPHABET[0] * (BODY_LENGTH - TIME_LENGTH)
+    """The smallest id of the instant `at`: ids of earlier milliseconds sort before it."""
+    return prefix + _time(at) + ALPHABET[0] * RANDOM_LENGTH
+
+
+def time_of(value: str) -> datetime:
+    """The millisecond of an id."""
+    number = 0
+    for letter in value[-BODY_LENGTH:-RANDOM_LENGTH]:
+        number = number * len(ALPHABET) + ALPHABET.index(letter)
+    seconds, step = divmod(number, _STEPS)
+    # The last microsecond of the step, because a step may begin in the millisecond before.
+    return datetime.fromtimestamp(EPOCH + seconds, UTC).replace(
+        microsecond=((step + 1) * 1_000_000 - 1) // _STEPS // 1000 * 1000
+    )
 
 
 def of_code(payment_id: str) -> str:
@@ -67,8 +78,10 @@ def random_text(length: int, alphabet: str = ALPHABET) -> str:
     return written(secrets.randbelow(len(alphabet) ** length), length, alphabet)
 
 
-def _seconds(at: datetime) -> int:
-    return min(max(0, int(at.timestamp()) - EPOCH), _MAX_SECONDS)
+def _time(at: datetime) -> str:
+    seconds = min(max(0, int(at.timestamp()) - EPOCH), _MAX_SECONDS)
+    step = at.microsecond * _STEPS // 1_000_000
+    return _written(seconds, TIME_LENGTH, ALPHABET) + _written(step, FRACTION_LENGTH, ALPHABET)
 
 
 def written(number: int, length: int, alphabet: str) -> str:
@@ -78,3 +91,7 @@ def written(number: int, length: int, alphabet: str) -> str:
         number, rest = divmod(number, len(alphabet))
         digits.append(alphabet[rest])
     return "".join(reversed(digits))
+
+
+# A second has 1,000 milliseconds, and the clock has no smaller parts.
+_written = lru_cache(maxsize=2_048)(written)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from core import clock, ids
+
+REQUEST_ID_PREFIX = "req_"
 _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
@@ -41,7 +44,7 @@ def request_id_for(given: str) -> str:
     if _SAFE_REQUEST_ID.fullmatch(given):
         return given
     # No secret, so without a system call, after which a thread waits for the interpreter.
-    return f"req_{random.getrandbits(96):024x}"
+    return ids.new(REQUEST_ID_PREFIX, clock.now(), random.randbytes)
 
 
 def columns() -> dict[str, str]:

@@ -15,6 +15,7 @@ from core import ids, plain_text, vault
 from core.console.personal_data import masked_name
 from core.http import received
 from core.observing.logs import redact
+from core.request_context import REQUEST_ID_PREFIX
 
 # Larger bodies are not read, because the writer shares the processor with requests.
 MAX_READ = 16_384
@@ -84,10 +85,7 @@ _SEPARATED_DIGITS = re.compile(
     rf"(?<![0-9A-Za-z])[0-9๐-๙](?:[ ./{re.escape(plain_text.DASHES)}]{{0,3}}[0-9๐-๙]){{5,14}}"
     rf"((?:[ ./{re.escape(plain_text.DASHES)}]{{0,3}}[0-9๐-๙]){{4}})(?![0-9A-Za-z])"
 )
-# One of ours, or a UUID.
-_RANDOM_ID = re.compile(
-    "req_[0-9a-f]{24}|(?:[a-z]+[._-])?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
-)
+_UUID = re.compile("(?:[a-z]+[._-])?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NAME_IN_ID = re.compile(r"(?<![0-9A-Za-z])([A-Z])[a-z]+(?![0-9A-Za-z])")
 
 
@@ -188,7 +186,9 @@ def _without_input(message: str) -> str:
 
 def request_id(text: str) -> str:
     """The `X-Request-Id` of a client as the log keeps it: also without names."""
-    return text if _RANDOM_ID.fullmatch(text) else _NAME_IN_ID.sub(r"\1...", masked(text))[:64]
+    if ids.looks_right(text, REQUEST_ID_PREFIX) or _UUID.fullmatch(text):
+        return text
+    return _NAME_IN_ID.sub(r"\1...", masked(text))[:64]
 
 
 def path(text: str) -> str:

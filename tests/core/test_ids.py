@@ -43,6 +43,19 @@ def test_ids_of_a_time_range_sort_between_the_first_ids_of_start_and_end() -> No
     assert ids.new("pay_", NOON + timedelta(seconds=60)) >= end
 
 
+def test_first_id_of_a_millisecond_sorts_after_those_of_the_one_before() -> None:
+    for ms in range(1, 1000, 7):
+        at = NOON + timedelta(milliseconds=ms)
+        before = ids.new("pay_", at - timedelta(milliseconds=1))
+        assert before < ids.first("pay_", at) <= ids.new("pay_", at)
+
+
+def test_id_tells_the_millisecond_in_which_it_was_made() -> None:
+    for ms in range(1000):
+        at = NOON + timedelta(milliseconds=ms)
+        assert ids.time_of(ids.new("rlg_", at)) == at
+
+
 @pytest.mark.slow
 def test_hundred_thousand_ids_of_one_second_are_unique() -> None:
     assert len({ids.new("pay_", NOON) for _ in range(100_000)}) == 100_000

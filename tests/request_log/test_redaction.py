@@ -218,7 +218,7 @@ def test_message_of_an_error_does_not_repeat_what_it_received(name: str, message
         ("Somchai-4051234567", "S...-...4567"),
         ("till-7.0042", "till-7.0042"),
         ("12345678-1234-1234-1234-123456789012", "12345678-1234-1234-1234-123456789012"),
-        ("req_123456789012345678901234", "req_123456789012345678901234"),
+        ("req_123456789012345678901234567", "req_123456789012345678901234567"),
     ],
 )
 def test_request_id_of_a_client_keeps_no_name_and_no_long_number(given: str, stored: str) -> None:

@@ -36,7 +36,7 @@ def test_secrets_and_accounts_are_redacted(text: str, written: str) -> None:
         "pay_0oDeh0HytHBZtVNXOdG5dj5erMi is expired",
         "150000 satang in 15 minutes",
         "2026-11-21T03:04:05.123Z",
-        "req_4d6ad45db09031ecb0c04923",
+        "req_0oDFPazyVRoGTTDIuRe7QK7m3b4",
         "https://shop.example:8443/hook",
         "",
     ],
