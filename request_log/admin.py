@@ -7,11 +7,12 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.pages import ReadOnlyAdmin
+from core import plain_text
 from core.console import personal_data
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from request_log import services
-from request_log.models import RequestRecord
+from request_log.models import RequestRecord, id_of_request
 from request_log.serializers import STATUS_CLASSES
 
 
@@ -42,6 +43,11 @@ class RequestRecordAdmin(ReadOnlyAdmin):
     list_filter = [OwnRequestsFilter, DateFilter, "method", StatusFilter, "idempotency"]
     search_fields = ["=id", "=request_id", "=payment_id"]
     readonly_fields = ["request_text", "response_text"]
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
+        """Also by a request id of ours, which is no column."""
+        found, may_repeat = super().get_search_results(request, queryset, search_term)
+        return found | queryset.filter(pk=id_of_request(plain_text.visible(search_term))), may_repeat
 
     @admin.display(description=_("request"))
     def request_text(self, record: RequestRecord) -> str:

@@ -7,7 +7,7 @@ from core.http.objects import id_schema
 from core.http.openapi import Tag, described
 from core.http.paging import Limit
 from core.http.scopes import Scope
-from request_log.recorder import PREFIX
+from request_log.models import PREFIX
 from request_log.serializers import RequestQuery
 from request_log.shapes import FullRequestObject, RequestObject
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,11 +22,10 @@ from core import clock, ids, request_context
 from core.database import rows
 from core.observing import measurements
 from core.request_context import RequestContext
-from request_log import redaction
-from request_log.models import Idempotency, RequestRecord
+from request_log import bodies, redaction
+from request_log.models import PAYMENT, PREFIX, Idempotency, RequestRecord, id_of_request
 
 log = logging.getLogger("request_log")
-PREFIX = "rlg_"
 WRITE_SECONDS = 1.0
 # What the buffer holds between two writes, and the part of it that one merchant may have.
 MAX_RECORDS, MAX_RECORDS_PER_MERCHANT = 2_000, 500
@@ -46,10 +44,11 @@ class FinishedRequest(NamedTuple):
     garbage collector run, which costs more than the log.
     """
 
+    id: str
     merchant_id: str
-    ended_at: datetime
     seconds: float
     context: RequestContext
+    request_id: str  # empty if the service made it
     method: str
     route: str
     path: str
@@ -112,8 +111,10 @@ class Recorder:
             if not records:
                 return 0
             try:
+                # Before the transaction, so that the database does not wait for the masks.
+                made = list(_rows(records))
                 with transaction.atomic():
-                    rows.copy_values(RequestRecord, COLUMNS, _rows(records))
+                    rows.copy_values(RequestRecord, COLUMNS, made)
             # No error may end the thread, not even one in the code that masks bodies.
             except Exception as error:
                 log.warning("%d requests were not recorded: %s", len(records), type(error).__name__)
@@ -136,13 +137,17 @@ os.register_at_fork(after_in_child=RECORDER.forget)
 
 def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> FinishedRequest:
     match, headers, idempotency = request.resolver_match, request.META, NO_KEY
+    context = request_context.current()
+    is_given = headers.get("HTTP_X_REQUEST_ID") == context.request_id
+    own_id = "" if is_given else id_of_request(context.request_id)
     if request.method == "POST" and "HTTP_IDEMPOTENCY_KEY" in headers:
         idempotency = REPLAYED if response.has_header("Idempotent-Replayed") else FIRST
     return FinishedRequest(
+        own_id or ids.new(PREFIX, clock.now()),
         request.merchant_id,  # type: ignore[attr-defined]
-        clock.now(),
         seconds,
-        request_context.current(),
+        context,
+        "" if own_id else context.request_id,
         str(request.method),
         match.route if match else "",
         request.path,
@@ -160,7 +165,7 @@ def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> F
 # In the order of the values of `_rows`.
 COLUMNS = (
     "id", "merchant_id", "created_at", "key_id", "method", "route", "path", "status", "error_code",
-    "duration_ms", "idempotency", "request_id", "payment_id", "address", "request_body", "response_body",
+    "duration_ms", "idempotency", "request_id", "payment_id", "address", "bodies",
 )  # fmt: skip
 
 
@@ -173,30 +178,38 @@ def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
     for made in records:
         kind = (made.merchant_id, made.status >= 400)
         counts[kind] += 1
-        has_bodies = counts[kind] <= MAX_BODIES_PER_MERCHANT
-        context, path, payment_id = made.context, _redacted_path(made.path), made.payment_id
+        sent, answered = redaction.size_of(made.sent), redaction.size_of(made.answered)
+        if counts[kind] <= MAX_BODIES_PER_MERCHANT:
+            sent = redaction.body(made.sent, is_ours=False)
+            answered = redaction.body(made.answered, is_ours=True)
+        context, payment_id = made.context, made.payment_id
         if payment_id is None:
             # The whole body need not be parsed for it.
             found = _PAYMENT_ID.search(made.answered) or _PAYMENT_ID.search(made.sent)
             payment_id = found[1].decode() if found else ""
+        route = f"/{made.route}"[:120] if made.route else ""
         yield (
-            ids.new(PREFIX, made.ended_at),
+            made.id,
             made.merchant_id,
-            made.ended_at,
+            ids.time_of(made.id),
             context.actor.removeprefix("key:")[:16],
             made.method[:8],
-            f"/{made.route}"[:120] if made.route else "",
-            (f"{path}?{redaction.query(made.query)}" if made.query else path)[:500],
+            route,
+            "" if made.path == route.replace(PAYMENT, payment_id) and not made.query else _path(made),
             made.status,
             made.error_code[:60],
             round(made.seconds * 1000),
             made.idempotency,
-            redaction.request_id(context.request_id),
+            made.request_id and redaction.request_id(made.request_id),
             payment_id,
             context.address[:64],
-            redaction.body(made.sent, is_ours=False) if has_bodies else redaction.size_of(made.sent),
-            redaction.body(made.answered, is_ours=True) if has_bodies else redaction.size_of(made.answered),
+            bodies.pack(sent, answered),
         )
+
+
+def _path(made: FinishedRequest) -> str:
+    query = f"?{redaction.query(made.query)}" if made.query else ""
+    return f"{_redacted_path(made.path)}{query}"[:500]
 
 
 # Many requests have the same path.

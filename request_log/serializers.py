@@ -1,7 +1,10 @@
 """Query parameters and objects of the request log."""
 
+from rest_framework import serializers
+
 from core import ids
 from core.http import fields, paging
+from request_log.models import PREFIX
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
@@ -42,3 +45,8 @@ class RequestQuery(paging.ZonedQuery):
     payment_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="Only requests about this payment."
     )
+
+    def validate_after(self, given: str) -> str:
+        if not ids.looks_right(given, PREFIX):
+            raise serializers.ValidationError("must be an id of this list")
+        return given

@@ -5,8 +5,7 @@ from typing import Annotated, TypedDict
 
 from core.clock import iso
 from core.http.objects import Instant, PaymentId, between, id_schema, one_of, up_to
-from request_log.models import Idempotency, RequestRecord
-from request_log.recorder import PREFIX
+from request_log.models import PREFIX, Idempotency, RequestRecord
 
 
 class RequestObject(TypedDict):
@@ -30,7 +29,7 @@ class RequestObject(TypedDict):
     ]
     payment_id: Annotated[PaymentId | None, "The payment in the path or in a body of the request."]
     address: Annotated[str | None, up_to(64), "Of the client."]
-    created_at: Annotated[Instant, "When the request ended."]
+    created_at: Annotated[Instant, "When the request began."]
 
 
 class FullRequestObject(RequestObject):

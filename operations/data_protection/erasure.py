@@ -157,7 +157,7 @@ def _erasures(selection: Selection) -> Iterator[tuple[QuerySet[Any], dict[str, A
     lines = StatementLine.objects.filter(bank_transaction__in=selection.bank_transaction_ids)
     yield lines, {"line_sealed": ""}
     requests = RequestRecord.objects.filter(payment_id__in=selection.payment_ids)
-    yield requests, {"request_body": "", "response_body": ""}
+    yield requests, {"bodies": b""}
 
 
 def _run(selection: Selection, *, changes: bool) -> Counts:

@@ -4,8 +4,7 @@ from typing import Any
 
 from core import clock, ids
 from core.database import rows
-from request_log.models import RequestRecord
-from request_log.recorder import PREFIX
+from request_log.models import PREFIX, RequestRecord
 from tests.conftest import Shop
 
 
@@ -31,3 +30,9 @@ def make_records(shop: Shop, times: int, **fields: Any) -> list[str]:
     ]
     rows.insert_together(made)
     return sorted((each.id for each in made), reverse=True)
+
+
+def log_text() -> str:
+    """All that the log has, also in its bodies."""
+    found = RequestRecord.objects.all()
+    return str([(vars(each), each.request_body, each.response_body) for each in found])

@@ -24,7 +24,7 @@ from request_log import services
 from request_log.models import RequestRecord
 from request_log.recorder import Recorder
 from tests.conftest import SandboxBankClient, Shop, new_client
-from tests.request_log.builders import make_records
+from tests.request_log.builders import log_text, make_records
 from tests.webhooks.api_calls import error_code
 
 pytestmark = pytest.mark.django_db
@@ -115,7 +115,7 @@ def test_only_the_first_requests_and_refusals_of_a_merchant_have_bodies(
         shop.post(CODES, CODE | {"amount": amount}, **{"X-Request-Id": f"own-{number}"})
     other_shop.post(CODES, CODE | {"amount": 300}, **{"X-Request-Id": "other"})
     recorder.write()
-    bodies = dict(RequestRecord.objects.values_list("request_id", "request_body"))
+    bodies = {each.request_id: each.request_body for each in RequestRecord.objects.all()}
     assert '"amount":100,' in bodies["own-0"]
     assert '"amount":0,' in bodies["own-2"]
     assert '"amount":300,' in bodies["other"]
@@ -164,9 +164,8 @@ def test_secrets_and_personal_data_are_not_in_the_log(
     shop.get(f"/v1/payments/{shop.secret_key}")
     shop.get(f"/v1/payments?reference=4051234567&key={shop.secret_key}&payer=Somchai")
     assert recorder.write() == 7
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT string_agg(r::text, ' ') FROM request_log_requestrecord AS r")
-        text = cursor.fetchone()[0]
+    text = log_text()
+    assert "S*** J***" in text
     secrets = [
         shop.secret_key[16:],
         SECRET[6:],
@@ -371,6 +370,43 @@ def test_process_that_stops_waits_for_the_write_under_way(
     stop.join(30)
     write_under_way.join(30)
     assert not stop.is_alive()
+
+
+def test_request_id_of_the_service_finds_its_request(
+    shop: Shop, other_shop: Shop, recorder: Recorder, admin_client: Client
+) -> None:
+    own = shop.get("/v1/balance")["X-Request-Id"]
+    given = f"req_{'x' * 27}"
+    shop.get("/v1/payments", **{"X-Request-Id": given})
+    recorder.write()
+    for request_id, path in ((own, "/v1/balance"), (given, "/v1/payments")):
+        found = shop.get(f"/v1/requests/{request_id}").json()
+        assert (found["request_id"], found["path"]) == (request_id, path)
+        assert [each["id"] for each in listed(shop, f"?request_id={request_id}")] == [found["id"]]
+        searched = admin_client.get("/admin/request_log/requestrecord/", {"q": request_id}).context["cl"]
+        assert [(each.pk, each.request_id) for each in searched.result_list] == [(found["id"], request_id)]
+        assert error_code(other_shop.get(f"/v1/requests/{request_id}")) == (404, "request_not_found")
+
+
+def test_client_that_sends_back_an_id_of_the_service_changes_no_request(
+    shop: Shop, other_shop: Shop, recorder: Recorder
+) -> None:
+    own = shop.get("/v1/balance")["X-Request-Id"]
+    other_shop.get("/v1/payments", **{"X-Request-Id": own})
+    shop.get("/v1/payments", **{"X-Request-Id": own})
+    assert recorder.write() == 3
+    assert [each["path"] for each in listed(shop, f"?request_id={own}")] == ["/v1/payments", "/v1/balance"]
+    assert shop.get(f"/v1/requests/{own}").json()["path"] == "/v1/payments"
+    assert [each["path"] for each in listed(other_shop, f"?request_id={own}")] == ["/v1/payments"]
+
+
+@pytest.mark.parametrize("path", ["/Thai/v1/payments/{}", "/v1/payments/{}?x=1", "/v1/payments/{}/timeline"])
+def test_path_is_shown_that_the_row_does_not_repeat(shop: Shop, recorder: Recorder, path: str) -> None:
+    asked = path.format(shop.qr_code()["payment_id"])
+    shop.get(asked)
+    recorder.write()
+    assert listed(shop)[0]["path"] == asked.replace("x=1", "x=[a+string+of+1+characters]")
+    assert RequestRecord.objects.filter(path="").count() == 1 + ("?" not in path)
 
 
 @time_machine.travel("2026-11-21T03:04:05.123Z", tick=False)

@@ -24,6 +24,7 @@ from operations.nightly import jobs
 from payments.models import Payment
 from reconciliation.models import BankNotification, BankTransaction, StatementLine
 from refunds.models import Refund
+from request_log import bodies
 from request_log.models import RequestRecord
 from tests.audit import differences
 from tests.conftest import SandboxBankClient, Shop
@@ -228,10 +229,11 @@ def test_payer_of_an_open_exception_is_not_erased(
 def test_bodies_of_the_request_log_are_erased(selection: erasure.Selection) -> None:
     RequestRecord.objects.create(
         id="log_1", merchant_id="mch_1", created_at=clock.now(), method="POST", route="v1/qr-codes", path="/",
-        status=200, duration_ms=1, request_id="req_1", payment_id=selection.payment_ids[0], request_body="{}",
+        status=200, duration_ms=1, request_id="req_1", payment_id=selection.payment_ids[0],
+        bodies=bodies.pack("{}", ""),
     )  # fmt: skip
     erasure.erase(selection)
-    assert RequestRecord.objects.get(pk="log_1").request_body == ""
+    assert bytes(RequestRecord.objects.get(pk="log_1").bodies) == b""
 
 
 @pytest.mark.parametrize(
