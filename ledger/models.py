@@ -109,10 +109,18 @@ class Journal(models.Model):
 
 
 class Entry(models.Model):
-    """One line of a journal. The lines of a journal sum to zero. Append-only."""
+    """One line of a journal. The lines of a journal sum to zero. Append-only.
 
-    journal = models.ForeignKey(Journal, on_delete=models.PROTECT, related_name="entries", db_index=False)
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+", db_index=False)
+    Journals and accounts are never deleted, so triggers check both (`ledger/sql/rules.sql`). A foreign key
+    would also lock the account of the bank for each payment.
+    """
+
+    journal = models.ForeignKey(
+        Journal, on_delete=models.DO_NOTHING, related_name="entries", db_constraint=False
+    )
+    account = models.ForeignKey(
+        Account, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
+    )
     amount = models.BigIntegerField(help_text="Satang; negative if it leaves the account.")
     created_at = models.DateTimeField(help_text="The same as of its journal.")
 
@@ -120,12 +128,10 @@ class Entry(models.Model):
         triggers = [triggers.append_only("a posting is never changed")]
         verbose_name_plural = "entries"
         indexes = [
+            # Past balances, the daily close, the monthly report, and the newest entry before a debit.
             models.Index(fields=["account", "created_at"], include=["amount"], name="entry_by_account")
         ]
-        constraints = [
-            models.UniqueConstraint(fields=["journal", "account"], name="entry_once_per_account"),
-            models.CheckConstraint(condition=~Q(amount=0), name="entry_amount_not_zero"),
-        ]
+        constraints = [models.CheckConstraint(condition=~Q(amount=0), name="entry_amount_not_zero")]
 
     def __str__(self) -> str:
         return f"{self.account_id} {self.amount:+}"
@@ -138,8 +144,10 @@ class PendingEntry(models.Model):
     `rolled_up_balance` at once, where a CHECK refuses an overdraft.
     """
 
-    entry = models.OneToOneField(Entry, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    # A roll-up continues after the last id of its last commit, and balances read the rows of an account.
+    pk = models.CompositePrimaryKey("account_id", "entry_id")
     account_id = PublicId(max_length=CODE_LENGTH)
+    entry_id = models.BigIntegerField(help_text="A trigger checks that the same statement posts the entry.")
     amount = models.BigIntegerField(help_text="Satang.")
 
     class Meta:
@@ -152,10 +160,6 @@ class PendingEntry(models.Model):
                 level=triggers.STATEMENT,
                 is_forbidden=True,
             )
-        ]
-        indexes = [
-            # A roll-up continues after the last id of its last commit. Balances need only this index.
-            models.Index(fields=["account_id", "entry"], include=["amount"], name="pendingentry_in_order")
         ]
         constraints = [
             models.CheckConstraint(

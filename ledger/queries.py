@@ -70,8 +70,8 @@ updated AS (
     RETURNING account.id
 ),
 pending AS (
-    INSERT INTO ledger_pendingentry (entry_id, account_id, amount)
-    SELECT id, account_id, amount FROM entry WHERE account_id <> ALL(%s::text[])
+    INSERT INTO ledger_pendingentry (account_id, entry_id, amount)
+    SELECT account_id, id, amount FROM entry WHERE account_id <> ALL(%s::text[])
 )
 SELECT count(*) FROM updated
 """  # noqa: S608
@@ -79,7 +79,9 @@ SELECT count(*) FROM updated
 # adds them to `rolled_up_balance` after the statement, so the statement reads the old value.
 ROLL_UP = """
 WITH deleted AS (
-    DELETE FROM ledger_pendingentry WHERE entry_id = ANY({chosen}) RETURNING account_id, amount
+    DELETE FROM ledger_pendingentry AS pending USING ({chosen}) AS chosen (account_id, entry_id)
+    WHERE (pending.account_id, pending.entry_id) = (chosen.account_id, chosen.entry_id)
+    RETURNING pending.account_id, amount
 )
 SELECT id, rolled_up_balance + (
     SELECT coalesce(sum(amount), 0) FROM deleted WHERE deleted.account_id = account.id
@@ -92,15 +94,13 @@ SELECT id, rolled_up_balance + (
 ), (SELECT count(*) FROM deleted WHERE deleted.account_id = account.id)
 FROM ledger_account AS account WHERE id = ANY(%s)
 """
-ROLL_UP_ENTRIES = ROLL_UP.format(chosen="%s")
+ROLL_UP_ENTRIES = ROLL_UP.format(chosen="SELECT * FROM unnest(%s::text[], %s::bigint[])")
 # Takes the newest entries: the periodic roll-up takes the oldest first and leaves dead rows there.
-# Both columns are bounded, so that no plan uses the primary key and reads entries of other accounts.
 ROLL_UP_NEWEST = ROLL_UP.format(
-    chosen="""ARRAY(
-        SELECT entry_id FROM ledger_pendingentry
-        WHERE (account_id, entry_id) >= (%s, 0) AND (account_id, entry_id) <= (%s, 9223372036854775807)
+    chosen="""
+        SELECT account_id, entry_id FROM ledger_pendingentry WHERE account_id = %s
         ORDER BY account_id DESC, entry_id DESC LIMIT %s
-    )"""
+    """
 )
 NEXT_PENDING = """
 SELECT account_id, entry_id FROM ledger_pendingentry
@@ -215,13 +215,14 @@ def lock_accounts(codes: Sequence[str], *, skip_locked: bool = False) -> list[st
 
 def roll_up_newest(code: str, limit: int) -> LockedBalance:
     """Roll up at most `limit` pending entries of an account. The caller holds the account's lock."""
-    (held,) = _roll_up(ROLL_UP_NEWEST, [code, code, limit, [code]]).values()
+    (held,) = _roll_up(ROLL_UP_NEWEST, [code, limit, [code]]).values()
     return replace(held, is_complete=held.count < limit)
 
 
-def roll_up_entries(entry_ids: Sequence[int], codes: Sequence[str]) -> dict[str, LockedBalance]:
-    """Roll up those of the entries that are pending. The caller holds the accounts' locks."""
-    return _roll_up(ROLL_UP_ENTRIES, [list(entry_ids), list(codes)])
+def roll_up_entries(entries: Sequence[tuple[str, int]], codes: Sequence[str]) -> dict[str, LockedBalance]:
+    """Roll up those of the entries (account, id) that are pending. The caller holds the accounts' locks."""
+    columns = [[code for code, _ in entries], [entry_id for _, entry_id in entries]]
+    return _roll_up(ROLL_UP_ENTRIES, [*columns, list(codes)])
 
 
 def next_pending(after: tuple[str, int], limit: int) -> list[tuple[str, int]]:

@@ -241,7 +241,7 @@ def _roll_up_chunk(chunk: list[tuple[str, int]], now: datetime) -> int:
     codes = {code for code, _ in chunk}
     free = set(queries.lock_accounts([*codes, *map(accounts.lock_account_of, codes)], skip_locked=True))
     ours = {code for code in codes if {code, accounts.lock_account_of(code)} <= free}
-    held = queries.roll_up_entries([entry_id for code, entry_id in chunk if code in ours], sorted(ours))
+    held = queries.roll_up_entries([each for each in chunk if each[0] in ours], sorted(ours))
     for code, found in held.items():
         merchant_id = accounts.merchant_id_of(code)
         if found.debt and merchant_id and accounts.type_of(code) == AccountType.AVAILABLE:

@@ -22,14 +22,15 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Entry',
+            name='PendingEntry',
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('amount', models.BigIntegerField(help_text='Satang; negative if it leaves the account.')),
-                ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
+                ('pk', models.CompositePrimaryKey('account_id', 'entry_id', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('account_id', core.database.columns.PublicId(db_collation='C', max_length=48)),
+                ('entry_id', models.BigIntegerField(help_text='A trigger checks that the same statement posts the entry.')),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
             ],
             options={
-                'verbose_name_plural': 'entries',
+                'default_permissions': (),
             },
         ),
         migrations.CreateModel(
@@ -57,22 +58,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='PendingEntry',
-            fields=[
-                ('entry', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='+', serialize=False, to='ledger.entry')),
-                ('account_id', core.database.columns.PublicId(db_collation='C', max_length=48)),
-                ('amount', models.BigIntegerField(help_text='Satang.')),
-            ],
-            options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.AddField(
-            model_name='entry',
-            name='account',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='ledger.account'),
-        ),
-        migrations.CreateModel(
             name='Journal',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -85,14 +70,30 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('subject_id', 'type'), name='journal_once_per_subject_and_type'), models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'refund_reserved', 'refund_paid', 'refund_released', 'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned', 'reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'merged', 'unmerged', 'written_off', 'recovered', 'confirmed'])), name='journal_type_known'), models.CheckConstraint(condition=models.Q(('amount__gt', 0)), name='journal_amount_positive')],
             },
         ),
-        migrations.AddField(
-            model_name='entry',
-            name='journal',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='ledger.journal'),
+        migrations.CreateModel(
+            name='Entry',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('amount', models.BigIntegerField(help_text='Satang; negative if it leaves the account.')),
+                ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
+                ('account', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='ledger.account')),
+                ('journal', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='entries', to='ledger.journal')),
+            ],
+            options={
+                'verbose_name_plural': 'entries',
+            },
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='journal',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='535dacaddf160688aa1fd739c50ed61a5bec94e2', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_4d2c8', table='ledger_journal', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='pendingentry',
+            constraint=models.CheckConstraint(condition=models.Q(('account_id__regex', '^(bank|acquirer):'), models.Q(('account_id__regex', '^(available:|unconfirmed:|suspense(:sandbox)?$)'), ('amount__gt', 0)), _connector='OR'), name='pendingentry_only_adds'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='pendingentry',
+            trigger=pgtrigger.compiler.Trigger(name='no_update', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a pending entry is only added and deleted' USING ERRCODE = 'insufficient_privilege';", hash='9090988daa7a22480c3842b908dae7189c9799da', level='STATEMENT', operation='UPDATE OR TRUNCATE', pgid='pgtrigger_no_update_a165a', table='ledger_pendingentry', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='account',
@@ -135,24 +136,8 @@ class Migration(migrations.Migration):
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a posting is never changed' USING ERRCODE = 'insufficient_privilege';", hash='27d6bec8ebd6c248c3a817dc92ff65c3bd3da2d1', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_a70bd', table='ledger_balancetransaction', when='BEFORE')),
         ),
         migrations.AddIndex(
-            model_name='pendingentry',
-            index=models.Index(fields=['account_id', 'entry'], include=('amount',), name='pendingentry_in_order'),
-        ),
-        migrations.AddConstraint(
-            model_name='pendingentry',
-            constraint=models.CheckConstraint(condition=models.Q(('account_id__regex', '^(bank|acquirer):'), models.Q(('account_id__regex', '^(available:|unconfirmed:|suspense(:sandbox)?$)'), ('amount__gt', 0)), _connector='OR'), name='pendingentry_only_adds'),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='pendingentry',
-            trigger=pgtrigger.compiler.Trigger(name='no_update', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a pending entry is only added and deleted' USING ERRCODE = 'insufficient_privilege';", hash='9090988daa7a22480c3842b908dae7189c9799da', level='STATEMENT', operation='UPDATE OR TRUNCATE', pgid='pgtrigger_no_update_a165a', table='ledger_pendingentry', when='BEFORE')),
-        ),
-        migrations.AddIndex(
             model_name='entry',
             index=models.Index(fields=['account', 'created_at'], include=('amount',), name='entry_by_account'),
-        ),
-        migrations.AddConstraint(
-            model_name='entry',
-            constraint=models.UniqueConstraint(fields=('journal', 'account'), name='entry_once_per_account'),
         ),
         migrations.AddConstraint(
             model_name='entry',

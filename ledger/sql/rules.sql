@@ -1,33 +1,46 @@
 SELECT counts_count_list('balance', 'ledger_balancetransaction', 'type', amount => 'amount');
 
-CREATE OR REPLACE FUNCTION ledger_check_balance() RETURNS trigger
+-- An entry comes with its journal, in one statement: both rows have the same xmin and cmin then.
+CREATE OR REPLACE FUNCTION ledger_check_journal() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
-DECLARE
-    changed_id bigint := to_jsonb(NEW) ->> TG_ARGV[0];
 BEGIN
-    -- The check of the amount also refuses balanced lines that are added later.
-    IF (
-        SELECT count(*) >= 2 AND sum(entry.amount) = 0
-            AND sum(entry.amount) FILTER (WHERE entry.amount > 0) = min(journal.amount)
-            AND bool_and(entry.created_at = journal.created_at)
-        FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
-        WHERE journal.id = changed_id
-    ) IS NOT TRUE THEN
-        RAISE EXCEPTION 'the lines of journal % do not balance', changed_id USING ERRCODE = 'check_violation';
+    IF NOT EXISTS (
+        SELECT FROM ledger_entry AS entry JOIN ledger_journal AS journal ON journal.id = journal_id
+        WHERE entry.id = NEW.id AND entry.xmin = journal.xmin AND entry.cmin = journal.cmin
+    ) THEN
+        RAISE EXCEPTION 'an entry without a new journal' USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
 END $$;
 
-DROP TRIGGER IF EXISTS ledger_check_balance ON ledger_entry;
-CREATE CONSTRAINT TRIGGER ledger_check_balance AFTER INSERT ON ledger_entry DEFERRABLE INITIALLY DEFERRED
+CREATE OR REPLACE TRIGGER ledger_check_journal AFTER INSERT ON ledger_entry
     FOR EACH ROW
-    EXECUTE FUNCTION ledger_check_balance('journal_id');
+    EXECUTE FUNCTION ledger_check_journal();
 
+
+CREATE OR REPLACE FUNCTION ledger_check_balance() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    -- Two lines or more of different accounts that exist.
+    IF (
+        SELECT count(*) >= 2 AND count(account.id) = count(*) AND count(DISTINCT entry.account_id) = count(*)
+            AND sum(entry.amount) = 0 AND sum(entry.amount) FILTER (WHERE entry.amount > 0) = NEW.amount
+            AND bool_and(entry.created_at = NEW.created_at)
+        FROM ledger_entry AS entry LEFT JOIN ledger_account AS account ON account.id = entry.account_id
+        WHERE journal_id = NEW.id
+    ) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the lines of journal % do not balance', NEW.id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- At the commit, when all lines are there.
 DROP TRIGGER IF EXISTS ledger_check_balance ON ledger_journal;
 CREATE CONSTRAINT TRIGGER ledger_check_balance AFTER INSERT ON ledger_journal DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW
-    EXECUTE FUNCTION ledger_check_balance('id');
+    EXECUTE FUNCTION ledger_check_balance();
 
 
 CREATE OR REPLACE FUNCTION ledger_separate_sandbox() RETURNS trigger

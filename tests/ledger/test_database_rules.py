@@ -10,7 +10,6 @@ from tests.tables import count_rows
 
 CHECK_VIOLATION = "23514"
 UNIQUE_VIOLATION = "23505"
-FOREIGN_KEY_VIOLATION = "23503"
 NOT_ALLOWED = "42501"
 AVAILABLE, RESERVED, OWED = "available:{0}", "reserved:{0}", "debt:{0}"
 HISTORIES = [
@@ -100,12 +99,20 @@ ATTACKS = {
         CHECK_VIOLATION,
     ),
     "a line of nothing": (journal("new", 5, (AVAILABLE, 5), (BANK, -5), (RESERVED, 0)), CHECK_VIOLATION),
-    "two lines of one account": (journal("new", 5, (AVAILABLE, 5), (BANK, -4), (BANK, -1)), UNIQUE_VIOLATION),
+    "two lines of one account": (journal("new", 5, (AVAILABLE, 5), (BANK, -4), (BANK, -1)), CHECK_VIOLATION),
     "a second journal of the type": (journal("paid", 5, (AVAILABLE, 5), (BANK, -5)), UNIQUE_VIOLATION),
     "an unknown journal type": (journal("new", 5, (AVAILABLE, 5), (BANK, -5), type="gift"), CHECK_VIOLATION),
     "a line of an account that is not open": (
         journal("new", 5, (AVAILABLE, 5), ("bank:nowhere", -5)),
-        FOREIGN_KEY_VIOLATION,
+        CHECK_VIOLATION,
+    ),
+    "lines of a journal that does not exist": (
+        later((RESERVED, 5), (OWED, -5)).replace("SELECT id", "SELECT -1"),
+        CHECK_VIOLATION,
+    ),
+    "lines after their journal in one commit": (
+        journal("new", 5) + ";" + later((AVAILABLE, 5), (BANK, -5)).replace("'paid'", "'new'"),
+        CHECK_VIOLATION,
     ),
     "a line that comes later": (later((RESERVED, 5)), CHECK_VIOLATION),
     "lines that come later and balance": (later((RESERVED, 5), (OWED, -5)), CHECK_VIOLATION),
@@ -148,6 +155,10 @@ ATTACKS = {
     ),
     "a pending entry of another account": (
         wait("'suspense', 5", journal("new", 5, (AVAILABLE, 5), (BANK, -5))),
+        CHECK_VIOLATION,
+    ),
+    "a pending entry without an entry": (
+        f"INSERT INTO ledger_pendingentry (entry_id, account_id, amount) VALUES (-1, '{AVAILABLE}', 5)",
         CHECK_VIOLATION,
     ),
     "a pending entry that was rolled up": (

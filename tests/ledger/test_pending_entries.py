@@ -101,7 +101,7 @@ def test_balance_is_read_by_index_beside_many_pending_entries_of_another_merchan
         )
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Seq Scan on ledger_pendingentry" not in plan
-    assert "pendingentry_in_order" in plan
+    assert "ledger_pendingentry_pkey" in plan
 
 
 def test_debt_is_repaid_before_a_withdrawal_with_pending_entries(merchant_ledger: MerchantLedger) -> None:
