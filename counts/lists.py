@@ -31,7 +31,7 @@ class CountedList(Generic[M]):
 
     A kind is the values of the columns `kind_columns`, separated by a slash. An index on owner, these columns
     and the order of the list serves each kind. `owner_column` names whose list a row is in, `amount_sql` is
-    its satang.
+    its satang. `is_merged`: no index has all rows of an owner in order, so the whole list merges its kinds.
     """
 
     name: str
@@ -41,6 +41,7 @@ class CountedList(Generic[M]):
     clock_rule: ClockRule | None = None
     owner_column: str = "merchant_id"
     amount_sql: str = "0"
+    is_merged: bool = False
 
     def matching(
         self,
@@ -134,9 +135,10 @@ class ListFilter(Generic[M]):
 
     def _sources(self, condition_of: Callable[[str], str]) -> list[str]:
         own = f"{self.counted.table} WHERE {self.counted.owner_column} = %(owner_id)s"
-        if self.kinds is None:
+        kinds = self.counted.kinds if self.kinds is None and self.counted.is_merged else self.kinds
+        if kinds is None:
             return [own]
-        return [f"{own} AND {condition_of(kind)}" for kind in self.kinds] or [f"{own} AND false"]
+        return [f"{own} AND {condition_of(kind)}" for kind in kinds] or [f"{own} AND false"]
 
     def _of_kind(self, kind: str) -> str:
         rule, condition = self.counted.clock_rule, self.counted.condition_of(kind)

@@ -9,9 +9,9 @@ from counts import counting
 from counts.lists import CountedList
 
 # The sums before the minute of each row come from the counts, as in `counting`. The rows of these minutes are
-# added one by one. `change` and `current` are what the counts lack, and the rows. ORDER BY makes the planner
-# read each minute by the index. Without it the planner expects a ninth of an owner's rows in a minute, and
-# reads all of them if the table is large.
+# added one by one, by the index of each kind. `change` and `current` are what the counts lack, and the rows.
+# ORDER BY makes the planner read each minute by the index. Without it the planner expects a ninth of an
+# owner's rows in a minute, and reads all of them if the table is large.
 SUMS = """
 WITH page AS (
     SELECT id, created_at, date_trunc('minute', created_at, 'UTC') AS minute
@@ -43,7 +43,7 @@ current AS (
     SELECT id, minute, {running}
     FROM (SELECT minute, max(created_at) AS last FROM page GROUP BY minute) AS wanted, LATERAL (
         SELECT id, created_at, {kind} AS kind, {amount} AS amount FROM {table}
-        WHERE {owner} = %(owner_id)s AND created_at >= minute AND created_at <= last
+        WHERE {owner} = %(owner_id)s AND {kind} IN ({kinds}) AND created_at >= minute AND created_at <= last
         ORDER BY created_at, id
     ) AS row JOIN weight USING (kind)
 )
@@ -77,6 +77,7 @@ def _sql(counted: CountedList[Any], weights: tuple[tuple[str, tuple[int, ...]], 
         table=counted.table,
         owner=counted.owner_column,
         kind=counted.kind_sql,
+        kinds=", ".join(f"'{kind}'" for kind in counted.kinds),
         amount=counted.amount_sql,
         names=", ".join(names),
         closed=counting.CLOSED,

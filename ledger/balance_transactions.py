@@ -22,6 +22,7 @@ BALANCE_TRANSACTIONS = CountedList(
     kind_columns=("type",),
     kinds=tuple(Type.values),
     amount_sql="amount",
+    is_merged=True,
 )
 
 

@@ -191,7 +191,7 @@ class BalanceTransaction(models.Model):
         default_permissions = ()
         triggers = [triggers.append_only("a posting is never changed")]
         indexes = [
-            models.Index(fields=["merchant", "created_at", "id"], name="baltransaction_newest_first"),
+            # The list, of all types or of one (`is_merged`), and the balances after its rows.
             models.Index(fields=["merchant", "type", "created_at", "id"], name="baltransaction_filtered"),
         ]
         constraints = [

@@ -37,7 +37,7 @@ class Transaction(StateMachine):
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     payment_id = PublicId()
-    refund_id = PublicId(null=True, unique=True)
+    refund_id = PublicId(null=True)
     type = models.CharField(max_length=7, choices=TransactionType.choices)
     status = models.CharField(max_length=9, choices=TransactionStatus.choices)
     amount = models.BigIntegerField(help_text="Satang; negative for refunds.")
@@ -51,17 +51,22 @@ class Transaction(StateMachine):
             triggers.Transitions(),
         ]
         indexes = [
-            models.Index(fields=["merchant", "created_at", "id"], name="transaction_newest_first"),
+            # The list, of all kinds or of some (`is_merged`).
             models.Index(
                 fields=["merchant", "type", "status", "created_at", "id"], name="transaction_filtered"
             ),
-            models.Index(fields=["payment_id"], name="transaction_of_payment"),
         ]
         constraints = [
+            # Also finds the rows of a payment.
             models.UniqueConstraint(
-                fields=["payment_id", "type"],
-                condition=Q(type__in=["payment", "failed"]),
+                fields=["payment_id", "type", "refund_id"],
+                nulls_distinct=False,
                 name="transaction_once_per_payment",
+            ),
+            models.UniqueConstraint(
+                fields=["refund_id"],
+                condition=Q(refund_id__isnull=False),
+                name="transaction_once_per_refund",
             ),
             known("type", TransactionType, name="transaction_type_known"),
             known("status", TransactionStatus, name="transaction_status_known"),
@@ -88,6 +93,7 @@ TRANSACTIONS = CountedList(
     Transaction,
     kind_columns=("type", "status"),
     amount_sql="amount",
+    is_merged=True,
     kinds=(
         *("payment/succeeded", "payment/refunded", "failed/failed"),
         *("refund/pending", "refund/succeeded", "refund/failed"),

@@ -117,10 +117,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='balancetransaction',
-            index=models.Index(fields=['merchant', 'created_at', 'id'], name='baltransaction_newest_first'),
-        ),
-        migrations.AddIndex(
-            model_name='balancetransaction',
             index=models.Index(fields=['merchant', 'type', 'created_at', 'id'], name='baltransaction_filtered'),
         ),
         migrations.AddConstraint(
