@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import Model
+
 from core.database import rows
 from ledger import accounts, balance_transactions
 from ledger.journal_types import JournalType
@@ -32,11 +34,12 @@ greatest(%s::timestamptz, (
     ) AS newest
 ))
 """
+# Follows the WITH of a statement, which can insert other rows too.
 # Entries that change a balance at once are those of the accounts in the last two arrays; all others are
 # pending. The UPDATE does not see accounts that the same statement opens, so the result is how many it
 # updated. It locks rows in any order, so `locked` locks them first, in the order of `accounts.LOCK_ORDER`.
 POST_JOURNALS = f"""
-WITH opened AS ({OPEN_ACCOUNTS}),
+opened AS ({OPEN_ACCOUNTS}),
 line AS (
     SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS line (subject_id, account_id, amount)
 ),
@@ -156,6 +159,7 @@ def post(
     now: datetime,
     *,
     sources: Mapping[str, str] | None = None,
+    also: Sequence[Model] = (),
 ) -> None:
     """Write one journal per subject with one statement. Lines map accounts to signed satang.
 
@@ -163,6 +167,7 @@ def post(
     debits is that of their times, which can be later than `now`.
 
     sources: what merchants see as the source of the change, by subject, if it is not the subject.
+    also: rows of one model that the statement inserts, too.
 
     Raises IntegrityError if such a journal was posted before or an account would be overdrawn, and
     AccountNotOpen if money must leave an account that was never opened.
@@ -189,7 +194,9 @@ def post(
         immediate,
         immediate,
     ]
-    (updated,) = rows.run(POST_JOURNALS, values).fetchone()
+    insert, columns_of_rows = rows.insert_with(also) if also else ("", [])
+    sql = f"WITH {f'also AS ({insert}), ' if also else ''}{POST_JOURNALS}"
+    (updated,) = rows.run(sql, [*columns_of_rows, *values]).fetchone()
     if updated != len(immediate):
         raise AccountNotOpen(", ".join(immediate))
 

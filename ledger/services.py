@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Model
 
 from core import ids
 from core.database import rows
@@ -75,15 +76,22 @@ def balances(merchant_ids: Collection[str], *, before: datetime | None = None) -
     return found
 
 
-def credit(credits: Sequence[Credit], *, type: JournalType, source: str, now: datetime) -> None:
-    """Post money for merchants, from the account `source`, such as `bank:sandbox`."""
+def credit(
+    credits: Sequence[Credit],
+    *,
+    type: JournalType,
+    source: str,
+    now: datetime,
+    also: Sequence[Model] = (),
+) -> None:
+    """Post money for merchants, from the account `source`, such as `bank:sandbox`. also: see `post`."""
     if accounts.type_of(source) == AccountType.SUSPENSE:
         _lock_funds(source, sum(each.amount for each in credits))
     lines = {}
     for each in credits:
         target = accounts.available if each.is_confirmed else accounts.unconfirmed
         lines[each.subject_id] = {source: -each.amount, target(each.merchant_id): each.amount}
-    post(type, lines, now)
+    post(type, lines, now, also=also)
 
 
 def confirm(*, merchant_id: str, subject_id: str, source_id: str, amount: int, now: datetime) -> None:

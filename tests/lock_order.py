@@ -312,7 +312,7 @@ def _lock_accounts(now: Transaction, waits: bool, sql: Any, params: Any) -> Iter
 
 def _accounts_of(sql: Any, params: Any) -> tuple[list[str], list[str]]:
     """The accounts that a statement locks, in its order, and those that it changes."""
-    if sql == queries.POST_JOURNALS:
+    if sql.endswith(queries.POST_JOURNALS):
         locks, changed = params[-3], params[-1]
         return locks, changed
     named = [text for text in _texts(params) if ACCOUNT_CODE.fullmatch(text)]

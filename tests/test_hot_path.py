@@ -38,11 +38,11 @@ POLL = [
     "SELECT reconciliation_reconciliationexception merchants_apikey merchants_merchant payments_payment",
     RATE_LIMIT,
 ]
-# One statement opens accounts, posts a journal and adds pending entries. It reads the newest entries of the
-# accounts that money leaves under their lock, and none for a credit.
+# One statement adds to the history, opens accounts, posts a journal and adds pending entries. It reads the
+# newest entries of the accounts that money leaves under their lock, and none for a credit.
 POSTING = (
-    "INSERT ledger_account ledger_account ledger_journal ledger_entry ledger_entry ledger_balancetransaction"
-    " ledger_account ledger_account ledger_pendingentry"
+    "INSERT transactions_transaction ledger_account ledger_account ledger_journal ledger_entry ledger_entry"
+    " ledger_balancetransaction ledger_account ledger_account ledger_pendingentry"
 )
 NOTIFICATION = [
     # The first commit stores the report.
@@ -59,7 +59,6 @@ NOTIFICATION = [
     "UPDATE reconciliation_banktransaction",
     "UPDATE payments_payment",
     POSTING,
-    "INSERT transactions_transaction",
     "SELECT webhooks_endpoint",
     "INSERT webhooks_event",
 ]

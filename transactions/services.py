@@ -23,11 +23,11 @@ def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: 
 
     The subjects of `credits` are payments. Their money comes from the account `source`.
     """
-    ledger.credit(credits, type=JournalType.PAYMENT, source=source, now=now)
     succeeded = TransactionType.PAYMENT, TransactionStatus.SUCCEEDED
-    rows.insert_many(
-        [_row(*succeeded, each.subject_id, each.merchant_id, each.amount, currency, now) for each in credits]
-    )
+    history = [
+        _row(*succeeded, each.subject_id, each.merchant_id, each.amount, currency, now) for each in credits
+    ]
+    ledger.credit(credits, type=JournalType.PAYMENT, source=source, now=now, also=history)
 
 
 def record_failure(*, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime) -> None:

@@ -113,6 +113,12 @@ def insert_many(rows: Sequence[Model]) -> None:
     (insert_together if len(rows) == 1 else copy_in)(rows)
 
 
+def insert_with(rows: Sequence[Model]) -> tuple[str, list[Any]]:
+    """SQL and values that insert rows of one model, for the WITH of another statement."""
+    columns = [list(column) for column in zip(*map(_values, rows), strict=True)]
+    return _insert_columns_sql(type(rows[0])), columns
+
+
 def update_rows(rows: Sequence[Model], names: Sequence[str]) -> None:
     """Write the fields `names` of `rows`, all of one model, ten times as fast as `bulk_update`.
 
@@ -226,6 +232,12 @@ def _insert_one_sql(model: type[Model]) -> str:
 def _into(model: type[Model]) -> str:
     names = ", ".join(f'"{field.column}"' for field in _inserted_fields(model))
     return f"INSERT INTO {model._meta.db_table} ({names})"
+
+
+@lru_cache
+def _insert_columns_sql(model: type[Model]) -> str:
+    arrays = ", ".join(f"%s::{_type_of(field)}[]" for field in _inserted_fields(model))
+    return f"{_into(model)} SELECT * FROM unnest({arrays})"  # noqa: S608
 
 
 def _updated_fields(model: type[Model], names: Sequence[str]) -> list[Any]:

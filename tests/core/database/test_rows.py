@@ -159,6 +159,13 @@ def test_copy_in_stores_nothing_if_one_row_is_refused(shop: Shop, noon: datetime
     assert Event.objects.count() == 1
 
 
+def test_insert_with_adds_rows_to_another_statement(shop: Shop, noon: datetime) -> None:
+    made = [payment(shop, noon) for _ in range(2)]
+    insert, values = rows.insert_with(made)
+    assert rows.run(f"WITH also AS ({insert}) SELECT 1", values).fetchone() == (1,)
+    assert [columns(stored(row)) for row in made] == list(map(columns, made))
+
+
 def test_update_rows_writes_like_save(shop: Shop, noon: datetime) -> None:
     changes: dict[str, Any] = {
         "status": "succeeded", "card_brand": "x' OR 1=1-- %s", "card_last4": None,
