@@ -592,10 +592,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banknotification',
-            index=models.Index(fields=['received_at'], name='notification_newest_first'),
-        ),
-        migrations.AddIndex(
-            model_name='banknotification',
             index=models.Index(condition=models.Q(('order_id__isnull', False)), fields=['order_id'], name='notification_by_order'),
         ),
         migrations.AddConstraint(

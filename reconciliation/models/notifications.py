@@ -47,7 +47,6 @@ class BankNotification(DigestedRow):
             ),
         ]
         indexes = [
-            models.Index(fields=["received_at"], name="notification_newest_first"),
             models.Index(
                 fields=["order_id"], condition=Q(order_id__isnull=False), name="notification_by_order"
             ),
@@ -76,9 +75,10 @@ class BankNotification(DigestedRow):
 
 
 class NotificationId(models.Model):
-    """The id of a notification, a second time. A trigger adds it in the commit of the notification.
+    """The id of a notification that made no bank transaction, a second time.
 
-    The audit compares both tables, so it finds a notification that was deleted.
+    A trigger adds it in the commit of the notification. The audit compares both tables, so it finds a
+    notification that was deleted. One that made a bank transaction is missed by its bank transaction.
     """
 
     notification: Any = models.OneToOneField(

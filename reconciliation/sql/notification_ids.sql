@@ -4,12 +4,13 @@ CREATE OR REPLACE FUNCTION reconciliation_keep_notification_id() RETURNS trigger
     SET search_path = public, pg_temp
     AS $$
 BEGIN
-    INSERT INTO reconciliation_notificationid (notification_id) SELECT id FROM after;
+    INSERT INTO reconciliation_notificationid (notification_id) VALUES (NEW.id);
     RETURN NULL;
 END $$;
 
 REVOKE ALL ON FUNCTION reconciliation_keep_notification_id() FROM PUBLIC;
 
+-- Of other notifications there is a bank transaction, and the audit looks for what reported it.
 CREATE OR REPLACE TRIGGER reconciliation_keep_notification_id AFTER INSERT ON reconciliation_banknotification
-    REFERENCING NEW TABLE AS after FOR EACH STATEMENT
+    FOR EACH ROW WHEN (NEW.result <> 'new' OR NEW.bank_transaction_id IS NULL)
     EXECUTE FUNCTION reconciliation_keep_notification_id();

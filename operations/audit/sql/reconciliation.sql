@@ -185,9 +185,10 @@ END
 FROM reconciliation_banktransaction AS bank_transaction
 
 -- rule: each message of a bank is kept
+-- The rule before is that of messages that made a bank transaction.
 SELECT notification_id, 'kept' FROM reconciliation_notificationid
 -- found
-SELECT id, 'kept' FROM reconciliation_banknotification
+SELECT id, 'kept' FROM reconciliation_banknotification WHERE result <> 'new' OR bank_transaction_id IS NULL
 
 -- rule: each statement has the lines that were stored
 SELECT id, (stored_count - duplicate_count)::text FROM reconciliation_statement
