@@ -2,6 +2,7 @@ from pathlib import Path
 
 import core.database.columns
 import core.database.triggers
+import django.contrib.postgres.indexes
 import django.db.models.deletion
 import django.db.models.functions.comparison
 import django.db.models.functions.text
@@ -79,7 +80,7 @@ class Migration(migrations.Migration):
                 ('matched_at', models.DateTimeField(null=True)),
                 ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
-                ('merchant', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
                 ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
             ],
             options={
@@ -448,19 +449,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(fields=['received_at'], name='banktxn_newest_first'),
+            index=models.Index(fields=['reference1', 'biller_id', 'bank', 'source', 'amount'], name='banktxn_by_reference'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(fields=['reference1', 'biller_id'], name='banktxn_by_reference'),
+            index=models.Index(condition=models.Q(('later_bank_reference', ''), _negated=True), fields=['reference1', 'biller_id', 'amount', 'bank'], name='banktxn_with_later_bank_id'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(condition=models.Q(('kind', 'credit'), models.Q(models.Q(('source', 'statement'), _negated=True), models.Q(('later_bank_reference', ''), _negated=True), _connector='OR')), fields=['reference1', 'amount', 'biller_id', 'bank'], name='banktxn_credit_with_bank_id'),
-        ),
-        migrations.AddIndex(
-            model_name='banktransaction',
-            index=models.Index(fields=['bank', 'paid_at'], name='banktxn_by_bank_day'),
+            index=django.contrib.postgres.indexes.BrinIndex(autosummarize=True, fields=['paid_at'], name='banktxn_by_day'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',

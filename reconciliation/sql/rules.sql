@@ -171,10 +171,19 @@ DECLARE
     is_named boolean := one.source <> 'statement' OR one.later_bank_reference <> '';
 BEGIN
     IF EXISTS (SELECT FROM reconciliation_statementline WHERE bank_transaction_id = subject) THEN
-        RETURN QUERY SELECT other.id::text FROM reconciliation_banktransaction AS other
-            WHERE other.resolution_state <> 'merged' AND other.reference1 = one.reference1 AND other.amount = one.amount
-                AND other.biller_id = one.biller_id AND other.bank = one.bank AND other.kind = 'credit'
-                AND (other.source <> 'statement' OR other.later_bank_reference <> '')
+        -- Two parts, so that each has its index, and lines without an id are not read.
+        RETURN QUERY SELECT other.id::text FROM (
+                SELECT * FROM reconciliation_banktransaction AS reported
+                WHERE reported.reference1 = one.reference1 AND reported.amount = one.amount
+                    AND reported.biller_id = one.biller_id AND reported.bank = one.bank
+                    AND reported.source IN ('callback', 'inquiry')
+                UNION ALL
+                SELECT * FROM reconciliation_banktransaction AS line
+                WHERE line.reference1 = one.reference1 AND line.amount = one.amount
+                    AND line.biller_id = one.biller_id AND line.bank = one.bank
+                    AND line.source = 'statement' AND line.later_bank_reference <> ''
+            ) AS other
+            WHERE other.resolution_state <> 'merged' AND other.kind = 'credit'
                 AND NOT EXISTS (SELECT FROM reconciliation_statementline WHERE bank_transaction_id = other.id)
                 AND (NOT is_named OR reconciliation_same_bank_day(one.paid_at, other.paid_at));
     ELSE
