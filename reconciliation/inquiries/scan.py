@@ -1,17 +1,18 @@
 """Find payments that stay pending and create their inquiries. Creating a QR code does no work for it."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Greatest
 
 import banks
 from core import ids
+from core.database import rows
 from core.deadlines import Deadline
 from payments.models import Payment, PaymentStatus
 from reconciliation.inquiries import rate_limit, schedule
-from reconciliation.models import Inquiry, ScanCursor
+from reconciliation.models import ScanCursor
 
 OPEN_STATUSES = (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
 # Most payments are paid within 4 s and need no inquiry.
@@ -19,12 +20,20 @@ MIN_AGE = timedelta(seconds=4)
 # The commit of a payment may come this much later than the time in its id. PostgreSQL ends statements and
 # idle transactions sooner (SESSION_LIMITS), and the clocks of web servers differ a little.
 COMMIT_DELAY = timedelta(minutes=1)
+# Nearly all commits come sooner, so a scan reads the last 3 s again, and every 10 s the whole minute.
+USUAL_DELAY, RESCAN_EVERY = timedelta(seconds=3), timedelta(seconds=10)
 # One commit scans at most this period and creates at most this many inquiries.
 WINDOW, BATCH_SIZE = timedelta(minutes=10), 2000
 # The first scan of a database leaves out older payments: bank statements report them.
 MAX_AGE = timedelta(days=2)
 # After hours without workers, the next run continues the scan.
 PATIENCE_SECONDS = 2.0
+# One statement that PostgreSQL plans once, for any number of rows.
+CREATE = """
+INSERT INTO reconciliation_inquiry (payment_id, bank, due_at, schedule_index, created_at)
+SELECT id, bank, due_at, 0, %s
+FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS new (id, bank, due_at) ON CONFLICT DO NOTHING
+"""
 
 
 def create_inquiries(*, now: datetime) -> int:
@@ -32,9 +41,11 @@ def create_inquiries(*, now: datetime) -> int:
 
     Returns how many were created.
     """
-    first: dict[str, Any] = {"created_before": lambda: _first_cursor(now)}
-    cursor, _ = ScanCursor.objects.get_or_create(id=1, defaults=first)
+    cursor = ScanCursor.objects.filter(id=1).first() or _first_cursor(now)
     start, end = cursor.created_before, now - schedule.scaled(MIN_AGE)
+    if now - start < COMMIT_DELAY + RESCAN_EVERY:
+        start = max(start, cursor.scanned_until - USUAL_DELAY)
+    is_whole = start == cursor.created_before
     created, deadline = 0, Deadline.after(PATIENCE_SECONDS)
     while start < end and not deadline.is_past:
         until = min(start + WINDOW, end)
@@ -42,15 +53,20 @@ def create_inquiries(*, now: datetime) -> int:
         created += count
         if count < BATCH_SIZE:
             start = until
-            reached = min(until, now - COMMIT_DELAY)
-            ScanCursor.objects.filter(created_before__lt=reached).update(created_before=reached)
+            reached = min(until, now - COMMIT_DELAY) if is_whole else cursor.created_before
+            ScanCursor.objects.update(
+                created_before=Greatest("created_before", reached),
+                scanned_until=Greatest("scanned_until", until),
+            )
     return created
 
 
-def _first_cursor(now: datetime) -> datetime:
-    """Return where the first scan of a database starts."""
+def _first_cursor(now: datetime) -> ScanCursor:
+    """Store where the first scan of a database starts."""
     oldest = Payment.objects.order_by("pk").values_list("created_at", flat=True).first()
-    return max(now - MAX_AGE, (oldest or now) - COMMIT_DELAY)
+    first = max(now - MAX_AGE, (oldest or now) - COMMIT_DELAY)
+    defaults = {"created_before": first, "scanned_until": first}
+    return ScanCursor.objects.get_or_create(id=1, defaults=defaults)[0]
 
 
 def unconfirmed_payments(start: datetime, until: datetime) -> "QuerySet[Payment]":
@@ -66,15 +82,10 @@ def unconfirmed_payments(start: datetime, until: datetime) -> "QuerySet[Payment]
 def _create_batch(start: datetime, until: datetime, now: datetime) -> int:
     """Create inquiries in the order of ids, so that runs at once wait for each other and do not deadlock."""
     found = unconfirmed_payments(start, until).filter(merchant__bank__in=banks.configured_banks())
-    inquiries = [
-        Inquiry(
-            payment=payment,
-            bank=payment.merchant.bank,
-            due_at=schedule.inquiry_times(payment)[0],
-            created_at=now,
-        )
-        for payment in found.select_related("merchant").order_by("pk")[:BATCH_SIZE]
-    ]
-    Inquiry.objects.bulk_create(inquiries, ignore_conflicts=True)
-    rate_limit.ensure_rows({inquiry.bank for inquiry in inquiries})
-    return len(inquiries)
+    needed = found.select_related("merchant").only("created_at", "expires_at", "merchant__bank")
+    payments = list(needed.order_by("pk")[:BATCH_SIZE])
+    if payments:
+        columns = [(each.pk, each.merchant.bank, schedule.inquiry_times(each)[0]) for each in payments]
+        rows.run(CREATE, [now, *map(list, zip(*columns, strict=True))])
+        rate_limit.ensure_rows({each.merchant.bank for each in payments})
+    return len(payments)

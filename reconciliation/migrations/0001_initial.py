@@ -108,6 +108,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
                 ('created_before', models.DateTimeField(help_text='Payments created earlier have been scanned.')),
+                ('scanned_until', models.DateTimeField(help_text='Payments created earlier have been scanned once. A late commit can follow.')),
             ],
             options={
                 'default_permissions': (),
@@ -271,7 +272,7 @@ class Migration(migrations.Migration):
                 ('is_urgent', models.BooleanField(db_default=True, default=True, help_text='A payer may be waiting for the result.')),
                 ('lease_until', models.DateTimeField(help_text='A worker has claimed it until then.', null=True)),
                 ('created_at', models.DateTimeField()),
-                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='inquiry', serialize=False, to='payments.payment')),
+                ('payment', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='inquiry', serialize=False, to='payments.payment')),
                 ('schedule_index', models.SmallIntegerField(default=0, help_text='Index of the next entry of the schedule.')),
             ],
             options={

@@ -43,8 +43,9 @@ class DueInquiry(models.Model):
 class Inquiry(DueInquiry):
     """A payment that the bank is asked about. Created only if the payment stays pending for some seconds."""
 
+    # A payment with a code is never deleted, so a foreign key would only lock its row.
     payment = models.OneToOneField(
-        Payment, on_delete=models.PROTECT, primary_key=True, related_name="inquiry"
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="inquiry", db_constraint=False
     )
     schedule_index = models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule.")
 
@@ -149,6 +150,9 @@ class ScanCursor(models.Model):
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     created_before = models.DateTimeField(help_text="Payments created earlier have been scanned.")
+    scanned_until = models.DateTimeField(
+        help_text="Payments created earlier have been scanned once. A late commit can follow."
+    )
 
     class Meta:
         default_permissions = ()

@@ -21,7 +21,8 @@ def around_noon(noon: datetime) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def searched_until_now(db: None, around_noon: None) -> None:
     """The scan has reached the present, so that it does not read the last two days."""
-    ScanCursor.objects.create(created_before=clock.now() - timedelta(minutes=1))
+    began = clock.now() - timedelta(minutes=1)
+    ScanCursor.objects.create(created_before=began, scanned_until=began)
 
 
 @pytest.fixture

@@ -94,7 +94,8 @@ def test_inquiry_during_expiry_never_loses_money(
     shop: Shop, caller: SandboxBankClient, served_by: Answering
 ) -> None:
     for _ in range(20):
-        ScanCursor.objects.update(created_before=clock.now())  # the run before was in the future
+        now = clock.now()
+        ScanCursor.objects.update(created_before=now, scanned_until=now)  # the run before was in the future
         code = shop.qr_code(expiry_minutes=1)
         served_by(found(caller.notification(code)))
         expire = partial(expiry_sweep.expire_due, now=clock.now() + timedelta(seconds=61))

@@ -86,12 +86,35 @@ def test_inquiry_scan_skips_banks_that_are_not_configured(shop: Shop, scanned_un
 
 
 def test_inquiry_scan_finds_payments_committed_late(shop: Shop, scanned_until: datetime) -> None:
-    """Its commit came late: the scan had found payments of the same second and of later ones before."""
+    """Their commit came late: the scan had found payments of the same second and of later ones before."""
+
+    def found_after(seconds: int) -> int:
+        return scan.create_inquiries(now=scanned_until + timedelta(seconds=seconds))
+
     create_payments(shop, scanned_until + timedelta(seconds=30), 3)
-    assert scan.create_inquiries(now=scanned_until + timedelta(seconds=60)) == 3
-    (late,) = create_payments(shop, scanned_until + timedelta(seconds=1))
-    assert scan.create_inquiries(now=scanned_until + timedelta(seconds=61)) == 1
-    assert late in inquired_ids()
+    assert found_after(60) == 3
+    (late,) = create_payments(shop, scanned_until + timedelta(seconds=54))
+    assert (found_after(61), late in inquired_ids()) == (1, True)
+    (later,) = create_payments(shop, scanned_until + timedelta(seconds=1))
+    assert [found_after(seconds) for seconds in (62, 65, 69, 70, 71)] == [0, 0, 0, 1, 0]
+    assert later in inquired_ids()
+
+
+def test_inquiry_scan_reads_the_last_minute_again_every_ten_seconds(
+    shop: Shop, scanned_until: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a high rate it would read tens of thousands of payments each second."""
+    read: list[int] = []
+    create_batch = scan._create_batch
+
+    def note(start: datetime, until: datetime, now: datetime) -> int:
+        read.append(round((until - start).total_seconds()))
+        return create_batch(start, until, now)
+
+    monkeypatch.setattr(scan, "_create_batch", note)
+    for second in range(60, 90):
+        scan.create_inquiries(now=scanned_until + timedelta(seconds=second))
+    assert sorted(read) == [4] * 27 + [56, 66, 66]
 
 
 @pytest.mark.slow
