@@ -131,7 +131,8 @@ def update_rows(rows: Sequence[Model], names: Sequence[str]) -> None:
         [field.get_db_prep_save(row.__dict__[field.attname], connection) for row in rows]
         for field in _updated_fields(model, names)
     ]
-    run(_update_sql(model, tuple(names)), values)
+    is_one = len(rows) == 1
+    run(_update_sql(model, tuple(names), is_one), [value for (value,) in values] if is_one else values)
 
 
 def find(model: type[M], rest: str, *values: Any) -> list[M]:
@@ -246,14 +247,16 @@ def _updated_fields(model: type[Model], names: Sequence[str]) -> list[Any]:
 
 
 @lru_cache
-def _update_sql(model: type[Model], names: tuple[str, ...]) -> str:
+def _update_sql(model: type[Model], names: tuple[str, ...], is_one: bool) -> str:
+    """One row is a list of values, so that a plan made while the table was empty finds it by its key too."""
     fields = _updated_fields(model, names)
-    arrays = ", ".join(f"%s::{_type_of(field)}[]" for field in fields)
+    source = ", ".join(f"%s::{_type_of(field)}{'' if is_one else '[]'}" for field in fields)
+    source = f"(VALUES ({source}))" if is_one else f"unnest({source})"
     key, *columns = (f'"{field.column}"' for field in fields)
     changes = ", ".join(f"{column} = new.{column}" for column in columns)
     return (
         f"UPDATE {model._meta.db_table} AS old SET {changes}"  # noqa: S608
-        f" FROM unnest({arrays}) AS new ({', '.join([key, *columns])}) WHERE old.{key} = new.{key}"
+        f" FROM {source} AS new ({', '.join([key, *columns])}) WHERE old.{key} = new.{key}"
     )
 
 
