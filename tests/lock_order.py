@@ -240,8 +240,11 @@ def _transaction() -> Transaction:
 
 @lru_cache(maxsize=4096)
 def _read(sql: str) -> Statement | None:
-    if "pg_advisory_xact_lock(name)" in sql:
+    if "pg_advisory_xact_lock(name)" in sql or "reconciliation_find_reported(" in sql:
         return Statement((BANK_TRANSACTION_LOCK,), waits=True)
+    if "reconciliation_lock_credits(" in sql:
+        locked = (BANK_TRANSACTION_LOCK, "payments_payment", "reconciliation_banktransaction")
+        return Statement(locked, waits=True)
     if sql == approvals.LOCK_LIMITS:
         return Statement((APPROVAL_LIMITS_LOCK,), waits=True)
     if sql in ROLL_UPS:

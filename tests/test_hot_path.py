@@ -46,16 +46,10 @@ POSTING = (
 )
 NOTIFICATION = [
     # The first commit stores the report.
-    "SELECT",  # locks of reports that can be the same
-    "SELECT reconciliation_banktransaction",  # by the bank's id
-    "SELECT reconciliation_banktransaction",  # of a statement line
+    "SELECT reconciliation_find_reported",  # takes the locks of reports that can be the same
     "INSERT reconciliation_banktransaction reconciliation_banknotification",
     # The second one applies it.
-    "SELECT",  # the lock of credit and reversal
-    "SELECT qrcodes_qrcode merchants_merchant",
-    "SELECT payments_payment",
-    "SELECT reconciliation_banktransaction",
-    "SELECT reconciliation_banktransaction",  # a reversal that waits
+    "SELECT reconciliation_lock_credits",  # the pair, the payment and the bank transaction
     "UPDATE reconciliation_banktransaction",
     "UPDATE payments_payment",
     POSTING,

@@ -2,12 +2,9 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
-
-from django.db.models import Model
 
 from core.database import rows
 from core.failures import DECLINED_BY_BANK
@@ -25,16 +22,14 @@ from reconciliation.matching import (
     probable_duplicates,
     reversals,
 )
-from reconciliation.models import HELD_RESULTS, BankTransaction, BankTransactionKind, MatchResult, listing
+from reconciliation.models import HELD_RESULTS, BankTransaction, MatchResult, listing
 from refunds import services as refunds
 
 log = logging.getLogger("reconciliation")
-FIND_PAYMENTS = """
-SELECT code.payment_id, code.biller_id, code.reference1
-FROM qrcodes_qrcode AS code JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
-WHERE code.reference1 = ANY(%s) AND merchant.bank = %s
-"""
-M = TypeVar("M", bound=Model)
+LOCK_CREDITS = (
+    f"SELECT {rows.columns(BankTransaction, '(found.bank_transaction)')}, has_reversal, "  # noqa: S608
+    f"{rows.columns(Payment, '(found.payment)')} FROM reconciliation_lock_credits(%s::bigint[], %s) AS found"
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +38,7 @@ class Match:
 
     bank_transaction: BankTransaction
     payment: Payment | None
+    has_reversal: bool
     result: MatchResult = MatchResult.PENDING
 
 
@@ -63,8 +59,7 @@ def apply(bank_transaction: BankTransaction, now: datetime) -> BankTransaction:
 def _apply_new(match: Match, now: datetime) -> None:
     """Decide the result, once, and act on it."""
     bank_transaction, payment = match.bank_transaction, match.payment
-    is_credit = bank_transaction.kind == BankTransactionKind.CREDIT
-    reversal = reversals.find_due(bank_transaction, is_new=True) if is_credit else None
+    reversal = reversals.find_due(bank_transaction, is_new=True) if match.has_reversal else None
     confirmation.confirm_if_bank_reported(bank_transaction, now=now)
     expiry_sweep.store([payment] if payment else [], now)
     match.result = match_rules.decide(bank_transaction, payment)
@@ -80,8 +75,7 @@ def _apply_again(match: Match, now: datetime) -> None:
     bank_transaction, payment = match.bank_transaction, match.payment
     if bank_transaction.payment != payment:
         raise PaymentChanged()
-    is_credit = bank_transaction.kind == BankTransactionKind.CREDIT
-    reversal = reversals.find_due(bank_transaction) if is_credit else None
+    reversal = reversals.find_due(bank_transaction) if match.has_reversal else None
     credited_payment = payment if bank_transaction.is_credited else None
     if credited_payment is not None:
         refunds.lock_waiting(credited_payment)  # before any account is locked
@@ -108,7 +102,6 @@ def apply_together(bank_transactions: Sequence[BankTransaction], *, now: datetim
     credits_per_payment = Counter(payment.id for _, payment in pairs)
     expiry_sweep.store(list({payment.id: payment for _, payment in pairs}.values()), now)
     returned = probable_duplicates.payments_with_returned_money(list(credits_per_payment))
-    reversed_references = reversals.reversed_references([bank_transaction for bank_transaction, _ in pairs])
     simple = []
     for match in matches:
         bank_transaction, payment_id = match.bank_transaction, match.payment.id if match.payment else ""
@@ -116,7 +109,7 @@ def apply_together(bank_transactions: Sequence[BankTransaction], *, now: datetim
         if (
             match.result != MatchResult.LATE
             and not bank_transaction.later_bank_reference
-            and bank_transaction.bank_reference not in reversed_references
+            and not match.has_reversal
             and payment_id not in returned
             and credits_per_payment[payment_id] <= 1
         ):
@@ -126,38 +119,17 @@ def apply_together(bank_transactions: Sequence[BankTransaction], *, now: datetim
 
 
 def _lock(bank_transactions: Sequence[BankTransaction]) -> list[Match]:
-    """Lock the payments of bank transactions of one bank, then the bank transactions, each by id.
-
-    The locks of pairs come before them.
-    """
-    deduplication.lock_pairs(bank_transactions)
-    payment_ids = _find_payment_ids(bank_transactions)
-    locked = {payment.id: payment for payment in _lock_rows(Payment, payment_ids.values())}
-    return [
-        Match(bank_transaction, locked.get(payment_ids.get(bank_transaction.id, "")))
-        for bank_transaction in _lock_rows(BankTransaction, [each.id for each in bank_transactions])
-    ]
-
-
-def _lock_rows(model: type[M], ids: Collection[str]) -> list[M]:
-    return rows.find(model, "WHERE t.id = ANY(%s) ORDER BY t.id FOR NO KEY UPDATE", list(ids)) if ids else []
-
-
-def _find_payment_ids(bank_transactions: Sequence[BankTransaction]) -> dict[str, str]:
-    """Return the payments of bank transactions: the matched one, or the one that the reference names.
-
-    Bank, biller id and reference must be those of a QR code that we made.
-    """
-    found = {each.id: each.payment_id for each in bank_transactions if each.payment_id}
-    new = [each for each in bank_transactions if each.match_result == MatchResult.PENDING]
-    if new:
-        wanted = [[each.reference1 for each in new], new[0].bank]
-        codes = {tuple(key): payment_id for payment_id, *key in rows.run(FIND_PAYMENTS, wanted).fetchall()}
-        keys = {each.id: (each.biller_id, each.reference1) for each in new}
-        found |= {
-            bank_transaction_id: codes[key] for bank_transaction_id, key in keys.items() if key in codes
-        }
-    return found
+    """Lock bank transactions and their payments, each by id: see `sql/locks.sql`."""
+    keys = deduplication.lock_keys(map(deduplication.pair_name, bank_transactions))
+    found = rows.run(LOCK_CREDITS, [keys, sorted(each.id for each in bank_transactions)]).fetchall()
+    matches: list[Match] = []
+    payments: dict[str, Payment] = {}
+    place = len(BankTransaction._meta.concrete_fields)
+    for values in found:
+        payment = rows.instance(Payment, values[place + 1 :])
+        found_payment = payments.setdefault(payment.id, payment) if payment.id else None
+        matches.append(Match(rows.instance(BankTransaction, values[:place]), found_payment, values[place]))
+    return matches
 
 
 def _act_on(matches: Sequence[Match], now: datetime) -> None:

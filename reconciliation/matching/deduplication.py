@@ -37,12 +37,11 @@ WHERE t.bank = %s AND t.kind = %s
     AND (t.bank_reference = %s OR t.later_bank_reference = %s AND t.later_bank_reference <> '')
 ORDER BY t.id LIMIT 1
 """
-# Bank transactions of statement lines that have no bank id yet, the oldest first.
-UNIDENTIFIED = """
-WHERE t.bank = %s AND t.kind = %s AND t.biller_id = %s AND t.reference1 = %s AND t.amount = %s
-    AND t.source = 'statement' AND t.later_bank_reference = ''
-ORDER BY t.id
-"""
+# With the locks of the report: see `sql/locks.sql`.
+FIND_REPORTED = (
+    f"SELECT {rows.columns(BankTransaction, 't')} "  # noqa: S608
+    "FROM reconciliation_find_reported(%s::bigint[], %s, %s, %s, %s, %s, %s) AS t"
+)
 LOCK_SQL = "SELECT count(pg_advisory_xact_lock(name)) FROM unnest(%s::bigint[]) AS name"
 BankTransactionReport = BankTransaction | ReportedTransaction
 
@@ -52,19 +51,24 @@ def lock_name(bank: str, report: BankTransactionReport) -> str:
     return f"money {bank} {report.biller_id} {report.reference1} {report.amount}"
 
 
-def lock_names(names: Iterable[str]) -> None:
-    """Take these locks until the commit. They are sorted, which prevents deadlocks."""
+def lock_keys(names: Iterable[str]) -> list[int]:
+    """The keys of these advisory locks. They are sorted, which prevents deadlocks."""
     digests = (hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
-    rows.run(LOCK_SQL, [sorted({int.from_bytes(digest, signed=True) for digest in digests})])
+    return sorted({int.from_bytes(digest, signed=True) for digest in digests})
 
 
-def lock_pairs(bank_transactions: Iterable[BankTransaction]) -> None:
-    """Lock what a credit and its reversal share, until the commit.
+def lock_names(names: Iterable[str]) -> None:
+    """Take these locks until the commit."""
+    rows.run(LOCK_SQL, [lock_keys(names)])
+
+
+def pair_name(bank_transaction: BankTransaction) -> str:
+    """Name the lock that a credit and its reversal share.
 
     Otherwise they could miss each other, because concurrent transactions do not see each other's rows before
     the commit.
     """
-    lock_names(f"pairing {each.bank} {each.current_bank_reference}" for each in bank_transactions)
+    return f"pairing {bank_transaction.bank} {bank_transaction.current_bank_reference}"
 
 
 def is_same_bank_transaction(one: BankTransactionReport, other: BankTransactionReport) -> bool:
@@ -118,22 +122,27 @@ def is_separated_by_reversal(
     return any(first < reversal_cutoff(reversal) <= last for reversal in reversals)
 
 
-def find_statement_bank_transaction(new_bank_transaction: BankTransaction) -> BankTransaction | None:
-    """Return the bank transaction that a statement line made and that has no bank id yet.
+def find_reported(new_bank_transaction: BankTransaction) -> BankTransaction | None:
+    """Return the stored bank transaction of a report, and lock its names until the commit.
 
-    The caller holds the lock.
+    It has the same bank reference. Or else a statement line made it, and it has no bank id yet.
     """
-    names = ("bank", "kind", "biller_id", "reference1", "amount")
-    values = (getattr(new_bank_transaction, name) for name in names)
-    found = rows.find(BankTransaction, UNIDENTIFIED, *values)
-    fitting = [each for each in found if is_same_bank_transaction(each, new_bank_transaction)]
-    if new_bank_transaction.kind == BankTransactionKind.REVERSAL:
-        fitting = _reversal_candidates(new_bank_transaction, fitting)
+    new, bank = new_bank_transaction, new_bank_transaction.bank
+    # Also lock the bank's id: no id may be the first id of one bank transaction and the later id of another.
+    keys = lock_keys([f"name {bank} {new.bank_reference}", lock_name(bank, new)])
+    report = [bank, new.kind, new.bank_reference, new.biller_id, new.reference1, new.amount]
+    found = [
+        rows.instance(BankTransaction, values)
+        for values in rows.run(FIND_REPORTED, [keys, *report]).fetchall()
+    ]
+    if found and new.bank_reference in found[0].bank_references:
+        return found[0]
+    fitting = [each for each in found if is_same_bank_transaction(each, new)]
+    if new.kind == BankTransactionKind.REVERSAL:
+        fitting = _reversal_candidates(new, fitting)
     elif fitting:
-        fitting = _credit_candidates(new_bank_transaction, fitting)
-    return min(
-        fitting, key=lambda bank_transaction: closeness(bank_transaction, new_bank_transaction), default=None
-    )
+        fitting = _credit_candidates(new, fitting)
+    return min(fitting, key=lambda bank_transaction: closeness(bank_transaction, new), default=None)
 
 
 def find_by_bank_reference(bank: str, reference: str, kind: str) -> BankTransaction | None:

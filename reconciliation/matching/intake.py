@@ -110,22 +110,13 @@ def show(notifications: Sequence[BankNotification]) -> None:
 
 def _find(new_bank_transaction: BankTransaction) -> tuple[BankTransaction, NotificationResult]:
     """Return the stored bank transaction, or else the new one, which the caller stores. Takes its locks."""
-    # Also lock the bank's id: no id may be the first id of one bank transaction and the later id of another.
-    deduplication.lock_names(
-        [
-            f"name {new_bank_transaction.bank} {new_bank_transaction.bank_reference}",
-            deduplication.lock_name(new_bank_transaction.bank, new_bank_transaction),
-        ]
-    )
-    bank_id = new_bank_transaction.bank_reference
-    if stored := deduplication.find_by_bank_reference(
-        new_bank_transaction.bank, bank_id, new_bank_transaction.kind
-    ):
+    stored = deduplication.find_reported(new_bank_transaction)
+    if stored and new_bank_transaction.bank_reference in stored.bank_references:
         is_same = _is_same_report(stored, new_bank_transaction)
         return stored, NotificationResult.REPEAT if is_same else NotificationResult.CONFLICT
-    if of_line := deduplication.find_statement_bank_transaction(new_bank_transaction):
-        deduplication.set_bank_reference(of_line, bank_id)
-        return of_line, NotificationResult.REPEAT
+    if stored:
+        deduplication.set_bank_reference(stored, new_bank_transaction.bank_reference)
+        return stored, NotificationResult.REPEAT
     if new_bank_transaction.kind == BankTransactionKind.REVERSAL:
         deduplication.identify_credit_of(new_bank_transaction)
     return new_bank_transaction, NotificationResult.NEW

@@ -1,7 +1,6 @@
 """Apply reversals: a bank takes back money that it had reported as a credit."""
 
 import logging
-from collections.abc import Sequence
 from datetime import datetime
 
 from approvals import services as approvals
@@ -13,7 +12,6 @@ from payments.models import Payment
 from reconciliation.matching import deduplication, probable_duplicates, returns
 from reconciliation.models import (
     BankTransaction,
-    BankTransactionKind,
     Excess,
     MatchResult,
     Resolution,
@@ -33,12 +31,6 @@ WHERE t.bank = %s AND t.kind = 'reversal' AND (
     OR t.later_bank_reference IN (%s, %s) AND t.later_bank_reference <> ''
 ) AND t.match_result = ANY(%s) AND t.resolution_state = ANY(%s)
 ORDER BY t.id LIMIT 1 FOR NO KEY UPDATE
-"""
-# Without the join the planner can choose to read all bank transactions of the bank.
-FIND_REVERSED = """
-SELECT wanted.id FROM unnest(%s::text[], %s::text[]) AS wanted (id, bank)
-JOIN reconciliation_banktransaction AS reversal
-    ON reversal.bank_reference = wanted.id AND reversal.bank = wanted.bank AND reversal.kind = %s
 """
 
 
@@ -69,15 +61,6 @@ def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> 
     states = [ResolutionState.OPEN, *also_resolved]
     found = rows.find(BankTransaction, UNAPPLIED, credit.bank, first, last, first, last, NOT_APPLIED, states)
     return found[0] if found else None
-
-
-def reversed_references(credits: Sequence[BankTransaction]) -> set[str]:
-    """Return those of the credits' bank references that a reversal has too."""
-    if not credits:
-        return set()
-    ids, banks = ([getattr(credit, name) for credit in credits] for name in ("bank_reference", "bank"))
-    found = rows.run(FIND_REVERSED, [ids, banks, BankTransactionKind.REVERSAL]).fetchall()
-    return {bank_reference for (bank_reference,) in found}
 
 
 def apply(

@@ -72,7 +72,7 @@ def try_apply(
 
 def _apply_reversal(bank_transaction: BankTransaction, now: datetime) -> BankTransaction:
     """Lock the payment, the credit and the reversal, in this order, and apply the reversal."""
-    deduplication.lock_pairs([bank_transaction])
+    deduplication.lock_names([deduplication.pair_name(bank_transaction)])
     credit, payment = reversals.find_credit(BankTransaction.objects.get(pk=bank_transaction.id)), None
     if credit is not None:
         payment = Payment.objects.locked(credit.payment_id) if credit.payment_id else None

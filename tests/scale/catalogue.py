@@ -22,6 +22,9 @@ SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE a.attname = 'merchant_id' AND NOT a.attnotnull AND c.relnamespace = 'public'::regnamespace
     AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 """
+_FUNCTIONS = """
+SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prorettype <> 'trigger'::regtype
+"""
 _UNIQUE = """
 SELECT t.relname, c.relname, i.indisprimary,
        array(SELECT attname::text FROM pg_attribute WHERE attrelid = t.oid AND attnum = ANY (i.indkey))
@@ -65,6 +68,11 @@ def tables() -> dict[str, bool]:
 def may_be_empty() -> set[str]:
     """The tables whose rows may have no merchant."""
     return {name for (name,) in _rows(_MAY_BE_EMPTY)}
+
+
+def functions() -> set[str]:
+    """Functions that read tables."""
+    return {name for (name,) in _rows(_FUNCTIONS)}
 
 
 def unique_indexes() -> list[Unique]:

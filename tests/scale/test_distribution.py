@@ -84,7 +84,7 @@ def test_each_statement_of_the_hot_path_names_its_merchant_or_is_listed(
 ) -> None:
     settings.WEBHOOK_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
     settings.WEBHOOK_ALLOW_HTTP = True
-    tables = spread()
+    tables = spread() | catalogue.functions()
     with running_receiver() as receiver:
         recorded = hot_path.record(caller, receiver.url())
     assert all(recorded.values())

@@ -12,7 +12,6 @@ from core import clock
 from core.clock import BANGKOK
 from core.thai import thaiqr
 from ledger.models import Journal
-from reconciliation.matching import credits
 from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction, Statement, StatementLine
 from reconciliation.statements import importing
@@ -283,13 +282,13 @@ def test_reversal_between_storing_and_matching_reverses_the_line(
     code, paid_at, unknown = shop.qr_code(), now_to_the_second(), "NOBODYKNOWSTHIS00000"
     later = paid_at + timedelta(seconds=3)
     reversal_report = bank.notification(code, type="reversal", reference1=unknown, paid_at=later)
-    apply_together = credits.apply_together
+    apply_together = importing._apply_together
 
-    def report_reversal_and_match(*stored: Any, now: datetime) -> set[str]:
+    def report_reversal_and_match(stored: Any, now: datetime) -> set[str]:
         assert bank.post(reversal_report).status_code == 200
-        return apply_together(*stored, now=now)
+        return apply_together(stored, now)
 
-    monkeypatch.setattr(credits, "apply_together", report_reversal_and_match)
+    monkeypatch.setattr(importing, "_apply_together", report_reversal_and_match)
     import_file(bot_file(credit_line(code, paid_at, ref1=unknown)))
     credit, reversal = BankTransaction.objects.order_by("kind")
     assert (credit.match_result, credit.resolution_state) == ("unmatched", "taken_back")
