@@ -1,6 +1,6 @@
 """The base class of all admin pages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -8,7 +8,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import get_fields_from_path, unquote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db.models import BooleanField, Model
+from django.db.models import BooleanField, Model, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -89,6 +89,8 @@ class ReadOnlyAdmin(RecordedAdmin):
 
     `core.console.personal_data` masks them for staff without the permission.
     """
+    search_conditions: ClassVar[Mapping[str, Q]] = {}
+    """The condition of the partial index by which a field of the search is found."""
     export_columns: ClassVar[Sequence[str] | None] = None
     """Fields of the model. A method `export_<name>` of the page gives another value than the field."""
     show_full_result_count = False
@@ -195,7 +197,9 @@ class ReadOnlyAdmin(RecordedAdmin):
         is_id = isinstance(get_fields_from_path(self.model, lookup)[-1], PublicIdKey) if is_whole else False
         if is_id and not ids.looks_right(text, ""):
             return ()  # without a query: no row has such an id
-        rows: Any = self.model._default_manager.filter(**{lookup: text})
+        rows: Any = self.model._default_manager.filter(
+            self.search_conditions.get(field, Q()), **{lookup: text}
+        )
         found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: admin_lists.MAX_FOUND]
         return found
 

@@ -12,7 +12,7 @@ MIN_LENGTH = 3
 FIND = """
 SELECT found.id FROM unnest(%s::text[]) AS beginning, LATERAL (
     SELECT id FROM reconciliation_banktransaction
-    WHERE payer_name <> '' AND lower(payer_name) COLLATE "C" >= beginning
+    WHERE payer_name <> '' AND matched_at IS NOT NULL AND lower(payer_name) COLLATE "C" >= beginning
         AND lower(payer_name) COLLATE "C" < beginning || chr(1114111)
     LIMIT %s
 ) AS found

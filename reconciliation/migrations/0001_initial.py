@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                 ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
                 ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-                ('payment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
+                ('payment', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
             ],
             options={
                 'permissions': [('accept_exception', 'Can accept money for its payment'), ('attach_exception', 'Can attach money to another payment'), ('send_back_exception', 'Can send money back to the payer'), ('return_excess_exception', 'Can send the excess of an over-payment back to the payer'), ('send_to_exception', 'Can send money back to another account'), ('manual_return_exception', 'Can record money that was sent back at the bank'), ('merge_exception', 'Can merge bank transactions that are one'), ('dismiss_exception', 'Can dismiss exceptions about no money of ours'), ('write_off_exception', 'Can write off money that a bank took back'), ('credit_exception', 'Can credit merchants with refunds that came back'), ('returned_exception', 'Can book transfers as returned'), ('failed_exception', 'Can book transfers and card payments as failed'), ('reopen_exception', 'Can reopen resolved exceptions'), ('confirm_banktransaction', 'Can confirm money that only a statement reports')],
@@ -466,11 +466,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('payer_name'), 'C'), condition=models.Q(('payer_name', ''), _negated=True), name='banktxn_by_payer_name'),
+            index=models.Index(condition=models.Q(('payment__isnull', False)), fields=['payment'], name='banktxn_of_payment'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(condition=models.Q(('slip_reference', ''), _negated=True), fields=['slip_reference'], name='banktxn_by_slip_reference'),
+            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('payer_name'), 'C'), condition=models.Q(models.Q(('payer_name', ''), _negated=True), ('matched_at__isnull', False)), name='banktxn_by_payer_name'),
+        ),
+        migrations.AddIndex(
+            model_name='banktransaction',
+            index=models.Index(condition=models.Q(models.Q(('slip_reference', ''), _negated=True), ('matched_at__isnull', False)), fields=['slip_reference'], name='banktxn_by_slip_reference'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',

@@ -57,6 +57,7 @@ KEPT_AS_REPORTED = "a bank transaction is kept as its bank reported it"
 # Personal data is erased from here on: it is matched, and nothing waits for staff or goes back to the payer.
 IS_FINISHED = f"""OLD.match_result <> '' AND NOT (OLD.resolution_state IN ('', 'sending_back')
     AND OLD.match_result IN {triggers.sql_list(HELD_RESULTS)})"""
+IS_MATCHED = Q(matched_at__isnull=False)
 CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "attached"])
 
 
@@ -128,7 +129,7 @@ class BankTransaction(DigestedRow, StateMachine):
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
     payment = models.ForeignKey(
-        Payment, on_delete=models.PROTECT, null=True, related_name="bank_transactions"
+        Payment, on_delete=models.PROTECT, null=True, related_name="bank_transactions", db_index=False
     )
     received_at = models.DateTimeField()
     matched_at = models.DateTimeField(null=True)
@@ -275,11 +276,18 @@ class BankTransaction(DigestedRow, StateMachine):
             models.Index(
                 fields=["received_at"], condition=Q(is_confirmed=False), name="banktxn_not_confirmed"
             ),
+            # Of matched rows. They are matched milliseconds after they are stored, and then PostgreSQL writes
+            # them anew into all indexes, so they have one entry here.
+            models.Index(fields=["payment"], condition=Q(payment__isnull=False), name="banktxn_of_payment"),
             models.Index(
-                Collate(Lower("payer_name"), "C"), condition=~Q(payer_name=""), name="banktxn_by_payer_name"
+                Collate(Lower("payer_name"), "C"),
+                condition=~Q(payer_name="") & IS_MATCHED,
+                name="banktxn_by_payer_name",
             ),
             models.Index(
-                fields=["slip_reference"], condition=~Q(slip_reference=""), name="banktxn_by_slip_reference"
+                fields=["slip_reference"],
+                condition=~Q(slip_reference="") & IS_MATCHED,
+                name="banktxn_by_slip_reference",
             ),
         ]
         constraints = [
