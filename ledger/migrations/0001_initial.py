@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='account',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id"))', func="RAISE EXCEPTION 'an account never changes its merchant' USING ERRCODE = 'insufficient_privilege';", hash='5b263dfb0141773b971ed07f70d338a9861e147e', operation='UPDATE', pgid='pgtrigger_read_only_e75ba', table='ledger_account', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."type" IS DISTINCT FROM NEW."type" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id")) THEN RAISE EXCEPTION \'an account never changes its merchant\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='f74ec2e2151f9e8b4c4232a2aecd9a7f629f57f5', operation='UPDATE', pgid='pgtrigger_read_only_e75ba', table='ledger_account', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='balancetransaction',

@@ -105,7 +105,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='merchant',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id"))', func="RAISE EXCEPTION 'a merchant keeps its id' USING ERRCODE = 'insufficient_privilege';", hash='c4594873551440a7497c6a8024417ce906cf839f', operation='UPDATE', pgid='pgtrigger_read_only_08940', table='merchants_merchant', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id")) THEN RAISE EXCEPTION \'a merchant keeps its id\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='025d3abe6f8bd0267b38c7a5b48ee809eee5e7bd', operation='UPDATE', pgid='pgtrigger_read_only_08940', table='merchants_merchant', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='apikey',
@@ -129,15 +129,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='apikey',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by"))', func="RAISE EXCEPTION 'an API key keeps what it was issued with' USING ERRCODE = 'insufficient_privilege';", hash='d576258d2fdaaf6b9c3baa02b06101d26af9a2a4', operation='UPDATE', pgid='pgtrigger_read_only_5b850', table='merchants_apikey', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."public_id" IS DISTINCT FROM NEW."public_id" OR OLD."digest" IS DISTINCT FROM NEW."digest" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."scopes" IS DISTINCT FROM NEW."scopes" OR OLD."networks" IS DISTINCT FROM NEW."networks" OR OLD."issued_by" IS DISTINCT FROM NEW."issued_by")) THEN RAISE EXCEPTION \'an API key keeps what it was issued with\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='c673653aace8c20524775a7a6934cadd19f683a3', operation='UPDATE', pgid='pgtrigger_read_only_5b850', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='apikey',
-            trigger=pgtrigger.compiler.Trigger(name='stays_revoked', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.revoked_at IS NOT NULL AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by))', func="RAISE EXCEPTION 'a revoked API key stays revoked' USING ERRCODE = 'insufficient_privilege';", hash='5f2e4c27fb6469c1230c86685f4b7539bfcf5a6f', operation='UPDATE', pgid='pgtrigger_stays_revoked_34b5d', table='merchants_apikey', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='stays_revoked', sql=core.database.triggers.TriggerSql(func="IF (OLD.revoked_at IS NOT NULL AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by)) THEN RAISE EXCEPTION 'a revoked API key stays revoked' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NEW;", hash='757819230211ff7ff2cba844eb8f3b3016bca59e', operation='UPDATE', pgid='pgtrigger_stays_revoked_34b5d', table='merchants_apikey', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='apikey',
-            trigger=pgtrigger.compiler.Trigger(name='expires_no_later', sql=core.database.triggers.TriggerSql(condition='WHEN (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at))', func="RAISE EXCEPTION 'an API key never expires later than it was to' USING ERRCODE = 'insufficient_privilege';", hash='6c561ec539f257133d53075c960cf0c49d87fb55', operation='UPDATE', pgid='pgtrigger_expires_no_later_ff4ea', table='merchants_apikey', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='expires_no_later', sql=core.database.triggers.TriggerSql(func="IF (OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > OLD.expires_at)) THEN RAISE EXCEPTION 'an API key never expires later than it was to' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NEW;", hash='dfa81af5503ca155c13e536fbead03b2a68ab811', operation='UPDATE', pgid='pgtrigger_expires_no_later_ff4ea', table='merchants_apikey', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

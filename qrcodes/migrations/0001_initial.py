@@ -44,15 +44,15 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(condition='WHEN ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at"))', func="RAISE EXCEPTION 'a QR code never changes' USING ERRCODE = 'insufficient_privilege';", hash='861153d13e5d8c576d0de8ca582bf11846c8d4dd', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'a QR code never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='afe72940fa72af3f851233696a31980c60459671', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='actor_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.actor <> '' AND NEW.actor IS DISTINCT FROM OLD.actor)", func="RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege';", hash='f6962ea36f2d4126d7c094b4c2b2913198310af6', operation='UPDATE', pgid='pgtrigger_actor_set_once_171a8', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='actor_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.actor <> '' AND NEW.actor IS DISTINCT FROM OLD.actor) THEN RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NEW;", hash='a7e67979747731c40e50d5c5828cc6b820f07f41', operation='UPDATE', pgid='pgtrigger_actor_set_once_171a8', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='request_id_set_once', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.request_id <> '' AND NEW.request_id IS DISTINCT FROM OLD.request_id)", func="RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege';", hash='c9c7e486b1ddab2a07b44cfc0efbc671e89d000e', operation='UPDATE', pgid='pgtrigger_request_id_set_once_eeda9', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='request_id_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.request_id <> '' AND NEW.request_id IS DISTINCT FROM OLD.request_id) THEN RAISE EXCEPTION 'a QR code keeps who expired it' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NEW;", hash='f81ee0628b93fa156537240a84f183f2b1b70291', operation='UPDATE', pgid='pgtrigger_request_id_set_once_eeda9', table='qrcodes_qrcode', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]
