@@ -42,8 +42,8 @@ earlier AS (
 current AS (
     SELECT id, minute, {running}
     FROM (SELECT minute, max(created_at) AS last FROM page GROUP BY minute) AS wanted, LATERAL (
-        SELECT id, created_at, {kind} AS kind, {amount} AS amount FROM {table}
-        WHERE {owner} = %(owner_id)s AND {kind} IN ({kinds}) AND created_at >= minute AND created_at <= last
+        SELECT id, created_at, {kind} AS kind, {amount} AS amount FROM {own_rows}
+        AND created_at >= minute AND created_at <= last
         ORDER BY created_at, id
     ) AS row JOIN weight USING (kind)
 )
@@ -71,20 +71,20 @@ def up_to(
 @lru_cache
 def _sql(counted: CountedList[Any], weights: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     names = [f"w{number}" for number in range(len(weights[0][1]))]
+    kinds = ", ".join(f"'{kind}'" for kind in counted.kinds)
+    own_rows = (
+        f"{counted.table} WHERE {counted.owner_column} = %(owner_id)s AND {counted.kind_sql} IN ({kinds})"
+    )
     window = "OVER (PARTITION BY minute ORDER BY created_at, id)"
     return SUMS.format(
         list=counted.name,
-        table=counted.table,
-        owner=counted.owner_column,
+        own_rows=own_rows,
         kind=counted.kind_sql,
-        kinds=", ".join(f"'{kind}'" for kind in counted.kinds),
         amount=counted.amount_sql,
         names=", ".join(names),
         closed=counting.CLOSED,
         open_rows=counting.open_rows(
-            [f"{counted.table} WHERE {counted.owner_column} = %(owner_id)s"],
-            f"{counted.kind_sql}, sum({counted.amount_sql})",
-            grouped="1, 2",
+            [own_rows], f"{counted.kind_sql}, sum({counted.amount_sql})", grouped="1, 2"
         ),
         weights=", ".join(f"('{kind}', {', '.join(map(str, each))})" for kind, each in weights),
         sums_of_part=", ".join(f"sum(part.amount * {name}) AS {name}" for name in names),

@@ -80,11 +80,13 @@ CREATE OR REPLACE TRIGGER forget_periods AFTER UPDATE ON counts_countclock
 
 
 -- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
--- `owner` is the column that names whose list a row is in, `amount` the expression of its satang.
+-- `owner` is the column that names whose list a row is in, `amount` the expression of its satang. `all_kinds` is true of
+-- each row: if no index has all rows of an owner in order, it names the values of the columns before `created_at`.
 -- Each list has functions of its own, because PostgreSQL keeps the plans of fixed statements only. They have the
 -- rights of the owner, and nobody else can make a trigger with them: so `counts_protect` knows who writes.
 CREATE OR REPLACE FUNCTION counts_count_list(
-    list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id', amount text DEFAULT '0'
+    list_name text, counted regclass, kind text, owner text DEFAULT 'merchant_id', amount text DEFAULT '0',
+    all_kinds text DEFAULT 'true'
 ) RETURNS void
     LANGUAGE plpgsql
     AS $install$
@@ -143,7 +145,7 @@ BEGIN
                 FROM (SELECT DISTINCT owner_id, period FROM counts_openperiod WHERE period < NEW.closed) AS open,
                 LATERAL (
                     SELECT %2$s AS kind, %5$s AS amount FROM %3$s AS counted
-                    WHERE counted.%4$I = open.owner_id AND created_at >= open.period
+                    WHERE counted.%4$I = open.owner_id AND %6$s AND created_at >= open.period
                         AND created_at < open.period + interval '5 seconds'
                     ORDER BY created_at
                 ) AS listed
@@ -166,7 +168,7 @@ BEGIN
             REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION counts_change_%1$s();
         CREATE OR REPLACE TRIGGER close_%1$s AFTER UPDATE ON counts_countclock
             FOR EACH ROW WHEN (NEW.closed > OLD.closed) EXECUTE FUNCTION counts_close_%1$s();
-    $function$, list_name, kind, counted, owner, amount);
+    $function$, list_name, kind, counted, owner, amount, all_kinds);
 END $install$;
 
 

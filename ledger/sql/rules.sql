@@ -1,4 +1,11 @@
-SELECT counts_count_list('balance', 'ledger_balancetransaction', 'type', amount => 'amount');
+SELECT counts_count_list(
+    'balance', 'ledger_balancetransaction', 'type', amount => 'amount',
+    all_kinds => $$type IN (
+        'payment', 'unconfirmed_payment', 'confirmed', 'reversal', 'unconfirmed_reversal',
+        'refund_reserved', 'refund_paid', 'refund_released', 'refund_returned',
+        'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned'
+    )$$
+);
 
 -- An entry comes with its journal, in one statement: both rows have the same xmin and cmin then.
 CREATE OR REPLACE FUNCTION ledger_check_journal() RETURNS trigger
