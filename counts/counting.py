@@ -5,15 +5,19 @@ are SQL text for one statement, so that total and page come from one snapshot an
 nothing. They read what the buckets lack from `change`, which `common_sql` defines for the whole statement.
 """
 
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
+
+from django.db import DatabaseError
 
 from core.database import rows
 from core.deadlines import Deadline
 from counts.lists import ListFilter
 from counts.models import CountBucket
 
+log = logging.getLogger("counts")
 ROLL_UP_BATCH = 10_000
 # A roll-up ends after 4 s, before the next one starts.
 ROLL_UP_SECONDS = 4.0
@@ -27,8 +31,7 @@ CLOSED = "(SELECT closed FROM counts_countclock)"
 ROLL_UP = f"""
 WITH gone AS (
     DELETE FROM counts_countdelta WHERE id = ANY(ARRAY(
-        SELECT id FROM counts_countdelta WHERE id > %s AND period < {CLOSED}
-        ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
+        SELECT id FROM counts_countdelta WHERE id > %s AND period < {CLOSED} ORDER BY id LIMIT %s
     ))
     RETURNING id
 )
@@ -112,12 +115,14 @@ def position_sql(criteria: ListFilter[Any]) -> str:
 def roll_up(*, batch: int = ROLL_UP_BATCH, open_for: timedelta = OPEN_FOR) -> int:
     """Close old periods, then roll count deltas up until a deadline, `batch` a commit. Returns how many.
 
-    A period closes in the run after the one that announced it. Runs may overlap: each skips the rows that
-    another has locked.
+    A period closes in the run after the one that announced it. Runs may overlap: each row is rolled up once.
     """
-    # Not in one transaction: the first closes and announces, the second is the mark of the announcement.
-    for _ in range(2):
-        rows.run(STEP, [open_for])
+    try:
+        # Not in one transaction: the first closes and announces, the second marks the announcement.
+        for _ in range(2):
+            rows.run(STEP, [open_for])
+    except DatabaseError as error:
+        log.warning("No period was closed: %s", type(error).__name__)
     total, after, deadline = 0, 0, Deadline.after(ROLL_UP_SECONDS)
     while not deadline.is_past:
         count, after = rows.run(ROLL_UP, [after, batch]).fetchone()

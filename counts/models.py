@@ -3,7 +3,11 @@
 from django.db import models
 from django.db.models import Q
 
+from core.database import triggers
 from core.database.columns import PublicId
+
+ONLY_TRIGGERS = "only triggers change the counts"
+ALL_OPERATIONS = triggers.INSERT | triggers.UPDATE | triggers.DELETE | triggers.TRUNCATE
 
 
 class CountBucket(models.TextChoices):
@@ -32,6 +36,7 @@ class ListCount(models.Model):
 
     class Meta:
         default_permissions = ()
+        triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS, ALL_OPERATIONS)]
         indexes = [
             models.Index(
                 fields=["list", "bucket", "starts_at"],
@@ -53,10 +58,10 @@ class ListCount(models.Model):
 
 
 class CountDelta(models.Model):
-    """A change of the rows of one list, kind and closed period that is not in a list count yet.
+    """A change of the rows of one list, kind and period that is not in a list count yet.
 
-    A trigger appends it: for each period that closes, and in the commit of each later change. Another trigger
-    adds deleted deltas to the counts.
+    A trigger appends it: for each period that closes, and in the commit of each change from the announcement
+    on. Another trigger adds deleted deltas to the counts.
     """
 
     list = models.CharField(max_length=12)
@@ -68,6 +73,8 @@ class CountDelta(models.Model):
 
     class Meta:
         default_permissions = ()
+        # A trigger adds deleted rows to the counts.
+        triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS)]
         indexes = [models.Index(fields=["owner_id", "list"], name="countdelta_of_list")]
 
     def __str__(self) -> str:
@@ -85,6 +92,7 @@ class OpenPeriod(models.Model):
 
     class Meta:
         default_permissions = ()
+        triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS, ALL_OPERATIONS)]
         indexes = [models.Index(fields=["period", "owner_id"], name="openperiod_of_owner")]
 
     def __str__(self) -> str:
@@ -109,6 +117,8 @@ class CountClock(models.Model):
 
     class Meta:
         default_permissions = ()
+        triggers = [triggers.keep_rows("there is one clock of the counts")]
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="countclock_is_one")]
 
     def __str__(self) -> str:
         return f"closed until {self.closed:%Y-%m-%d %H:%M:%S}"

@@ -12,6 +12,7 @@ from timeline.entries import CLOCK, EntrySource, PaymentContext, TimelineEntry, 
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
+    DeliveryLease,
     DeliveryState,
     DeliveryTrigger,
     DisabledReason,
@@ -54,7 +55,10 @@ def _held_of(deliveries: QuerySet[Any]) -> Any:
     # A pending delivery of a disabled endpoint counts as held: a worker will hold it and not send it.
     is_disabled = Q(endpoint__status=EndpointStatus.DISABLED, endpoint__deleted_at=None)
     is_held = Q(state=DeliveryState.HELD) | is_disabled & Q(state=DeliveryState.PENDING, manual_number=0)
-    rows = deliveries.filter(is_held).annotate(begun_at=Greatest("created_at", "requested_at"))
+    posted = DeliveryLease.objects.filter(endpoint_id=OuterRef("endpoint"), delivery_id=OuterRef("pk"))
+    rows = deliveries.filter(is_held, ~Exists(posted)).annotate(
+        begun_at=Greatest("created_at", "requested_at")
+    )
     return rows.annotate(
         held_at=Greatest("begun_at", Subquery(disabled("created_at")[:1])),
         reason=Subquery(disabled("detail")[:1]),

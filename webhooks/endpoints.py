@@ -272,7 +272,8 @@ def hold_or_fail_deliveries(endpoint: Endpoint, now: datetime) -> None:
 
 def sweep_inactive(*, now: datetime) -> None:
     """Hold or fail deliveries that appeared, or came back from a worker, while their endpoint is inactive."""
-    pending = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
+    leased = DeliveryLease.objects.filter(endpoint_id=OuterRef("endpoint"), delivery_id=OuterRef("pk"))
+    pending = Delivery.objects.filter(~Exists(leased), endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
     held = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.HELD)
     has_work = Exists(pending) | Q(deleted_at__isnull=False) & Exists(held)
     inactive = Endpoint.objects.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))

@@ -94,14 +94,13 @@ class Refuse(pgtrigger.Trigger):
 
 
 class WrittenByTriggers(Refuse):
-    """Only trigger functions with the rights of the owner of the table write rows; others may delete them.
+    """Only trigger functions with the rights of the owner of the table do this to its rows.
 
     These are `SECURITY DEFINER`, and nobody else may EXECUTE them: a trigger of somebody else, such as one of
     a temporary table, does not have these rights. Depth 1 is this trigger alone: a mistake of the owner.
     """
 
-    def __init__(self, message: str) -> None:
-        operation = INSERT | UPDATE | TRUNCATE
+    def __init__(self, message: str, operation: Any = INSERT | UPDATE | TRUNCATE) -> None:
         super().__init__("written_by_triggers", operation, message, level=STATEMENT, is_forbidden=True)
 
     def get_func(self, model: Any) -> str:

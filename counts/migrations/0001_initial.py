@@ -1,6 +1,9 @@
 from pathlib import Path
 
 import core.database.columns
+import core.database.triggers
+import pgtrigger.compiler
+import pgtrigger.migrations
 from django.db import migrations, models
 
 SQL = Path(__file__).parents[1] / "sql"
@@ -15,20 +18,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='CountClock',
-            fields=[
-                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('closed', models.DateTimeField()),
-                ('announced', models.DateTimeField()),
-                ('announced_by', models.BigIntegerField(help_text='The transaction of the announcement.', null=True)),
-                ('marked_by', models.BigIntegerField(help_text='A later one. When it and all before have ended, every writer has seen it.', null=True)),
-                ('target', models.DateTimeField(help_text='Until when the caller of the last step would close.', null=True)),
-            ],
-            options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='CountDelta',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -41,7 +30,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['owner_id', 'list'], name='countdelta_of_list')],
             },
         ),
         migrations.CreateModel(
@@ -58,8 +46,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(condition=models.Q(('bucket__in', ['day', 'hour']), ('list__in', ['payments', 'transactions'])), fields=['list', 'bucket', 'starts_at'], name='listcount_of_all_owners')],
-                'constraints': [models.UniqueConstraint(fields=('owner_id', 'list', 'bucket', 'starts_at', 'kind'), name='listcount_once'), models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='listcount_bucket_known')],
             },
         ),
         migrations.CreateModel(
@@ -71,8 +57,58 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['period', 'owner_id'], name='openperiod_of_owner')],
             },
+        ),
+        migrations.CreateModel(
+            name='CountClock',
+            fields=[
+                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ('closed', models.DateTimeField()),
+                ('announced', models.DateTimeField()),
+                ('announced_by', models.BigIntegerField(help_text='The transaction of the announcement.', null=True)),
+                ('marked_by', models.BigIntegerField(help_text='A later one. When it and all before have ended, every writer has seen it.', null=True)),
+                ('target', models.DateTimeField(help_text='Until when the caller of the last step would close.', null=True)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='countclock_is_one')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='countclock',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'there is one clock of the counts' USING ERRCODE = 'insufficient_privilege';", hash='94ec5fe3404a76a371597272bb758bb5502f0a5a', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_83a08', table='counts_countclock', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='countdelta',
+            index=models.Index(fields=['owner_id', 'list'], name='countdelta_of_list'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='countdelta',
+            trigger=pgtrigger.compiler.Trigger(name='written_by_triggers', sql=core.database.triggers.TriggerSql(func="IF pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN RAISE EXCEPTION 'only triggers change the counts' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NULL;", hash='5b870631c50737683d4c5237b25a0a4f3286d60f', level='STATEMENT', operation='INSERT OR UPDATE OR TRUNCATE', pgid='pgtrigger_written_by_triggers_af195', table='counts_countdelta', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='listcount',
+            index=models.Index(condition=models.Q(('bucket__in', ['day', 'hour']), ('list__in', ['payments', 'transactions'])), fields=['list', 'bucket', 'starts_at'], name='listcount_of_all_owners'),
+        ),
+        migrations.AddConstraint(
+            model_name='listcount',
+            constraint=models.UniqueConstraint(fields=('owner_id', 'list', 'bucket', 'starts_at', 'kind'), name='listcount_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='listcount',
+            constraint=models.CheckConstraint(condition=models.Q(('bucket__in', ['month', 'day', 'hour', 'minute'])), name='listcount_bucket_known'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='listcount',
+            trigger=pgtrigger.compiler.Trigger(name='written_by_triggers', sql=core.database.triggers.TriggerSql(func="IF pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN RAISE EXCEPTION 'only triggers change the counts' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NULL;", hash='a01414bedc3a76f08192bc0b9a90fc5b466c6d48', level='STATEMENT', operation='INSERT OR UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_written_by_triggers_0e392', table='counts_listcount', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='openperiod',
+            index=models.Index(fields=['period', 'owner_id'], name='openperiod_of_owner'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='openperiod',
+            trigger=pgtrigger.compiler.Trigger(name='written_by_triggers', sql=core.database.triggers.TriggerSql(func="IF pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN RAISE EXCEPTION 'only triggers change the counts' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NULL;", hash='84944aa0ec9f540254e4debdf35dc4db8c3e9a42', level='STATEMENT', operation='INSERT OR UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_written_by_triggers_d8001', table='counts_openperiod', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

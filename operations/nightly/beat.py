@@ -50,7 +50,6 @@ def _open_transfers(now: datetime) -> list[Rows]:
 # second. The newest come first: the oldest entries of a queue are of rows that are gone, and without an order
 # PostgreSQL may read all ended payments before one that is pending.
 CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
-    # Each state has a partial index of its own, and a query for both would read the table.
     "webhooks.run_due": lambda now: [Delivery.objects.filter(state=DeliveryState.PENDING)],
     "refunds.run_due": _open_transfers,
     "reconciliation.run_returns": _open_transfers,

@@ -41,7 +41,14 @@ def test_sealed_bytes_open_with_their_place_and_key_only() -> None:
     renewed = vault.reseal(token, keys=[NEW, OLD])
     assert vault.open_bytes(renewed, context="wh_1", keys=[NEW]) == b"\x00visible\xff"
     assert vault.is_newest(renewed, keys=[NEW]) and not vault.is_newest(token, keys=[NEW, OLD])
-    for broken in (token[:-1], token[:9] + b"?" + token[10:], token[1:], vault.PREFIX_BYTES, b"", b"sealed"):
+    for broken in (
+        token[:-1],
+        token[:9] + bytes([token[9] ^ 1]) + token[10:],
+        token[1:],
+        vault.PREFIX_BYTES,
+        b"",
+        b"sealed",
+    ):
         with pytest.raises(vault.CannotOpen):
             vault.open_bytes(broken, context="wh_1", keys=[OLD])
     for context, key in (("wh_2", OLD), ("wh_1", NEW)):

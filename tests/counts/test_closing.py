@@ -1,17 +1,21 @@
 """When a period closes, each of its rows is counted once, whoever writes meanwhile and however long."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from django.db import ProgrammingError, connection, transaction
 
 from core import clock
 from counts import listing
+from counts.lists import CountedList
 from counts.models import CountClock, CountDelta, ListCount, OpenPeriod
 from merchants.models import Merchant
+from operations.audit.rules import COUNTED_LISTS
 from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.counts.builders import TransactionBuilder
@@ -149,10 +153,14 @@ def test_steps_of_one_transaction_close_nothing(merchant: Merchant) -> None:
 def test_nobody_moves_the_clock_by_hand(merchant: Merchant) -> None:
     TransactionFactory(merchant=merchant)
     before = CountClock.objects.get().closed
-    CountClock.objects.update(closed="2050-01-01T00:00Z", announced="2050-01-01T00:00Z", marked_by=1)
-    after = CountClock.objects.get()
-    assert after.closed == before
-    assert after.announced < clock.now() + timedelta(minutes=2)
+    for _ in range(3):
+        at = "2050-01-01T00:00:02Z"
+        CountClock.objects.update(closed=at, announced=at, target=at, marked_by=1)
+        after = CountClock.objects.get()
+        assert before <= after.closed <= after.announced < clock.now() + timedelta(minutes=2)
+        assert after.announced.second % 5 == 0
+        assert total(merchant) == 1
+    close_all()
     assert total(merchant) == 1
 
 
@@ -190,3 +198,14 @@ def test_periods_close_a_minute_at_a_time_after_a_pause(merchant: Merchant) -> N
         assert total(merchant) == 4
     assert closed == [0, 1, 2, 3, 4]
     assert not differences_of_counts()
+
+
+@pytest.mark.parametrize("counted_list", COUNTED_LISTS, ids=lambda each: each.name)
+def test_closing_reads_each_kind(counted_list: CountedList[Any]) -> None:
+    """A list without an index of all its rows names its kinds in SQL."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_get_functiondef('counts_close_{counted_list.name}'::regproc)")
+        (definition,) = cursor.fetchone()
+    named = set(re.findall(r"'(\w+)'", definition.split("LATERAL")[1]))
+    if counted_list.is_merged:
+        assert {value for kind in counted_list.kinds for value in kind.split("/")} <= named

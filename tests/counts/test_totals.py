@@ -224,7 +224,6 @@ ATTACKS = {
     "a deleted period": "DELETE FROM counts_openperiod",
     "a period too many": "INSERT INTO counts_openperiod (period, owner_id) VALUES (now(), 'nobody')",
     "truncated periods": "TRUNCATE counts_openperiod",
-    "a second clock": "INSERT INTO counts_countclock (id, closed, announced) VALUES (2, now(), now())",
     "a deleted clock": "DELETE FROM counts_countclock",
     "a truncated clock": "TRUNCATE counts_countclock",
 }

@@ -13,7 +13,6 @@ from core.failures import RETURNED_BY_BANK
 from tests.factories import MerchantFactory
 from tests.sqlstates import (
     CHECK_VIOLATION,
-    FOREIGN_KEY_VIOLATION,
     NOT_ALLOWED,
     NOT_NULL_VIOLATION,
     UNIQUE_VIOLATION,
@@ -203,12 +202,6 @@ def test_withdrawal_id_is_unique() -> None:
     with pytest.raises(DatabaseError) as error, transaction.atomic():
         a_withdrawal(id=made.id)
     assert sqlstate_of(error.value) == UNIQUE_VIOLATION
-
-
-def test_merchant_with_a_withdrawal_cannot_be_deleted() -> None:
-    made = a_withdrawal()
-    refused = sqlstate("DELETE FROM merchants_merchant WHERE id = %s", made.merchant_id)
-    assert refused == FOREIGN_KEY_VIOLATION
 
 
 def test_approved_withdrawal_cannot_wait_again_or_be_rejected() -> None:

@@ -139,8 +139,10 @@ def claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[lis
         "busy_slow_posts": [slow[merchant_id] for merchant_id in posts],
     }
     with transaction.atomic():
-        # Two claims at once would not see each other's posts in flight. A claim takes a few milliseconds.
-        rows.run("SELECT pg_advisory_xact_lock(%s)", [CLAIM_LOCK_ID])
+        # Two claims at once would not see each other's posts in flight. A claim takes a few milliseconds. Its
+        # plan may be kept from when no delivery had a lease.
+        lock = "SELECT set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock(%s)"
+        rows.run(lock, [CLAIM_LOCK_ID])
         found = rows.run(CLAIM, values).fetchall()
     return [_lease(row) for _, *row in found if row[0] is not None], found[0][0] or ""
 

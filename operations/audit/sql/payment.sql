@@ -193,7 +193,8 @@ SELECT delivery.id, concat_ws(' ', delivery.endpoint_id, state) FROM webhooks_de
 JOIN webhooks_deliverylease ON delivery_id = delivery.id
 
 -- rule: each event is once in the feed of its merchant, or waits for its sequence
-SELECT id, merchant_id FROM webhooks_event
+SELECT event.id, merchant.id FROM webhooks_event AS event
+LEFT JOIN merchants_merchant AS merchant ON merchant.id = merchant_id
 -- found
 SELECT event_id, string_agg(merchant_id, ' ') FROM (
     SELECT unnest(event_ids) AS event_id, merchant_id FROM webhooks_feedblock
@@ -236,8 +237,8 @@ FROM counts_listcount WHERE count <> 0
 
 -- rule: rows that are not counted yet are in an open period
 SELECT concat_ws(' ', list, id), 'open' FROM ({OPEN_ROWS}) AS listed
--- found
-SELECT concat_ws(' ', list, id), 'open' FROM ({OPEN_ROWS}) AS listed
-WHERE (period, owner_id) IN (SELECT period, owner_id FROM counts_openperiod)
+WHERE (period, owner_id) NOT IN (SELECT period, owner_id FROM counts_openperiod)
     -- It came between the announcement and the closing.
-    OR (period, owner_id, list) IN (SELECT period, owner_id, list FROM counts_countdelta)
+    AND (period, owner_id, list) NOT IN (SELECT period, owner_id, list FROM counts_countdelta)
+-- found
+SELECT id, 'open' FROM webhooks_event WHERE false
