@@ -14,7 +14,7 @@ from audit_trail.models import AuditRecord, UnchainedRecord
 from core.database import replica, rows
 from core.database.archiver import Archiver
 from core.work import redis
-from counts.models import CountClock
+from counts.models import OpenPeriod
 from operations.metrics import health
 from operations.metrics.families import Labels, age, counters, few, gauge, gauges
 from operations.models import ProcessReport
@@ -45,7 +45,8 @@ def _queue_lengths(client: Redis) -> dict[str, float]:
 
 def read(now: datetime) -> Iterator[Metric]:
     yield gauge("clock_difference_seconds", health.clock_difference())
-    yield gauge("counts_closed_age_seconds", age(now, CountClock.objects.get().closed))
+    first_open = OpenPeriod.objects.order_by("period").values_list("period", flat=True).first()
+    yield gauge("counts_open_age_seconds", age(now, first_open))
     yield gauge("safe_mode", float(safe_mode.is_on()))
     used, limit = rows.run(_CONNECTIONS, []).fetchone()
     yield gauge("database_connections", used)

@@ -116,7 +116,7 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "job_differences": "gauge",
         "job_seconds": "gauge",
         "clock_difference_seconds": "gauge",
-        "counts_closed_age_seconds": "gauge",
+        "counts_open_age_seconds": "gauge",
         "safe_mode": "gauge",
         "transfer_contradictions": "gauge",
         "payments_pending": "gauge",
