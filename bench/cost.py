@@ -5,6 +5,7 @@ count no index entries.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -92,7 +93,13 @@ class Cost:
         """Of the sessions in PostgreSQL of the processes that work, by the process of the session."""
         roots = [psutil.Process(pid) for pid in self._working]
         family = [each for root in roots for each in (root, *root.children(recursive=True))]
-        ports = [found.laddr.port for each in family for found in each.net_connections("tcp")]
+        ports = list[int]()
+        for each in family:
+            with suppress(psutil.NoSuchProcess):
+                ports += [found.laddr.port for found in each.net_connections("tcp")]
         statement = "SELECT pid FROM pg_stat_activity WHERE client_port = ANY(%s)"
-        pids = [row["pid"] for row in self._connection.execute(statement, [ports])]
-        return {pid: sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids}
+        seconds = dict[int, float]()
+        for row in self._connection.execute(statement, [ports]):
+            with suppress(psutil.NoSuchProcess):  # a session may have ended
+                seconds[row["pid"]] = sum(psutil.Process(row["pid"]).cpu_times()[:2])
+        return seconds

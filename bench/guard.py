@@ -33,6 +33,7 @@ def compare(results: Mapping[str, Sequence[Candidate]], *, is_kept: bool) -> str
         verdict = (
             lower if high < before * (1 - tolerance) else higher if low > before * (1 + tolerance) else ""
         )
+        verdict = verdict if name in committed else "not stored"
         rows.append((name, median(each), f"{low:.2f} to {high:.2f}", committed.get(name), verdict))
     if is_kept:
         FIGURES.write_text(json.dumps(known | {MACHINE: found}, indent=2, sort_keys=True) + "\n")

@@ -21,6 +21,7 @@ from redis.asyncio import Redis
 from core import clock, ids, money, vault
 from core.http.rate_limits import SCRIPT
 from core.thai import thaiqr
+from idempotency.usual_answer import USUAL_ANSWER
 from merchants import secret_keys
 
 POOL = 8
@@ -73,7 +74,7 @@ WITH stored AS (
     VALUES ($1, $7, $14::text, $15::text, $16::text, $5)
 ), published AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, actor, request_id, created_at)
-    VALUES ($17::text, $1, 'payment.pending', $7, $18::bytea, 'key-of0peer0', left($2, 28), $5)
+    VALUES ($17::text, $1, 'payment.pending', $7, $18::bytea, 'key-of0peer0', rpad($2, 31, '-'), $5)
 )
 INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number, attempt_count,
     due_at, created_at)
@@ -138,7 +139,7 @@ async def create(request: Request, requested: QrCodeRequest) -> Response:
         response, values = _drawn(requested, merchant, now, listeners)
         # Stored answers may contain account numbers, so they are sealed as by the service.
         context = f"{merchant['merchant_id']} {key}"
-        sealed = vault.seal_bytes(response, context=context, keys=KEYS)
+        sealed = vault.seal_bytes(response, context=context, keys=KEYS, usual=USUAL_ANSWER)
         await connection.execute(
             CREATE,
             *(merchant["merchant_id"], key, fingerprint, sealed, now, now + timedelta(hours=24)),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from bench.cost import DATABASE
+from bench.http import NotMeasurable
 from config.devstack.postgres_programs import find_programs, full_version
 
 OURS, RATE = "Thai QR Payments", "per second"
@@ -26,6 +27,13 @@ class Candidate:
     run_round: Callable[[float], Figures]
     rounds: list[Figures] = field(default_factory=list)
 
+    def play(self, extent: float) -> Figures:
+        """Raises NotMeasurable for a round without results."""
+        try:
+            return self.run_round(extent)
+        except (ZeroDivisionError, statistics.StatisticsError):
+            raise NotMeasurable(f"A round of {self.name} had no results.") from None
+
     def median(self, column: str) -> float | None:
         values = [each[column] for each in self.rounds if column in each]
         return median(values) if values else None
@@ -34,12 +42,15 @@ class Candidate:
 def run_rounds(
     what: str, candidates: Sequence[Candidate], *, warm_up: float, extent: float, rounds: int
 ) -> None:
-    """Run each candidate in turn, so that a slow moment of the machine affects all of them."""
+    """Run each candidate in turn, so that a slow moment of the machine affects all of them.
+
+    Raises NotMeasurable.
+    """
     for each in candidates:
-        each.run_round(warm_up)
+        each.play(warm_up)
     for number in range(1, rounds + 1):
         for each in candidates:
-            each.rounds.append(each.run_round(extent))
+            each.rounds.append(each.play(extent))
         rates = ", ".join(f"{each.name} {each.rounds[-1][RATE]:,.0f}" for each in candidates)
         log(f"{time.strftime('%H:%M:%S')}  {what} {number}/{rounds}: {rates} per second")
 

@@ -12,17 +12,9 @@ from core.database import rows
 from core.http.responses import ApiResponse
 from idempotency.fingerprint import Fingerprint
 from idempotency.models import REFUSED, IdempotencyKey
+from idempotency.usual_answer import USUAL_ANSWER
 from merchants.models import Merchant
 
-# With the words of a usual answer, others take a third of their size. Whoever changes them keeps the old ones
-# for a day, because stored answers cannot be read without them.
-USUAL_ANSWER = (
-    b'"metadata":{},"client_bank_account":"","client_bank_name":"","client_name":"","reference":"",'
-    b'"status":"pending","payment_id":"pay_","expires_at":"2026-00:00:00.000Z","currency":"THB",'
-    b'"amount_display":".00 THB","amount":,"payment_page_url":"https:///pay/qr_",'
-    b'"qr_image_url":"https:///Thai/qr-codes/qr_/image",'
-    b'"qr_data":"00020101021230730016A000000677010112011502200310530376454065802TH6304","qr_code_id":"qr_'
-)
 REPLAYED_HEADER = {"Idempotent-Replayed": "true"}
 
 

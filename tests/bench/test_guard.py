@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from statistics import StatisticsError
 
 import pytest
 
 from bench import guard
 from bench.create_poll import PARTS
-from bench.rounds import Candidate, Figures
+from bench.http import NotMeasurable
+from bench.rounds import Candidate, Figures, run_rounds
 
 CREATE = PARTS["create"]
 PEER = {
@@ -72,3 +74,17 @@ def test_kept_figures_are_those_of_the_next_comparison(stored: Path) -> None:
     compared({"WAL bytes": 6000.0}, is_kept=True)
     assert json.loads(stored.read_text())[guard.MACHINE][f"{CREATE}: kB of WAL"] == 6.0
     assert "more" not in compared({"WAL bytes": 6000.0})
+
+
+def test_figure_that_no_commit_has_is_named(stored: Path) -> None:
+    stored.write_text("{}")
+    assert all(line.endswith("not stored") for line in compared({}).splitlines()[2:])
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, StatisticsError])
+def test_round_without_results_is_not_measurable(error: type[Exception]) -> None:
+    def fail(extent: float) -> Figures:
+        raise error
+
+    with pytest.raises(NotMeasurable, match="no results"):
+        run_rounds("create", [Candidate("peer", fail)], warm_up=1.0, extent=1.0, rounds=1)
