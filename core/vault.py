@@ -25,6 +25,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
+from core import deflate
+
 PREFIX, PREFIX_BYTES = "sealed:", b"sealed:"
 KEY_BYTES, SALT_BYTES, NONCE_BYTES = 32, 20, 12
 SALT_SECONDS = 60
@@ -121,9 +123,7 @@ def masked(account: str | None) -> str | None:
 
 def _pack(content: bytes, context: str, digest_key: bytes, usual: bytes = b"") -> bytes:
     is_long = len(content) >= LONG_BYTES
-    if is_long:
-        deflate = zlib.compressobj(zlib.Z_BEST_SPEED, zdict=usual)
-        content = deflate.compress(content) + deflate.flush()
+    content = deflate.pack(content, usual) if is_long else content
     return _place(context) + bytes([len(digest_key), is_long]) + digest_key + content
 
 
@@ -132,7 +132,7 @@ def _unpack(packed: bytes, usual: bytes = b"") -> tuple[bytes, bytes, bytes]:
     key_length, is_long = packed[PLACE_BYTES:HEADER_BYTES]
     end = HEADER_BYTES + key_length
     try:
-        content = zlib.decompressobj(zdict=usual).decompress(packed[end:]) if is_long else packed[end:]
+        content = deflate.unpack(packed[end:], usual) if is_long else packed[end:]
     except zlib.error:
         raise CannotOpen("This token was sealed with other usual words.") from None
     return packed[:PLACE_BYTES], packed[HEADER_BYTES:end], content

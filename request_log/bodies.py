@@ -1,6 +1,6 @@
 """The two bodies of a request in one column: compressed together, a third of their size."""
 
-import zlib
+from core import deflate
 
 # What bodies usually say. Never change it: without it, stored bodies cannot be read.
 _USUAL = (
@@ -23,22 +23,17 @@ _USUAL = (
 )
 # Notes about bodies that are not kept are shorter. They stay as they are.
 _SHORTEST = 64
-# Of zlib's window and tables. To clear the usual ones takes four times as long as to compress the bodies.
-_WINDOW, _TABLES = 12, 4
 _FIRST_BYTE = b"H"  # of zlib with this window; JSON and notes do not begin with it
 
 
 def pack(request: str, response: str) -> bytes:
     """The value of the column. JSON has no U+0000, which separates the bodies."""
     text = f"{request}\0{response}".encode() if request or response else b""
-    if len(text) < _SHORTEST:
-        return text
-    compressor = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _TABLES, zlib.Z_DEFAULT_STRATEGY, _USUAL)
-    return compressor.compress(text) + compressor.flush()
+    return text if len(text) < _SHORTEST else deflate.pack(text, _USUAL)
 
 
 def unpack(stored: bytes) -> tuple[str, str]:
     if stored.startswith(_FIRST_BYTE):
-        stored = zlib.decompressobj(_WINDOW, _USUAL).decompress(stored)
+        stored = deflate.unpack(stored, _USUAL)
     request, _, response = stored.decode().partition("\0")
     return request, response
