@@ -4,6 +4,7 @@
 of the period or after the cursor, `SEARCHED` at most, so that no search reads a whole history.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,14 +35,16 @@ def is_needed(query: dict[str, Any]) -> bool:
     return any(name in query for name in (*SELECTIVE, *SCANNED, "metadata"))
 
 
-def find(merchant: Merchant, query: dict[str, Any], now: datetime) -> Search:
-    """Raises InvalidParameters if the cursor is unknown.
+def find(
+    merchant: Merchant, query: dict[str, Any], now: datetime, pk_of: Callable[[str], str] = str
+) -> Search:
+    """Raises InvalidParameters if the cursor is unknown. `pk_of`: see `paging.find_cursor`.
 
     If older payments were not searched, `more` has the id of the last one that was, as `searched_to`. As a
     cursor it continues the search, also in a list with other ids.
     """
     mine = Payment.objects.of(merchant)
-    cursor = paging.find_cursor(mine, query)
+    cursor = paging.find_cursor(mine, query, pk_of)
     found, more = paging.created_between(mine, query), dict[str, str]()
     if not any(name in query for name in SELECTIVE):
         found, more = _newest(found, cursor)

@@ -7,7 +7,7 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from rest_framework.request import Request
 
-from core import clock
+from core import clock, ids
 from core.http import api, ignored_parameters, paging, received, responses
 from core.http.api import get_or_head_only
 from core.http.responses import ApiResponse
@@ -50,7 +50,7 @@ class QrCodeViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query, now = api.read_query(docs.list_, request), clock.now()
-        found = search.find(merchant_of(request), query | {"qr_code_id__isnull": False}, now)
+        found = search.find(merchant_of(request), query | {"qr_code_id__isnull": False}, now, ids.of_payment)
 
         def show(payment: Payment) -> QrCodeObject:
             return qr_code_object(payment.qr_code, now)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
-from core import dates, errors, ids
+from core import dates, errors
 from core.http import fields, received
 from core.http.objects import between
 from core.http.responses import ApiResponse
@@ -130,16 +130,18 @@ class Cursor:
         return older.exclude(created_at=self.created_at, id__gte=self.id).order_by(*NEWEST_FIRST)
 
 
-def find_cursor(rows: QuerySet[Any], query: dict[str, Any]) -> Cursor | None:
+def find_cursor(
+    rows: QuerySet[Any], query: dict[str, Any], pk_of: Callable[[str], str] = str
+) -> Cursor | None:
     """The cursor that a query gives. Raises InvalidParameters if its row is not one of `rows`.
 
-    `rows` has no filters of the query, because a row may leave them between two pages. A list of codes is
-    one of payments.
+    `rows` has no filters of the query, because a row may leave them between two pages. `pk_of` makes the key
+    of a row of the id that the API shows.
     """
     name = next((name for name in CURSORS if name in query), None)
     if name is None:
         return None
-    found = rows.filter(pk=ids.of_payment(query[name])).values_list("created_at", "pk").first()
+    found = rows.filter(pk=pk_of(query[name])).values_list("created_at", "pk").first()
     if found is None:
         raise errors.InvalidParameters(
             param=name,

@@ -167,6 +167,7 @@ def test_qr_codes_are_listed_and_filtered(shop: Shop, other_shop: Shop, bank: Sa
     assert shop.get(f"{path}?before={ids[2]}&limit=1").json()["qr_codes"][0]["qr_code_id"] == ids[1]
     assert shop.get(f"{path}?limit=1").json()["qr_codes"] == [shop.get(f"{path}/{ids[0]}").json()]
     assert shop.get(f"{path}?after=qr_unknown").status_code == 400
+    assert shop.get(f"/v1/payments?after={ids[0]}").status_code == 400
 
 
 def test_list_of_qr_codes_continues_after_card_payments(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
