@@ -55,7 +55,7 @@ class AccessMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
-        if not hasattr(request, "request_id"):  # a request of `config.asgi` has it
+        if not hasattr(request, "request_id"):  # `config.asgi` sets it, Django's client of tests does not
             given = request.META.get("HTTP_X_REQUEST_ID", "")
             request.request_id = request_context.request_id_for(given)  # type: ignore[attr-defined]
         request_context.begin(request_id=request_id_of(request), address=client_addresses.address_of(request))
