@@ -83,7 +83,6 @@ BANK_API_HOSTS = env.list("BANK_API_HOSTS", default=[])  # to which credentials 
 PAYOUT_ACCOUNT_WAITING_HOURS = number("PAYOUT_ACCOUNT_WAITING_HOURS", 24.0, high=720)
 # Days for which rows are kept at least. Requests, attempts and answers of banks go by whole months.
 REQUEST_LOG_RETENTION_DAYS = number("REQUEST_LOG_RETENTION_DAYS", 30, high=TEN_YEARS)  # 0: no log
-REQUEST_LOG_POLL_SAMPLE = number("REQUEST_LOG_POLL_SAMPLE", 1, 1, 1_000_000)  # of so many, it keeps one
 WEBHOOK_ATTEMPT_RETENTION_DAYS = number("WEBHOOK_ATTEMPT_RETENTION_DAYS", 90, 1, TEN_YEARS)
 # 0: for ever.
 WEBHOOK_DELIVERY_RETENTION_DAYS = number("WEBHOOK_DELIVERY_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)

@@ -6,7 +6,6 @@ and counted. A killed process loses what it had not written, at most the last se
 
 import logging
 import os
-import random
 import re
 import threading
 import time
@@ -77,15 +76,8 @@ class Recorder:
         self._writer: threading.Thread | None = None
 
     def record(self, request: HttpRequest, response: HttpResponse, seconds: float) -> None:
-        """Keep a finished request of a merchant for the writer, or count it as dropped.
-
-        Of reads that succeed it keeps one in REQUEST_LOG_POLL_SAMPLE, and counts the others.
-        """
+        """Keep a finished request of a merchant for the writer, or count it as dropped."""
         if settings.REQUEST_LOG_RETENTION_DAYS == 0:
-            return
-        is_read = request.method == "GET" and response.status_code < 400
-        if is_read and random.random() * settings.REQUEST_LOG_POLL_SAMPLE >= 1:  # noqa: S311 (no secret)
-            measurements.OF_PROCESS.add(measurements.UNSAMPLED_REQUEST)
             return
         made = _finished(request, response, seconds)
         size = len(made.sent) + len(made.answered)

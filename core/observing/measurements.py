@@ -25,8 +25,7 @@ LABELS = {
     DELIVERY: ("outcome",),
 }
 # What is only counted.
-DROPPED_REQUEST, UNSAMPLED_REQUEST = "dropped_request", "unsampled_request"
-FAILED_WAKEUP = "failed_wakeup"
+DROPPED_REQUEST, FAILED_WAKEUP = "dropped_request", "failed_wakeup"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER_METHOD = "other"
 # Labels of requests without a route: an unknown path, a static file, and a request that no thread answered.

@@ -15,7 +15,6 @@ from core.observing.measurements import (
     FAILED_WAKEUP,
     HTTP_REQUEST,
     TASK,
-    UNSAMPLED_REQUEST,
 )
 from operations.metrics.families import HELP, PREFIX, Labels, counters
 from operations.models import Measurement
@@ -44,7 +43,6 @@ def read() -> Iterator[Metric]:
     yield _durations("webhook_delivery_attempt", (), answered)
     yield counters("webhook_wakeup_failures", (), {(): _by_labels(found[FAILED_WAKEUP])[()]})
     yield counters("request_log_dropped", (), {(): _by_labels(found[DROPPED_REQUEST])[()]})
-    yield counters("request_log_unsampled", (), {(): _by_labels(found[UNSAMPLED_REQUEST])[()]})
 
 
 def _by_result(name: str, label: str, measured: list[Row]) -> Iterator[Metric]:

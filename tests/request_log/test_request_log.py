@@ -293,21 +293,6 @@ def test_page_with_filters_looks_at_a_bounded_number_of_rows(
     assert pages >= 3
 
 
-def test_only_reads_that_succeed_are_sampled_and_the_others_are_counted(
-    shop: Shop, recorder: Recorder, settings: Settings
-) -> None:
-    settings.REQUEST_LOG_POLL_SAMPLE = 10**12
-    shop.get("/v1/balance")
-    shop.get("/v1/payments")
-    shop.get("/v1/payments/pay_x")
-    shop.post(CODES, CODE)
-    assert recorder.write() == 2
-    assert {(each["method"], each["status"]) for each in listed(shop)} == {("GET", 404), ("POST", 200)}
-    process_reports.add(measurements.OF_PROCESS.take())
-    # With the list above.
-    assert "thaiqr_request_log_unsampled_total 3.0" in new_client().get("/metrics").content.decode()
-
-
 def test_log_that_is_switched_off_records_nothing(shop: Shop, recorder: Recorder, settings: Settings) -> None:
     settings.REQUEST_LOG_RETENTION_DAYS = 0
     shop.get("/v1/payments")

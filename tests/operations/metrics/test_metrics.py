@@ -149,7 +149,6 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "webhook_deliveries_oldest_due_seconds": "gauge",
         "webhook_endpoints": "gauge",
         "request_log_dropped": "counter",
-        "request_log_unsampled": "counter",
         "webhook_delivery_attempts": "counter",
         "webhook_wakeup_failures": "counter",
         "webhook_delivery_attempt_seconds": "histogram",
