@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 
@@ -13,9 +13,7 @@ from core.errors import NotFound
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 BODY_LENGTH = 27
 TIME_LENGTH = 5  # the seconds
-FRACTION_LENGTH = (
-    3  # of a second, in steps of 4 µs: so new ids are the last of an index, whose pages stay full
-)
+FRACTION_LENGTH = 3  # of a second, in steps of 4 µs: new ids are the last of an index, so its pages stay full
 RANDOM_LENGTH = BODY_LENGTH - TIME_LENGTH - FRACTION_LENGTH
 MAX_LENGTH = 31  # the longest prefix is four characters
 EPOCH = 1_700_000_000  # 2023-11-14: 62**5 seconds last until 2052
@@ -35,18 +33,6 @@ def new(prefix: str, at: datetime, random_bytes: Callable[[int], bytes] = os.ura
 def first(prefix: str, at: datetime) -> str:
     """The smallest id of the instant `at`: ids of earlier milliseconds sort before it."""
     return prefix + _time(at) + ALPHABET[0] * RANDOM_LENGTH
-
-
-def time_of(value: str) -> datetime:
-    """The millisecond of an id."""
-    number = 0
-    for letter in value[-BODY_LENGTH:-RANDOM_LENGTH]:
-        number = number * len(ALPHABET) + ALPHABET.index(letter)
-    seconds, step = divmod(number, _STEPS)
-    # The last microsecond of the step, because a step may begin in the millisecond before.
-    return datetime.fromtimestamp(EPOCH + seconds, UTC).replace(
-        microsecond=((step + 1) * 1_000_000 - 1) // _STEPS // 1000 * 1000
-    )
 
 
 def of_code(payment_id: str) -> str:

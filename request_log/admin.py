@@ -12,7 +12,7 @@ from core.console import personal_data
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from request_log import services
-from request_log.models import RequestRecord, id_of_request
+from request_log.models import HAS_PAYMENT, HAS_REQUEST_ID, RequestRecord, id_of_request
 from request_log.serializers import STATUS_CLASSES
 
 
@@ -42,6 +42,7 @@ class RequestRecordAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     list_filter = [OwnRequestsFilter, DateFilter, "method", StatusFilter, "idempotency"]
     search_fields = ["=id", "=request_id", "=payment_id"]
+    search_conditions = {"=request_id": HAS_REQUEST_ID, "=payment_id": HAS_PAYMENT}
     readonly_fields = ["request_text", "response_text"]
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:

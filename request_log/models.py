@@ -12,6 +12,8 @@ from request_log import bodies
 
 PREFIX = "rlg_"
 PAYMENT = "<str:payment_id>"
+# Of the partial indexes. Queries repeat them, or PostgreSQL does not use these indexes.
+HAS_PAYMENT, HAS_REQUEST_ID = ~models.Q(payment_id=""), ~models.Q(request_id="")
 
 
 class Idempotency(models.TextChoices):
@@ -46,25 +48,26 @@ class RequestRecord(models.Model):
         verbose_name=_("payment"), blank=True, help_text=_("The payment that the request is about.")
     )
     address = models.CharField(_("address"), max_length=64, blank=True)
-    bodies = models.BinaryField(default=b"")
+    bodies = models.BinaryField(_("bodies"), default=b"")
 
     class Meta:
         verbose_name, verbose_name_plural = _("API request"), _("API requests")
         default_permissions = ("view",)
         indexes = [
-            # The list of a merchant. The list of the console and its search go by the primary key.
-            models.Index(fields=["merchant_id", "id"], name="requestrecord_of_merchant"),
+            # The list of a merchant, in an order that the primary key does not have: by that, PostgreSQL may
+            # read the rows of other merchants. The list of the console and its search go by the primary key.
+            models.Index(fields=["merchant_id", "created_at", "id"], name="requestrecord_of_merchant"),
             # GET /requests/{request_id}, and the search of the console.
             models.Index(
                 fields=["request_id", "merchant_id"],
                 name="requestrecord_of_request",
-                condition=~models.Q(request_id=""),
+                condition=HAS_REQUEST_ID,
             ),
             # The filter `payment_id`, the search of the console, and erasure.
             models.Index(
-                fields=["payment_id", "id"],
+                fields=["payment_id", "created_at", "id"],
                 name="requestrecord_of_payment",
-                condition=~models.Q(payment_id=""),
+                condition=HAS_PAYMENT,
             ),
         ]
 
@@ -74,8 +77,9 @@ class RequestRecord(models.Model):
     @classmethod
     def from_db(cls, *args: Any, **kwargs: Any) -> Self:
         record = super().from_db(*args, **kwargs)
-        record.path = record.path or record.route.replace(PAYMENT, record.payment_id)
-        record.request_id = record.request_id or REQUEST_ID_PREFIX + record.id.removeprefix(PREFIX)
+        if not record.get_deferred_fields():
+            record.path = record.path or record.route.replace(PAYMENT, record.payment_id)
+            record.request_id = record.request_id or REQUEST_ID_PREFIX + record.id.removeprefix(PREFIX)
         return record
 
     @property

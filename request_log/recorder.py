@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -46,7 +47,8 @@ class FinishedRequest(NamedTuple):
 
     id: str
     merchant_id: str
-    seconds: float
+    began_at: datetime
+    duration_ms: int
     context: RequestContext
     request_id: str  # empty if the service made it
     method: str
@@ -111,7 +113,7 @@ class Recorder:
             if not records:
                 return 0
             try:
-                # Before the transaction, so that the database does not wait for the masks.
+                # Before the transaction, so that it does not last as long as the masking of bodies.
                 made = list(_rows(records))
                 with transaction.atomic():
                     rows.copy_values(RequestRecord, COLUMNS, made)
@@ -137,15 +139,17 @@ os.register_at_fork(after_in_child=RECORDER.forget)
 
 def _finished(request: HttpRequest, response: HttpResponse, seconds: float) -> FinishedRequest:
     match, headers, idempotency = request.resolver_match, request.META, NO_KEY
-    context = request_context.current()
+    context, duration_ms = request_context.current(), round(seconds * 1000)
+    began_at = clock.now() - timedelta(milliseconds=duration_ms)
     is_given = headers.get("HTTP_X_REQUEST_ID") == context.request_id
     own_id = "" if is_given else id_of_request(context.request_id)
     if request.method == "POST" and "HTTP_IDEMPOTENCY_KEY" in headers:
         idempotency = REPLAYED if response.has_header("Idempotent-Replayed") else FIRST
     return FinishedRequest(
-        own_id or ids.new(PREFIX, clock.now()),
+        own_id or ids.new(PREFIX, began_at),
         request.merchant_id,  # type: ignore[attr-defined]
-        seconds,
+        began_at,
+        duration_ms,
         context,
         "" if own_id else context.request_id,
         str(request.method),
@@ -191,14 +195,14 @@ def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
         yield (
             made.id,
             made.merchant_id,
-            ids.time_of(made.id),
+            made.began_at,
             context.actor.removeprefix("key:")[:16],
             made.method[:8],
             route,
             "" if made.path == route.replace(PAYMENT, payment_id) and not made.query else _path(made),
             made.status,
             made.error_code[:60],
-            round(made.seconds * 1000),
+            made.duration_ms,
             made.idempotency,
             made.request_id and redaction.request_id(made.request_id),
             payment_id,

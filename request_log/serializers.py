@@ -1,10 +1,7 @@
 """Query parameters and objects of the request log."""
 
-from rest_framework import serializers
-
 from core import ids
 from core.http import fields, paging
-from request_log.models import PREFIX
 
 METHODS = ("GET", "POST", "PATCH", "DELETE")
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
@@ -23,10 +20,10 @@ class RequestQuery(paging.ZonedQuery):
         help_text="The `next_after` of the page before: the older requests that follow it.",
     )
     start_date = fields.QueryInstant(
-        required=False, help_text="Ended on or after this date (of `timezone`) or instant."
+        required=False, help_text="Began on or after this date (of `timezone`) or instant."
     )
     end_date = fields.QueryInstant(
-        end=True, required=False, help_text="Ended on or before this date (of `timezone`) or instant."
+        end=True, required=False, help_text="Began on or before this date (of `timezone`) or instant."
     )
     status = fields.Choice(STATUS_CLASSES, required=False, help_text="Only answers of this class.")
     method = fields.Choice(METHODS, required=False, help_text="Only requests by this method.")
@@ -45,8 +42,3 @@ class RequestQuery(paging.ZonedQuery):
     payment_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="Only requests about this payment."
     )
-
-    def validate_after(self, given: str) -> str:
-        if not ids.looks_right(given, PREFIX):
-            raise serializers.ValidationError("must be an id of this list")
-        return given

@@ -2,7 +2,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core.http import api
+from core.http import api, paging
 from core.http.responses import ApiResponse
 from counts.lists import period_of
 from merchants.api import MerchantViewSet, merchant_of
@@ -15,7 +15,13 @@ class RequestViewSet(MerchantViewSet):
     @docs.list_requests
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(docs.list_requests, request)
-        records, next_after = services.page(merchant_of(request), limit=query["limit"], **_filters(query))
+        merchant = merchant_of(request)
+        records, next_after = services.page(
+            merchant,
+            limit=query["limit"],
+            cursor=paging.find_cursor(services.requests_of(merchant), query),
+            **_filters(query),
+        )
         shown = [request_object(record) for record in records]
         return ApiResponse.of({"requests": shown, "limit": query["limit"], "next_after": next_after})
 
@@ -25,7 +31,7 @@ class RequestViewSet(MerchantViewSet):
 
 
 def _filters(query: dict[str, Any]) -> dict[str, Any]:
-    names = ("after", "method", "payment_id", "request_id")
+    names = ("method", "payment_id", "request_id")
     filters: dict[str, Any] = {**period_of(query), **{name: query[name] for name in names if name in query}}
     if "key" in query:
         filters["key_id"] = query["key"]

@@ -29,7 +29,7 @@ from reconciliation.models import (
 )
 from reconciliation.models.bank_transactions import CREDITED
 from refunds.models import Refund, RefundStatus
-from request_log.models import RequestRecord
+from request_log.models import HAS_PAYMENT, RequestRecord
 from transfers.models import UNFINISHED_STATES, Transfer
 
 Counts = Counter[str]
@@ -156,7 +156,7 @@ def _erasures(selection: Selection) -> Iterator[tuple[QuerySet[Any], dict[str, A
     yield orders, {"account_name": "", "account_sealed": ""}
     lines = StatementLine.objects.filter(bank_transaction__in=selection.bank_transaction_ids)
     yield lines, {"line_sealed": ""}
-    requests = RequestRecord.objects.filter(payment_id__in=selection.payment_ids)
+    requests = RequestRecord.objects.filter(HAS_PAYMENT, payment_id__in=selection.payment_ids)
     yield requests, {"bodies": b""}
 
 

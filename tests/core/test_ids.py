@@ -50,12 +50,6 @@ def test_first_id_of_a_millisecond_sorts_after_those_of_the_one_before() -> None
         assert before < ids.first("pay_", at) <= ids.new("pay_", at)
 
 
-def test_id_tells_the_millisecond_in_which_it_was_made() -> None:
-    for ms in range(1000):
-        at = NOON + timedelta(milliseconds=ms)
-        assert ids.time_of(ids.new("rlg_", at)) == at
-
-
 @pytest.mark.slow
 def test_hundred_thousand_ids_of_one_second_are_unique() -> None:
     assert len({ids.new("pay_", NOON) for _ in range(100_000)}) == 100_000
