@@ -10,7 +10,7 @@ from typing import NamedTuple
 from core import clock, ids
 
 REQUEST_ID_PREFIX = "req_"
-_SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class RequestContext(NamedTuple):
@@ -41,7 +41,7 @@ def current() -> RequestContext:
 
 def request_id_for(given: str) -> str:
     """Return the `X-Request-Id` of a client, or a new id if it is empty or not safe in logs and headers."""
-    if _SAFE_REQUEST_ID.fullmatch(given):
+    if SAFE_REQUEST_ID.fullmatch(given):
         return given
     # No secret, so without a system call, after which a thread waits for the interpreter.
     return ids.new(REQUEST_ID_PREFIX, clock.now(), random.randbytes)

@@ -1,12 +1,12 @@
 """Read the request log."""
 
-import re
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
 from core.http.paging import NEWEST_FIRST, Cursor
+from core.request_context import SAFE_REQUEST_ID
 from counts.lists import BEGINNING, END
 from merchants.models import Merchant
 from request_log import redaction
@@ -15,7 +15,6 @@ from request_log.models import HAS_PAYMENT, HAS_REQUEST_ID, RequestRecord, id_of
 
 # Rows that a page with filters looks at. The next page goes on where it ended.
 SCANNED = 10_000
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 def page(
@@ -73,7 +72,7 @@ def with_request_id(request_id: str) -> Q:
 def find(*, merchant: Merchant, request_id: str) -> RequestRecord:
     """The newest request of the merchant with this request id. Raises RequestNotFound."""
     found = requests_of(merchant).filter(with_request_id(request_id)).order_by(*NEWEST_FIRST)
-    record = found.first() if REQUEST_ID.fullmatch(request_id) else None
+    record = found.first() if SAFE_REQUEST_ID.fullmatch(request_id) else None
     if record is None:
         raise RequestNotFound()
     return record
