@@ -168,7 +168,8 @@ def erased(column: str | None, erasable_if: str = "true") -> str:
 
 
 def _changed(field: "models.Field[Any, Any]") -> str:
-    cast = "::text" if isinstance(field, RawJson) else ""  # PostgreSQL does not compare json
+    # PostgreSQL does not compare json. A temporary type named `text` would come before this one.
+    cast = "::pg_catalog.text" if isinstance(field, RawJson) else ""
     return f'OLD."{field.column}"{cast} IS DISTINCT FROM NEW."{field.column}"{cast}'
 
 

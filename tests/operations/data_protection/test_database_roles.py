@@ -129,6 +129,16 @@ def test_application_changes_balances_only_by_entries(shop: Shop) -> None:
     assert MerchantLedger(shop.merchant.id).balance() == (70, 30, 0)
 
 
+def test_application_changes_no_metadata_by_a_temporary_type(shop: Shop) -> None:
+    """PostgreSQL looks types up in the temporary schema first."""
+    shop.qr_code(metadata={"order": "1"})
+    with acting_as(APPLICATION):
+        attack = "CREATE DOMAIN pg_temp.text AS varchar(1); DISCARD PLANS; "
+        assert (
+            sqlstate(attack + """UPDATE payments_payment SET metadata = '{"order":"2"}'""") == CHECK_VIOLATION
+        )
+
+
 def test_application_reads_and_adds_to_every_table_and_truncates_none() -> None:
     assert tables_without("SELECT") == set()
     assert tables_without("INSERT") == WRITTEN_BY_TRIGGERS
