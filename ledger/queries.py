@@ -79,12 +79,12 @@ pending AS (
 SELECT count(*) FROM updated
 """  # noqa: S608
 # Deletes the chosen entries, never all up to an id: rows with lower ids may be committed later. A trigger
-# adds them to `rolled_up_balance` after the statement, so the statement reads the old value.
+# adds them to `rolled_up_balance` after the statement, so the statement reads the old value. The rows are
+# chosen by their place, which stays: they are never updated, and the lock of the account lets nobody delete
+# them. A join could read the pending entries of all accounts.
 ROLL_UP = """
 WITH deleted AS (
-    DELETE FROM ledger_pendingentry AS pending USING ({chosen}) AS chosen (account_id, entry_id)
-    WHERE (pending.account_id, pending.entry_id) = (chosen.account_id, chosen.entry_id)
-    RETURNING pending.account_id, amount
+    DELETE FROM ledger_pendingentry WHERE ctid = ANY(ARRAY({chosen})) RETURNING account_id, amount
 )
 SELECT id, rolled_up_balance + (
     SELECT coalesce(sum(amount), 0) FROM deleted WHERE deleted.account_id = account.id
@@ -97,11 +97,18 @@ SELECT id, rolled_up_balance + (
 ), (SELECT count(*) FROM deleted WHERE deleted.account_id = account.id)
 FROM ledger_account AS account WHERE id = ANY(%s)
 """
-ROLL_UP_ENTRIES = ROLL_UP.format(chosen="SELECT * FROM unnest(%s::text[], %s::bigint[])")
+ROLL_UP_ENTRIES = ROLL_UP.format(
+    chosen="""
+        SELECT found.ctid FROM unnest(%s::text[], %s::bigint[]) AS chosen (account_id, entry_id), LATERAL (
+            SELECT ctid FROM ledger_pendingentry AS pending
+            WHERE (pending.account_id, pending.entry_id) = (chosen.account_id, chosen.entry_id) OFFSET 0
+        ) AS found
+    """
+)
 # Takes the newest entries: the periodic roll-up takes the oldest first and leaves dead rows there.
 ROLL_UP_NEWEST = ROLL_UP.format(
     chosen="""
-        SELECT account_id, entry_id FROM ledger_pendingentry WHERE account_id = %s
+        SELECT ctid FROM ledger_pendingentry WHERE account_id = %s
         ORDER BY account_id DESC, entry_id DESC LIMIT %s
     """
 )

@@ -88,7 +88,7 @@ CREATE OR REPLACE FUNCTION ledger_check_pending_entry() RETURNS trigger
 BEGIN
     -- Rows of one statement have the same xmin and cmin: an entry that was rolled up cannot be pending again.
     IF NOT EXISTS (
-        SELECT FROM ledger_pendingentry AS pending JOIN ledger_entry AS entry ON entry.id = entry_id
+        SELECT FROM public.ledger_pendingentry AS pending JOIN public.ledger_entry AS entry ON entry.id = entry_id
         WHERE (pending.account_id, entry_id) = (NEW.account_id, NEW.entry_id)
             AND entry.xmin = pending.xmin AND entry.cmin = pending.cmin
             AND (entry.account_id, entry.amount) = (pending.account_id, pending.amount)

@@ -82,6 +82,12 @@ def pending_at_once(posting: str) -> str:
         INSERT INTO ledger_pendingentry (entry_id, account_id, amount) SELECT * FROM entry"""
 
 
+def hidden(table: str, attack: str) -> str:
+    """The SQL of an attack behind a temporary table with this name, which PostgreSQL looks up first."""
+    copy = f"CREATE TEMPORARY TABLE {table} (LIKE public.{table}) ON COMMIT DROP"
+    return f"{copy}; DISCARD PLANS; {attack}"  # as in a new session
+
+
 def sqlstate(attack: str) -> str:
     """How the database refuses, at once or, where it waits for the whole posting, at the commit."""
     with pytest.raises(DatabaseError) as refused, transaction.atomic(), connection.cursor() as cursor:
@@ -169,6 +175,42 @@ ATTACKS = {
         pending_at_once(journal("new", 5, (AVAILABLE, 5), (BANK, -5)))
         + "; DELETE FROM ledger_pendingentry;"
         + wait("account_id, amount"),
+        CHECK_VIOLATION,
+    ),
+    "lines of a temporary journal": (
+        hidden(
+            "ledger_journal",
+            journal("new", 5, (AVAILABLE, 5), (BANK, -5))
+            .replace("(type,", "(id, type,")
+            .replace("('payment'", "(-1, 'payment'"),
+        ),
+        CHECK_VIOLATION,
+    ),
+    "a journal that temporary lines balance": (
+        hidden(
+            "ledger_entry",
+            f"""WITH made AS (
+            INSERT INTO ledger_journal (type, subject_id, amount, created_at)
+            VALUES ('payment', 'new', 5, now()) RETURNING id, created_at
+        ), fake AS (
+            INSERT INTO ledger_entry (id, journal_id, account_id, amount, created_at)
+            SELECT -line, id, code, satang, created_at FROM made,
+                (VALUES (1, '{AVAILABLE}', 5), (2, '{BANK}', -5)) AS line (line, code, satang)
+        ) INSERT INTO public.ledger_entry (id, journal_id, account_id, amount, created_at)
+            OVERRIDING SYSTEM VALUE SELECT -1, id, '{AVAILABLE}', 5, created_at FROM made""",
+        ),
+        CHECK_VIOLATION,
+    ),
+    "a pending entry of a temporary one that was rolled up": (
+        "DELETE FROM ledger_pendingentry;"
+        + hidden(
+            "ledger_entry",
+            f"""WITH fake AS (
+            INSERT INTO ledger_entry
+            SELECT * FROM public.ledger_entry WHERE account_id = '{AVAILABLE}' AND amount > 0
+            RETURNING id, account_id, amount
+        ) INSERT INTO ledger_pendingentry (entry_id, account_id, amount) SELECT * FROM fake""",
+        ),
         CHECK_VIOLATION,
     ),
     "a balance without an entry": (change_balance(AVAILABLE, 5), CHECK_VIOLATION),
