@@ -75,10 +75,10 @@ class BankNotification(DigestedRow):
 
 
 class NotificationId(models.Model):
-    """The id of a notification that made no bank transaction, a second time.
+    """The id of a notification that made no credit, a second time.
 
     A trigger adds it in the commit of the notification. The audit compares both tables, so it finds a
-    notification that was deleted. One that made a bank transaction is missed by its bank transaction.
+    notification that was deleted. One that made a credit is missed by its bank transaction.
     """
 
     notification: Any = models.OneToOneField(

@@ -4,13 +4,15 @@ CREATE OR REPLACE FUNCTION reconciliation_keep_notification_id() RETURNS trigger
     SET search_path = public, pg_temp
     AS $$
 BEGIN
-    INSERT INTO reconciliation_notificationid (notification_id) VALUES (NEW.id);
+    INSERT INTO reconciliation_notificationid (notification_id)
+    SELECT NEW.id WHERE NEW.result <> 'new'
+        OR NOT EXISTS (SELECT FROM reconciliation_banktransaction WHERE id = NEW.bank_transaction_id AND kind = 'credit');
     RETURN NULL;
 END $$;
 
 REVOKE ALL ON FUNCTION reconciliation_keep_notification_id() FROM PUBLIC;
 
--- Of other notifications there is a bank transaction, and the audit looks for what reported it.
+-- Of others there is a credit, and the audit looks for what reported it.
 CREATE OR REPLACE TRIGGER reconciliation_keep_notification_id AFTER INSERT ON reconciliation_banknotification
-    FOR EACH ROW WHEN (NEW.result <> 'new' OR NEW.bank_transaction_id IS NULL)
+    FOR EACH ROW
     EXECUTE FUNCTION reconciliation_keep_notification_id();

@@ -185,10 +185,12 @@ END
 FROM reconciliation_banktransaction AS bank_transaction
 
 -- rule: each message of a bank is kept
--- The rule before is that of messages that made a bank transaction.
+-- The rule before is that of messages that made a credit.
 SELECT notification_id, 'kept' FROM reconciliation_notificationid
 -- found
-SELECT id, 'kept' FROM reconciliation_banknotification WHERE result <> 'new' OR bank_transaction_id IS NULL
+SELECT message.id, 'kept' FROM reconciliation_banknotification AS message
+LEFT JOIN reconciliation_banktransaction AS made ON made.id = bank_transaction_id
+WHERE result <> 'new' OR made.kind IS DISTINCT FROM 'credit'
 
 -- rule: each statement has the lines that were stored
 SELECT id, (stored_count - duplicate_count)::text FROM reconciliation_statement

@@ -205,6 +205,18 @@ def test_audit_names_each_deleted_message_of_a_bank(seller: Seller, served_by: S
             assert missed in wrong()
 
 
+@pytest.mark.parametrize("kind", ["decline", "reversal"])
+def test_audit_names_the_deleted_message_of_a_deleted_bank_transaction(seller: Seller, kind: str) -> None:
+    """No posting names a decline, or a reversal without its credit."""
+    made, message = seller.report(seller.shop.qr_code(), type=kind), BankNotification.objects.get()
+    assert not wrong()
+    damage(
+        f"""DELETE FROM reconciliation_banknotification WHERE id = '{message.id}';
+        DELETE FROM reconciliation_banktransaction WHERE id = '{made.id}'"""
+    )
+    assert runner.Difference("each message of a bank is kept", message.id, "kept", "nothing") in wrong()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_overdue_transfer_is_an_audit_warning(refund_shop: RefundShop, served_by: Serving) -> None:
     scenarios.begin_withdrawals(refund_shop, served_by)
