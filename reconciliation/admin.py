@@ -37,7 +37,6 @@ from reconciliation.models import (
     Statement,
     StatementLine,
 )
-from reconciliation.models.bank_transactions import IS_MATCHED
 from reconciliation.slips.admin import SlipCheckAdmin
 from reconciliation.statements.admin import StatementAdmin, StatementLineAdmin
 from transfers.admin import TransferAdmin
@@ -78,7 +77,6 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "=reference1",
         "=payment__id",
     ]
-    search_conditions = {"=slip_reference": IS_MATCHED}
     search_help_text = _("Search by our id, the bank's id, the slip's id, the reference or the payer's name.")
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:

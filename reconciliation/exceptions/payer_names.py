@@ -16,6 +16,9 @@ SELECT found.id FROM unnest(%s::text[]) AS beginning, LATERAL (
         AND lower(payer_name) COLLATE "C" < beginning || chr(1114111)
     LIMIT %s
 ) AS found
+UNION
+SELECT id FROM reconciliation_banktransaction
+WHERE match_result = '' AND lower(payer_name) COLLATE "C" ^@ ANY(%s)
 """
 
 
@@ -28,7 +31,8 @@ def is_name(text: str) -> bool:
 
 def find(text: str) -> list[str]:
     """The ids of at most MAX_FOUND bank transactions, the newest of those that were read."""
-    found = rows.run(FIND, [_beginnings(text), MAX_FOUND]).fetchall()
+    beginnings = _beginnings(text)
+    found = rows.run(FIND, [beginnings, MAX_FOUND, beginnings]).fetchall()
     return sorted((bank_transaction_id for (bank_transaction_id,) in found), reverse=True)[:MAX_FOUND]
 
 

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import core.database.columns
 import core.database.triggers
-import django.contrib.postgres.indexes
 import django.db.models.deletion
 import django.db.models.functions.comparison
 import django.db.models.functions.text
@@ -458,10 +457,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=django.contrib.postgres.indexes.BrinIndex(autosummarize=True, fields=['paid_at'], name='banktxn_by_day'),
-        ),
-        migrations.AddIndex(
-            model_name='banktransaction',
             index=models.Index(condition=models.Q(('is_confirmed', False)), fields=['received_at'], name='banktxn_not_confirmed'),
         ),
         migrations.AddIndex(
@@ -470,11 +465,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
+            index=models.Index(condition=models.Q(('matched_at__isnull', False)), fields=['bank', 'paid_at'], name='banktxn_by_bank_day'),
+        ),
+        migrations.AddIndex(
+            model_name='banktransaction',
             index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('payer_name'), 'C'), condition=models.Q(models.Q(('payer_name', ''), _negated=True), ('matched_at__isnull', False)), name='banktxn_by_payer_name'),
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(condition=models.Q(models.Q(('slip_reference', ''), _negated=True), ('matched_at__isnull', False)), fields=['slip_reference'], name='banktxn_by_slip_reference'),
+            index=models.Index(condition=models.Q(('slip_reference', ''), _negated=True), fields=['slip_reference'], name='banktxn_by_slip_reference'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',

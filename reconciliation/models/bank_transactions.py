@@ -4,7 +4,6 @@ import logging
 from datetime import datetime
 from typing import Any
 
-from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Collate, Lower
@@ -261,8 +260,8 @@ class BankTransaction(DigestedRow, StateMachine):
         ]
         indexes = [
             models.Index(fields=["received_at"], condition=Q(match_result=""), name="banktxn_not_matched"),
-            # Reports of the same money, the search of staff, and probable duplicates: those with a bank's id,
-            # which is their first one or came later.
+            # Reports of the same money, and the search of staff. Probable duplicates of lines of statements:
+            # by their source those that the bank reported, by the next index lines that got its id later.
             models.Index(
                 fields=["reference1", "biller_id", "bank", "source", "amount"], name="banktxn_by_reference"
             ),
@@ -271,23 +270,21 @@ class BankTransaction(DigestedRow, StateMachine):
                 condition=~Q(later_bank_reference=""),
                 name="banktxn_with_later_bank_id",
             ),
-            # A day of a bank beside its statement. Rows come nearly in this order, so a few bytes a page do.
-            BrinIndex(fields=["paid_at"], autosummarize=True, name="banktxn_by_day"),
             models.Index(
                 fields=["received_at"], condition=Q(is_confirmed=False), name="banktxn_not_confirmed"
             ),
             # Of matched rows. They are matched milliseconds after they are stored, and then PostgreSQL writes
-            # them anew into all indexes, so they have one entry here.
+            # them anew into all indexes, so they have one entry here. Queries add those that are not matched.
             models.Index(fields=["payment"], condition=Q(payment__isnull=False), name="banktxn_of_payment"),
+            # A day of a bank beside its statement.
+            models.Index(fields=["bank", "paid_at"], condition=IS_MATCHED, name="banktxn_by_bank_day"),
             models.Index(
                 Collate(Lower("payer_name"), "C"),
                 condition=~Q(payer_name="") & IS_MATCHED,
                 name="banktxn_by_payer_name",
             ),
             models.Index(
-                fields=["slip_reference"],
-                condition=~Q(slip_reference="") & IS_MATCHED,
-                name="banktxn_by_slip_reference",
+                fields=["slip_reference"], condition=~Q(slip_reference=""), name="banktxn_by_slip_reference"
             ),
         ]
         constraints = [

@@ -27,7 +27,6 @@ from payments.models import Payment
 from reconciliation.inquiries import rate_limit
 from reconciliation.inquiries.scan import OPEN_STATUSES
 from reconciliation.models import BankTransaction, BankTransactionKind, Inquiry, SlipCheck
-from reconciliation.models.bank_transactions import IS_MATCHED
 
 log = logging.getLogger("reconciliation")
 TRUEMONEY = "truemoney"
@@ -92,7 +91,7 @@ def _explain(payload: str, error: BadPayload) -> str:
 def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction | None:
     """By the slip reference or the bank's id of the transfer; never a credit that another bank sent."""
     # Each part repeats the condition of its partial index.
-    condition = Q(slip_reference=transaction_id) & ~Q(slip_reference="") & IS_MATCHED
+    condition = Q(slip_reference=transaction_id) & ~Q(slip_reference="")
     condition |= Q(bank__in=BANKS_WITH_SLIPS, bank_reference=transaction_id)
     condition |= Q(bank__in=BANKS_WITH_SLIPS, later_bank_reference=transaction_id) & ~Q(
         later_bank_reference=""

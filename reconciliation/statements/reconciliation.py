@@ -19,6 +19,7 @@ from reconciliation.models import (
     ResolutionState,
     StatementLine,
 )
+from reconciliation.models.bank_transactions import IS_MATCHED
 
 CREDITED_BY_LINE = Q(bank_transaction__match_result=MatchResult.APPLIED) | Q(
     bank_transaction__resolution_state__in=[ResolutionState.ACCEPTED, ResolutionState.ATTACHED]
@@ -105,7 +106,10 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
 def _our_transactions(bank: str, day: date) -> Any:
     start = datetime.combine(day, time.min, BANGKOK)
     that_day = BankTransaction.objects.filter(
-        bank=bank, paid_at__gte=start, paid_at__lt=start + timedelta(days=1)
+        IS_MATCHED | Q(match_result=MatchResult.PENDING),  # an index each
+        bank=bank,
+        paid_at__gte=start,
+        paid_at__lt=start + timedelta(days=1),
     )
     return that_day.exclude(kind=BankTransactionKind.DECLINE)
 

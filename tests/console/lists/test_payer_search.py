@@ -6,11 +6,14 @@ from django.test import Client
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
+from core import clock
 from reconciliation.exceptions import payer_names
+from reconciliation.matching import intake
 from reconciliation.models import BankTransaction
+from reconciliation.slips import checking
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.lists.query_plans import unbounded
-from tests.reconciliation.builders import staff_client
+from tests.reconciliation.builders import parse, staff_client
 
 pytestmark = pytest.mark.slow
 
@@ -108,5 +111,21 @@ def test_slip_reference_finds_its_bank_transaction(
     assert is_found(clerk, bank_transaction, "SLIP20261125XYZ")
 
 
+def test_money_that_is_not_matched_is_found_by_name_and_slip(
+    shop: Shop, bank: SandboxBankClient, clerk: Client
+) -> None:
+    reported = bank.notification(
+        shop.qr_code(), payer_name="Somchai Jaidee", slip_reference="SLIP20261125XYZ", payer_bank_code="014"
+    )
+    bank_transaction = intake.receive(
+        bank="sandbox", body=b"{}", notification=parse(reported), now=clock.now()
+    )
+    assert list(BankTransaction.objects.not_matched()) == [bank_transaction]
+    assert is_found(clerk, bank_transaction, "somchai")
+    assert is_found(clerk, bank_transaction, "SLIP20261125XYZ")
+    assert checking.find_transaction("014", "SLIP20261125XYZ") == bank_transaction
+
+
 def test_names_are_found_by_an_index(db: None) -> None:
-    assert unbounded(payer_names.FIND, params=[["somchai"], 10]) == []
+    small = frozenset({"banktxn_not_matched"})
+    assert unbounded(payer_names.FIND, small=small, params=[["somchai"], 10, ["somchai"]]) == []
