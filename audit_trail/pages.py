@@ -184,7 +184,8 @@ class ReadOnlyAdmin(RecordedAdmin):
         The id of a code finds what belongs to its payment.
         Fields without `=` match parts of text: only for tables that do not grow with payments.
         """
-        texts = [ids.of_payment(text) for text in plain_text.spellings(search_term) if text]
+        written = [text for text in plain_text.spellings(search_term) if text]
+        texts = {*written, *map(ids.of_payment, written)}
         if not texts:
             return queryset, False
         fields = self.get_search_fields(request)

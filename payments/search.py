@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import F, Func, TextField, Value
 
+from core import ids
 from core.http import paging
 from core.http.paging import Cursor
 from merchants.models import Merchant
@@ -49,7 +50,7 @@ def find(
     if not any(name in query for name in SELECTIVE):
         found, more = _newest(found, cursor)
     if "qr_code_id" in query:
-        found = found.of_code(query["qr_code_id"])
+        found = found.filter(pk=ids.of_payment(query["qr_code_id"]))  # whose index finds it
     found = found.filter(**{name: query[name] for name in (*SELECTIVE, *SCANNED) if name in query})
     for number, (key, value) in enumerate(query.get("metadata", {}).items()):
         stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())

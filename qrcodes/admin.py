@@ -1,6 +1,12 @@
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.pages import ReadOnlyAdmin
+from core.console import admin_columns
 from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
@@ -10,6 +16,17 @@ from qrcodes.models import QrCode
 @admin.register(QrCode)
 class QrCodeAdmin(ReadOnlyAdmin):
     list_filter = [NewestOfMerchantFilter, DateFilter, ModeFilter]
-    list_display = ["id", "merchant", "payment", "reference1", "created_at"]
+    list_display = ["code_id", "merchant", "payment", "reference1", "created_at"]
     list_select_related = ["merchant", "payment"]
     search_fields = ["=payment__id", "=reference1"]
+    export_columns = ("id", "payment", "merchant", "reference1", "created_at")
+
+    def export_id(self, code: QrCode) -> str:
+        return code.id
+
+    @admin.display(description=_("QR code"))
+    def code_id(self, code: QrCode) -> SafeString:
+        return admin_columns.copyable(code.id)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ["code_id", *super().get_fields(request, obj)]

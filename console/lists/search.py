@@ -58,7 +58,7 @@ class Found:
 
 def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
     """The page of results, or the page of the only row that was found."""
-    query = ids.of_payment(plain_text.visible(request.GET.get("q", ""))[:MAX_LENGTH])
+    query = plain_text.visible(request.GET.get("q", ""))[:MAX_LENGTH]
     with transaction.atomic():  # many small statements: each alone would be a transaction of its own
         found, is_limited = _search(site, request, query) if query and "\0" not in query else ([], False)
     urls = [url for each in found for url, _cells in each.rows]
@@ -82,7 +82,8 @@ def _search(site: admin.AdminSite, request: HttpRequest, query: str) -> tuple[li
     ]
     exact = [found for each in searched if (found := _by_text(each, request, query))]
     # Other lists find rows that belong to this id. The first list of the menu has the row itself.
-    own = [found for found in exact if any(quote(query) in url for url, _cells in found.rows)]
+    key = quote(ids.of_payment(query))
+    own = [found for found in exact if any(key in url for url, _cells in found.rows)]
     if own:
         return own[:1], False
     satang = money.parse(query)

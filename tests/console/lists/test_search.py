@@ -17,6 +17,7 @@ from core.console import admin_lists
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
 from tests.conftest import SandboxBankClient, Shop
+from tests.console.exports.exported import rows_of, written
 from tests.console.lists.query_plans import unbounded
 
 pytestmark = pytest.mark.slow
@@ -54,6 +55,22 @@ def test_id_of_a_code_finds_its_payment(shop: Shop, admin_client: Client) -> Non
     for name in ("qrcodes/qrcode", "payments/payment"):
         page = text_of(admin_client.get(f"/admin/{name}/?q={code['qr_code_id']}"))
         assert (code["payment_id"] in page, other["payment_id"] in page) == (True, False)
+
+
+def test_list_page_and_file_of_codes_have_their_ids(shop: Shop, admin_client: Client) -> None:
+    code = shop.qr_code()
+    shown = f'<span class="id" title="{code["qr_code_id"]}">'
+    for page in ("", f"{quote(code['payment_id'])}/change/"):
+        assert shown in text_of(admin_client.get(f"/admin/qrcodes/qrcode/{page}"))
+    (row,) = rows_of(written(admin_client, list="qrcodes.qrcode"))
+    assert (row["Id"], row["Payment"]) == (code["qr_code_id"], code["payment_id"])
+
+
+def test_reference_that_looks_like_the_id_of_a_code_is_found(shop: Shop, admin_client: Client) -> None:
+    reference = "qr_" + "1" * 27
+    code = shop.qr_code(reference=reference)
+    assert search(admin_client, reference).headers["Location"] == payment_page(code)
+    assert code["payment_id"] in text_of(admin_client.get(f"/admin/payments/payment/?q={reference}"))
 
 
 def test_reference_of_one_payment_leads_to_it(shop: Shop, admin_client: Client) -> None:
