@@ -380,5 +380,6 @@ def _credit(
     resolution = resolution_records.draft(bank_transaction.id, type, note, now, payment.id)
     crediting.credit_from_suspense(bank_transaction, payment, resolution)
     # From now on, a reversal that came while the money was held concerns the merchant.
-    reversals.apply_if_due(reversal, bank_transaction, payment, now=now)
+    if reversal is not None:
+        reversals.apply(reversal, bank_transaction, payment, now=now)
     return bank_transaction

@@ -34,7 +34,10 @@ LOCK_CREDITS = (
 
 @dataclass(slots=True)
 class Match:
-    """A bank transaction, the payment that its reference names, and the result; both rows are locked."""
+    """A bank transaction, the payment that its reference names, and the result; both rows are locked.
+
+    has_reversal: it is a credit, and its bank has reported a reversal with one of its ids.
+    """
 
     bank_transaction: BankTransaction
     payment: Payment | None
@@ -67,7 +70,8 @@ def _apply_new(match: Match, now: datetime) -> None:
     if is_declined and payment and match_rules.is_before_creation(bank_transaction, payment):
         match.payment = None  # the bank declined something else
     _act_on([match], now)
-    reversals.apply_if_due(reversal, bank_transaction, payment, now=now)
+    if reversal is not None:
+        reversals.apply(reversal, bank_transaction, payment, now=now)
 
 
 def _apply_again(match: Match, now: datetime) -> None:
@@ -80,7 +84,8 @@ def _apply_again(match: Match, now: datetime) -> None:
     if credited_payment is not None:
         refunds.lock_waiting(credited_payment)  # before any account is locked
     confirmation.confirm_if_bank_reported(bank_transaction, now=now)
-    reversals.apply_if_due(reversal, bank_transaction, payment, now=now)
+    if reversal is not None:
+        reversals.apply(reversal, bank_transaction, payment, now=now)
     if credited_payment is not None:
         # Refunds may wait for details of the payer. Last, so that no return is ordered for money that the
         # bank has reversed.

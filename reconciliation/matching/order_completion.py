@@ -93,7 +93,8 @@ def reopen(bank_transaction: BankTransaction, now: datetime) -> None:
     """Make the money an exception again, unless its bank reversed it meanwhile: then apply that reversal."""
     returns.held_part(bank_transaction).resolve(ResolutionState.OPEN, now=now)
     payment = bank_transaction.payment if bank_transaction.is_credited else None
-    reversals.apply_if_due(reversals.find_due(bank_transaction), bank_transaction, payment, now=now)
+    if reversal := reversals.find_due(bank_transaction):
+        reversals.apply(reversal, bank_transaction, payment, now=now)
 
 
 def run_due_returns(*, now: Callable[[], datetime]) -> None:

@@ -70,6 +70,8 @@ def apply(
 
     It waits for staff if there is no credit or a smaller one, or if the money is already being returned to
     the payer: then it has left twice, and staff must ask the bank.
+
+    payment: None if the credit has no owner or is still in suspense.
     """
     match_result = MatchResult.UNMATCHED
     if credit is not None and reversal.amount <= credit.amount:
@@ -99,17 +101,6 @@ def find_due(credit: BankTransaction, *, is_new: bool = False) -> BankTransactio
     return find_unapplied(
         credit, ResolutionState.WRITTEN_OFF, *([ResolutionState.DISMISSED] if is_new else [])
     )
-
-
-def apply_if_due(
-    reversal: BankTransaction | None, credit: BankTransaction, payment: Payment | None, *, now: datetime
-) -> None:
-    """Apply what `find_due` returned. The caller has locked payment and credit.
-
-    payment: None if the credit has no owner or is still in suspense.
-    """
-    if reversal is not None:
-        apply(reversal, credit, payment, now=now)
 
 
 def reopen(reversal: BankTransaction, *, now: datetime) -> None:
