@@ -32,7 +32,7 @@ KEY_BYTES, SALT_BYTES, NONCE_BYTES = 32, 20, 12
 SALT_SECONDS = 60
 PLACE_BYTES = 16
 HEADER_BYTES = PLACE_BYTES + 2  # the place, the length of the key of the digest, and whether it is compressed
-LONG_BYTES = 200  # what is shorter is not compressed
+LONG_BYTES = 200  # shorter content is not compressed
 Keys = Sequence[str] | None
 Token = TypeVar("Token", str, bytes)
 

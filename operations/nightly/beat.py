@@ -48,7 +48,8 @@ def _open_transfers(now: datetime) -> list[Rows]:
 
 # By task: rows that exist if there may be work. Their cost must not grow with history, because beat asks each
 # second. The newest come first: the oldest entries of a queue are of rows that are gone, and without an order
-# PostgreSQL may read all ended payments before one that is pending.
+# PostgreSQL may read all ended payments before one that is pending. The queues of events and of entries are
+# in the order of their merchants and accounts, so dead ones that an old snapshot keeps are read too.
 CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     "webhooks.run_due": lambda now: [Delivery.objects.filter(state=DeliveryState.PENDING)],
     "refunds.run_due": _open_transfers,

@@ -1,5 +1,6 @@
 """A request is done once per key; everything else about keys, through the API."""
 
+import zlib
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 import time_machine
 
 from core import vault
-from idempotency import services
+from idempotency import keys, services
 from idempotency.models import IdempotencyKey
 from payments.models import Payment
 from tests.conftest import Shop, open_shop
@@ -27,6 +28,11 @@ def test_repeated_request_returns_same_bytes_and_creates_nothing(shop: Shop) -> 
     assert again.headers["Idempotent-Replayed"] == "true"
     assert again.headers["X-Request-Id"] != first.headers["X-Request-Id"]
     assert Payment.objects.count() == 1
+
+
+def test_words_of_a_usual_answer_stay() -> None:
+    """Stored answers cannot be read without them. After a change, read both for IDEMPOTENCY_TTL_HOURS."""
+    assert zlib.adler32(keys.USUAL_ANSWER) == 373193729
 
 
 @pytest.mark.parametrize("path", ["/v1/qr-codes", "/Thai/qr-codes"])

@@ -23,7 +23,6 @@ from tests.reconciliation.inquiries.builders import (
     create_payments,
     shared_buffers,
 )
-from tests.sqlstates import NOT_ALLOWED, sqlstate
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -68,14 +67,6 @@ def test_inquiry_scan_creates_inquiry_and_bank_rate_limit(shop: Shop, scanned_un
     assert (inquiry.pk, inquiry.bank, inquiry.schedule_index) == (payment_id, "sandbox", 0)
     assert inquiry.due_at == scanned_until + timedelta(seconds=5)
     assert BankRateLimit.objects.get().bank == "sandbox"
-
-
-def test_payment_with_an_inquiry_cannot_be_deleted(shop: Shop, scanned_until: datetime) -> None:
-    """An inquiry has no foreign key, which would lock its payment."""
-    create_payments(shop, scanned_until)
-    scan.create_inquiries(now=scanned_until + HOUR)
-    for attack in ("DELETE FROM payments_payment", "TRUNCATE payments_payment CASCADE"):
-        assert sqlstate(attack) == NOT_ALLOWED
 
 
 def test_inquiry_scan_finds_only_open_qr_payments(shop: Shop, scanned_until: datetime) -> None:

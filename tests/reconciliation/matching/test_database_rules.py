@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
+from django.db import connection
 
 from banks import TransferResult
 from core import clock
@@ -384,3 +385,22 @@ def test_void_needs_the_id_of_a_received_payment(seller: Seller, served_by: Serv
     for invalid in (copy.format("''", "''", "''"), copy.format("bank_code", "account_sealed", "'TX1'")):
         assert sqlstate(invalid.replace("rtn_x", "rtn_y"), purpose) == CHECK_VIOLATION
     assert Return.objects.count() == 1
+
+
+# --- locks ------------------------------------------------------------------------------------------------
+
+
+def test_function_locks_credits_in_the_order_of_all_transactions() -> None:
+    """`tests/lock_order.py` sees only its call."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_get_functiondef('reconciliation_lock_credits'::regproc)")
+        (text,) = cursor.fetchone()
+    steps = (
+        "PERFORM pg_advisory_xact_lock(name)",
+        "ORDER BY id LOOP\n        PERFORM 1 FROM payments_payment AS t WHERE t.id = one FOR NO KEY UPDATE",
+        "FROM reconciliation_banktransaction AS t WHERE t.id = ids[place] FOR NO KEY UPDATE",
+    )
+    places = [text.index(step) for step in steps]
+    assert places == sorted(places)
+    assert 'DISTINCT id COLLATE "C" AS id FROM unnest(payment_ids)' in text[: places[1]]
+    assert text.count("FOR NO KEY UPDATE") + text.count("pg_advisory") == len(steps)
