@@ -52,9 +52,6 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         except self.model.DoesNotExist:
             raise PaymentNotFound(id=payment_id) from None
 
-    def of_code(self, qr_code_id: str) -> "PaymentQuerySet":
-        return self.filter(pk=ids.of_payment(qr_code_id), qr_code_id=qr_code_id)
-
     def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
         """Return the payments with this status at `now`, see `Payment.status_at`."""
         if status == PaymentStatus.EXPIRED:
@@ -87,7 +84,7 @@ class Payment(DigestedRow, StateMachine):
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
     )
-    # Without an index, because `of_code` finds the row by its id.
+    # Without an index: `ids.of_payment` gives the key of the row.
     qr_code_id = PublicId(null=True, verbose_name="QR code", help_text="Null for card payments.")
     status = models.CharField(max_length=9, choices=PaymentStatus.choices)
     amount = models.BigIntegerField(help_text="Satang.")

@@ -142,7 +142,7 @@ def _check_rate(request: HttpRequest, name: str, rate: RateLimit) -> None:
 def _find(request: HttpRequest, qr_code_id: str) -> Payment:
     """The payment of the code. Raises TooManyPageRequests, QrCodeNotFound."""
     _check_rate(request, "payment-page", RATE)
-    payments = Payment.objects.of_code(qr_code_id)
+    payments = Payment.objects.filter(pk=ids.of_payment(qr_code_id), qr_code_id=qr_code_id)
     return ids.find(qr_code_id, "qr_", payments.first, QrCodeNotFound)
 
 
