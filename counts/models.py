@@ -109,9 +109,9 @@ class CountClock(models.Model):
     id = models.SmallIntegerField(primary_key=True, default=1)
     closed = models.DateTimeField()
     announced = models.DateTimeField()
-    announced_by = models.BigIntegerField(null=True, help_text="The transaction of the announcement.")
     marked_by = models.BigIntegerField(
-        null=True, help_text="A later one. When it and all before have ended, every writer has seen it."
+        null=True,
+        help_text="Numbered after the announcement. When all up to it have ended, nobody missed it.",
     )
     target = models.DateTimeField(null=True, help_text="Until when the caller of the last step would close.")
 

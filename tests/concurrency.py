@@ -79,6 +79,16 @@ def run_in_rounds(rounds: int, *players: Callable[[int], object]) -> None:
         raise fault
 
 
+def lock_waiters() -> int:
+    """How many sessions of this database wait for a lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        return int(cursor.fetchone()[0])
+
+
 def without_database(action: Callable[[], T]) -> T:
     """Run `action` in a thread that can open no connection. The caller's own connection stays open."""
     connection.ensure_connection()

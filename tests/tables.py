@@ -37,7 +37,7 @@ COUNTERS = {"counts_countdelta", "counts_listcount"}
 FILLED_TABLES = {"counts_countclock", "django_content_type", "auth_permission"}
 # Tests may have closed periods of the future.
 RESET_CLOCK = """UPDATE counts_countclock SET closed = counts_period(now()), announced = counts_period(now()),
-    announced_by = NULL, marked_by = NULL"""
+    marked_by = NULL"""
 
 
 def version_query() -> str:

@@ -65,8 +65,7 @@ class Migration(migrations.Migration):
                 ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
                 ('closed', models.DateTimeField()),
                 ('announced', models.DateTimeField()),
-                ('announced_by', models.BigIntegerField(help_text='The transaction of the announcement.', null=True)),
-                ('marked_by', models.BigIntegerField(help_text='A later one. When it and all before have ended, every writer has seen it.', null=True)),
+                ('marked_by', models.BigIntegerField(help_text='Numbered after the announcement. When all up to it have ended, nobody missed it.', null=True)),
                 ('target', models.DateTimeField(help_text='Until when the caller of the last step would close.', null=True)),
             ],
             options={

@@ -1,7 +1,7 @@
 -- Rows are counted when their period closes: five seconds of their creation. Until then they are read one by one, and
 -- a change of them costs nothing here. In this order, each step a transaction:
 --   announce  From its commit on, writers append a delta for rows created before `announced`.
---   mark      This transaction begins after the announcement. A writer that did not see it has a lower number.
+--   mark      This transaction takes its number after the announcement, so a writer that did not see it has a lower one.
 --   close     When the mark and all lower numbers have ended, count the rows of open periods, less the deltas of writers
 --             that saw the announcement: their rows are counted too. From the commit on, readers take counts and deltas.
 -- So each row is counted once, no writer waits for another, and a long transaction only delays the closing.
@@ -25,11 +25,25 @@ BEGIN
 END $$;
 
 
+-- Only a transaction without a number can mark: with one from before the announcement, a writer that did not see it could
+-- have a higher one. The row trigger comes after the lock of the row, for which the transaction has taken its number.
+CREATE OR REPLACE FUNCTION counts_begin_step() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM set_config('counts.may_mark', (pg_current_xact_id_if_assigned() IS NULL)::text, true);
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER counts_begin_step BEFORE UPDATE ON counts_countclock
+    FOR EACH STATEMENT
+    EXECUTE FUNCTION counts_begin_step();
+
+
 CREATE OR REPLACE FUNCTION counts_step() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    own constant bigint := pg_current_xact_id()::text::bigint;
     first_open timestamptz;
 BEGIN
     PERFORM counts_announced();
@@ -37,23 +51,21 @@ BEGIN
     NEW.target := least(counts_period(NEW.target), counts_period(statement_timestamp() + interval '1 minute'));
     NEW.closed := OLD.closed;
     NEW.announced := OLD.announced;
-    NEW.announced_by := OLD.announced_by;
     NEW.marked_by := OLD.marked_by;
     IF OLD.announced > OLD.closed AND OLD.marked_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint THEN
         NEW.closed := OLD.announced;
     END IF;
     IF NEW.announced > NEW.closed THEN
         -- A mark of the future is of another server: a database that was restored counts transactions anew.
-        IF OLD.announced_by <> own
+        IF current_setting('counts.may_mark')::boolean
             AND (OLD.marked_by IS NULL OR OLD.marked_by > pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
         THEN
-            NEW.marked_by := own;
+            NEW.marked_by := pg_current_xact_id()::text::bigint;
         END IF;
     ELSIF NEW.target > NEW.closed THEN
         -- After a pause, a minute at a time, so that no step takes long.
         SELECT min(period) INTO first_open FROM counts_openperiod WHERE period >= NEW.closed;
         NEW.announced := least(NEW.target, first_open + interval '1 minute');
-        NEW.announced_by := own;
         NEW.marked_by := NULL;
     END IF;
     IF (NEW.closed, NEW.announced, NEW.marked_by) IS NOT DISTINCT FROM (OLD.closed, OLD.announced, OLD.marked_by) THEN

@@ -2,22 +2,25 @@
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import ProgrammingError, connection, transaction
+from django.db import ProgrammingError, connection, connections, transaction
 
+from config.devstack.detached import wait_until
 from core import clock
-from counts import listing
+from core.database import rows
+from counts import counting, listing
 from counts.lists import CountedList
 from counts.models import CountClock, CountDelta, ListCount, OpenPeriod
 from merchants.models import Merchant
 from operations.audit.rules import COUNTED_LISTS
 from tests.audit import differences
-from tests.concurrency import run_concurrently
+from tests.concurrency import lock_waiters, run_concurrently
 from tests.counts.builders import TransactionBuilder
 from tests.counts.closing import close_all, close_announced, step
 from tests.factories import MerchantFactory, TransactionFactory
@@ -61,6 +64,15 @@ def open_transaction(act: Callable[[], object]) -> Iterator[None]:
     with transaction.atomic():
         act()
         yield
+
+
+def step_once() -> None:
+    """Announce, mark or close."""
+    rows.run(counting.STEP, [-timedelta(minutes=1)])
+
+
+def number_of_a_transaction() -> int:
+    return int(rows.run("SELECT pg_current_xact_id()::text", []).fetchone()[0])
 
 
 def elsewhere(*acts: Callable[[], object]) -> None:
@@ -150,6 +162,31 @@ def test_steps_of_one_transaction_close_nothing(merchant: Merchant) -> None:
     assert total(merchant) == 2
 
 
+def test_transaction_with_a_number_from_before_the_announcement_marks_nothing(merchant: Merchant) -> None:
+    """A writer that missed the announcement could have a higher number."""
+    TransactionFactory(merchant=merchant)
+    with open_transaction(MerchantFactory):
+        elsewhere(step_once)
+        step_once()
+    assert CountClock.objects.get().marked_by is None
+    close_all()
+    assert total(merchant) == 1
+
+
+def test_step_that_waited_for_the_announcement_marks_with_a_later_number(merchant: Merchant) -> None:
+    TransactionFactory(merchant=merchant)
+    with ThreadPoolExecutor(1) as other:
+        with transaction.atomic():
+            step_once()
+            waiting = other.submit(step_once)
+            wait_until(lambda: run_concurrently(lock_waiters) == [1], 60)
+            (number,) = run_concurrently(number_of_a_transaction)
+        waiting.result()
+        other.submit(connections.close_all).result()
+    clock = CountClock.objects.get()
+    assert clock.marked_by is not None and clock.marked_by > number
+
+
 def test_nobody_moves_the_clock_by_hand(merchant: Merchant) -> None:
     TransactionFactory(merchant=merchant)
     before = CountClock.objects.get().closed
@@ -170,7 +207,7 @@ def test_database_that_was_restored_closes_again(merchant: Merchant) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         # Numbers of transactions of the database before.
-        cursor.execute("UPDATE counts_countclock SET announced_by = 10^15, marked_by = 10^15 + 1")
+        cursor.execute("UPDATE counts_countclock SET marked_by = 10^15")
     step()
     close_all()
     assert counted() == 2

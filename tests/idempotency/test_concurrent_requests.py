@@ -15,7 +15,7 @@ from core import clock
 from idempotency import services
 from idempotency.models import IdempotencyKey
 from payments.models import Payment
-from tests.concurrency import run_concurrently
+from tests.concurrency import lock_waiters, run_concurrently
 from tests.conftest import Shop, new_client, open_shop
 from tests.error_messages import check_error
 from tests.factories import qr_request
@@ -88,7 +88,7 @@ def test_deletion_keeps_idempotency_key_claimed_during_deletion() -> None:
         other.execute("UPDATE idempotency_idempotencykey SET expires_at = now() + interval '1 day'")
         with ThreadPoolExecutor(1) as pool:
             forgotten = pool.submit(forgetting)
-            wait_until(lambda: waiters() == 1, 60)
+            wait_until(lambda: lock_waiters() == 1, 60)
             other.commit()
             assert forgotten.result() == 0
     assert IdempotencyKey.objects.count() == 1
@@ -99,12 +99,3 @@ def forgetting() -> int:
         return services.delete_expired(now=clock.now())
     finally:
         connection.close()
-
-
-def waiters() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        )
-        return int(cursor.fetchone()[0])

@@ -26,7 +26,7 @@ from refunds.models import ClaimLink
 from sandbox import orders
 from tests.approvals.builders import add_payout_account
 from tests.authenticator_app import enrolled
-from tests.concurrency import run_concurrently
+from tests.concurrency import lock_waiters, run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.context import acting_as
 from tests.factories import PaymentFactory
@@ -160,15 +160,6 @@ def holds_token(cursor: Any, table: str, column: str) -> bool:
     patterns = [f"%{TOKEN_START}%", f"%{TOKEN_START.encode().hex()}%"]
     cursor.execute(f'SELECT EXISTS (SELECT FROM "{table}" WHERE "{column}"::text LIKE ANY (%s))', [patterns])
     return bool(cursor.fetchone()[0])
-
-
-def somebody_waits_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT FROM pg_stat_activity"
-            " WHERE wait_event_type = 'Lock' AND datname = current_database())"
-        )
-        return bool(cursor.fetchone()[0])
 
 
 @transaction.atomic
@@ -364,7 +355,7 @@ def test_secret_rotated_during_reseal_is_kept(settings: Settings) -> None:
                 merchant=shop.merchant, webhook_id=endpoint.id, now=clock.now(), secret=SECOND_SECRET
             )
             renewed.set()
-            wait_until(somebody_waits_for_a_lock, 60)
+            wait_until(lambda: lock_waiters() > 0, 60)
 
     def run() -> None:
         assert renewed.wait(60)
