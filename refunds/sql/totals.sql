@@ -21,7 +21,7 @@ BEGIN
 END $$;
 
 DROP TRIGGER IF EXISTS refunds_check_totals ON payments_payment;
-CREATE CONSTRAINT TRIGGER refunds_check_totals AFTER UPDATE ON payments_payment DEFERRABLE INITIALLY DEFERRED
+CREATE CONSTRAINT TRIGGER refunds_check_totals AFTER UPDATE OF amount_refunded, amount_refunding ON payments_payment DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (
         OLD.amount_refunded <> NEW.amount_refunded OR OLD.amount_refunding <> NEW.amount_refunding
     )
