@@ -4,6 +4,7 @@ from django.conf import settings
 
 from banks.base import (
     Acquirer,
+    AcquirerTransfer,
     AdapterConfig,
     Bank,
     ChargeRequest,
@@ -16,6 +17,7 @@ from banks.base import (
     ReportedTransaction,
     ReportedTransfer,
     ResultStatus,
+    SettledItem,
     SlipLookup,
     SlipTransfer,
     TransactionKind,

@@ -19,6 +19,8 @@ ResultStatus = FinalStatus | Literal["processing", "unknown", "not_sent"]
 ChargeOutcome = Literal["succeeded", "declined", "refused", "pending", "unknown", "not_sent", "missing"]
 DeclineCode = Literal["insufficient_funds", "card_declined", "expired_card", "processing_error"]
 TokenErrorCode = Literal["invalid_token_id", "token_already_used"]
+AcquirerTransferState = Literal["pending", "sent", "paid", "failed"]
+SettledItemKind = Literal["charge", "refund", "adjustment"]
 
 
 class UnknownBank(NotFound):
@@ -253,7 +255,9 @@ class ChargeResult:
     charge again. `not_sent`: the request surely did not arrive. `missing`: the acquirer does not know the
     charge. charge_id: the acquirer's own. brand: lower case. paid_at: the acquirer's time, with `succeeded`.
     amount and currency: as the acquirer has them, or None. authorize_uri: with `pending`, the page for 3-D
-    Secure, or empty.
+    Secure, or empty. fee: what the acquirer keeps of a charge that succeeded, with the interest of
+    instalments; fee_vat: the VAT on it, which the acquirer keeps too. Both are None until the acquirer has
+    said both.
     """
 
     outcome: ChargeOutcome
@@ -265,6 +269,50 @@ class ChargeResult:
     amount: int | None = None
     currency: str | None = None
     authorize_uri: str = ""
+    fee: int | None = None
+    fee_vat: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettledItem:
+    """An entry of the acquirer's ledger that a transfer pays out. What we receive is positive.
+
+    `charge` and `refund`: reference is the acquirer's id, order_id ours or empty. `adjustment`: anything else
+    that changes what we receive, such as a dispute or a transfer that came back. amount: what the payer paid,
+    or got back (negative). fee and fee_vat: what the acquirer keeps of it, negative if it gives them back,
+    None if it did not say them. net: what the entry adds to the transfer, as the ledger has it. The caller
+    checks that amount - fee - fee_vat is net.
+    """
+
+    kind: SettledItemKind
+    reference: str
+    order_id: str
+    amount: int
+    fee: int | None
+    fee_vat: int | None
+    net: int
+
+
+@dataclass(frozen=True, slots=True)
+class AcquirerTransfer:
+    """A transfer of the acquirer to our bank account.
+
+    amount: what leaves our balance at the acquirer. fee, fee_vat: the price of the transfer itself.
+    net: what arrives at our bank, amount - fee - fee_vat. `sent`: the acquirer's bank has it. `paid`: it
+    arrived. `failed`: it will not arrive. items: what the transfer pays out. They add up to amount if the
+    whole balance was transferred. The caller checks that.
+    """
+
+    id: str
+    amount: int
+    fee: int
+    fee_vat: int
+    net: int
+    state: AcquirerTransferState
+    created_at: datetime
+    sent_at: datetime | None
+    paid_at: datetime | None
+    items: tuple[SettledItem, ...]
 
 
 class Acquirer(TransferSender, Protocol):

@@ -200,7 +200,7 @@ def _parse_charge(data: Json) -> ChargeResult:
         }
         if status == "successful":
             paid_at = datetime.fromisoformat(data.get("paid_at") or data["created_at"])
-            return ChargeResult("succeeded", **known, paid_at=paid_at)
+            return ChargeResult("succeeded", **known, **_parse_fees(data), paid_at=paid_at)
         if status in UNPAID_STATUSES:
             code = data.get("failure_code") or ""
             return ChargeResult("declined", **known, failure_code=DECLINES.get(code, "processing_error"))
@@ -209,6 +209,23 @@ def _parse_charge(data: Json) -> ChargeResult:
         return ChargeResult("unknown", **known)
     except (KeyError, TypeError, ValueError, AttributeError):
         return ChargeResult("unknown")
+
+
+def _parse_fees(data: Json) -> dict[str, int | None]:
+    """The fee of a charge and its VAT, with the interest of instalments that the merchant bears."""
+    fee, fee_vat = (_sum_of(data, *names) for names in (("fee", "interest"), ("fee_vat", "interest_vat")))
+    if fee is None or fee_vat is None:
+        return {}
+    if min(fee, fee_vat) < 0 or fee + fee_vat > data["amount"]:
+        log.error("the fee of charge %s is impossible: %s and VAT of %s", data["id"], fee, fee_vat)
+        return {}
+    return {"fee": fee, "fee_vat": fee_vat}
+
+
+def _sum_of(data: Json, name: str, optional: str) -> int | None:
+    """The sum of two amounts, or None if one is malformed. Only the second may be missing."""
+    values = [data.get(name), 0 if data.get(optional) is None else data[optional]]
+    return sum(values) if all(type(value) is int for value in values) else None
 
 
 def _safe_uri(uri: str | None) -> str:

@@ -167,6 +167,74 @@ def test_card_brand_is_lower_case(api: Receiver, omise: Omise, name: str) -> Non
     assert omise.charge(CHARGE).brand == expected[name]
 
 
+# Charges that Opn publishes: its help page on fees, and the fixtures of its client libraries.
+PUBLISHED_FEES = [
+    {"amount": 100_000, "fee": 3_650, "fee_vat": 256, "net": 96_094},
+    {"amount": 31_000, "fee": 1_132, "fee_vat": 79, "net": 29_789},
+    {"amount": 12_345, "fee": 451, "fee_vat": 32, "net": 11_862},
+    {"amount": 300_049, "fee": 10_952, "fee_vat": 767, "net": 288_330},
+    {"amount": 5_000, "fee": 183, "fee_vat": 13, "net": 4_804},
+]
+
+
+@pytest.mark.parametrize("fees", PUBLISHED_FEES)
+def test_published_fee_of_charge_is_read(api: Receiver, omise: Omise, fees: dict[str, int]) -> None:
+    api.on("/charges", response(charge(**fees, interest=0, interest_vat=0)))
+    output = omise.charge(CHARGE)
+    assert (output.fee, output.fee_vat) == (fees["fee"], fees["fee_vat"])
+    assert fees["amount"] - fees["fee"] - fees["fee_vat"] == fees["net"]
+
+
+def test_interest_of_instalments_is_part_of_the_fee(api: Receiver, omise: Omise) -> None:
+    api.on("/charges", response(charge(fee=5_475, fee_vat=383, interest=1_110, interest_vat=78)))
+    output = omise.charge(CHARGE)
+    assert (output.fee, output.fee_vat) == (6_585, 461)
+
+
+@pytest.mark.parametrize("status", ["pending", "failed", "expired", "reversed"])
+def test_fee_of_charge_that_did_not_succeed_is_unknown(api: Receiver, omise: Omise, status: str) -> None:
+    """Opn shows the fee that such a charge would have, but keeps nothing."""
+    api.on("/charges", response(charge(status=status, fee=5_475, fee_vat=383)))
+    output = omise.charge(CHARGE)
+    assert (output.fee, output.fee_vat) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "fees",
+    [
+        {},
+        {"fee": 5_475},
+        {"fee": None, "fee_vat": None},
+        {"fee": "5475", "fee_vat": 383},
+        {"fee": 5_475.5, "fee_vat": 383},
+        {"fee": True, "fee_vat": 0},
+        {"fee": 5_475, "fee_vat": 383, "interest": "0"},
+        {"fee": 5_475, "fee_vat": 383, "interest_vat": [7]},
+    ],
+)
+def test_missing_or_malformed_fee_is_unknown(api: Receiver, omise: Omise, fees: dict[str, Any]) -> None:
+    api.on("/charges", response(charge(**fees)))
+    output = omise.charge(CHARGE)
+    assert (output.outcome, output.fee, output.fee_vat) == ("succeeded", None, None)
+
+
+@pytest.mark.parametrize(("fee", "fee_vat"), [(-1, 0), (5_475, -383), (150_001, 0), (149_000, 1_001)])
+def test_impossible_fee_is_unknown_and_logged(
+    api: Receiver, omise: Omise, fee: int, fee_vat: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.on("/charges", response(charge(fee=fee, fee_vat=fee_vat)))
+    with caplog.at_level(logging.ERROR):
+        output = omise.charge(CHARGE)
+    assert (output.outcome, output.fee, output.fee_vat) == ("succeeded", None, None)
+    assert f"the fee of charge {CHARGE_ID} is impossible" in caplog.text
+
+
+def test_fee_is_found_by_a_later_inquiry(api: Receiver, omise: Omise) -> None:
+    api.on(f"/charges/{CHARGE_ID}", response(charge()), response(charge(fee=5_475, fee_vat=383)))
+    outputs = [omise.find("pay_1", charge_id=CHARGE_ID, starts_at=AT) for _ in range(2)]
+    assert [(output.fee, output.fee_vat) for output in outputs] == [(None, None), (5_475, 383)]
+
+
 def test_charge_with_known_id_is_fetched(api: Receiver, omise: Omise) -> None:
     api.on(f"/charges/{CHARGE_ID}", response(failed("insufficient_fund")), response(charge()))
     assert omise.find("pay_1", charge_id=CHARGE_ID, starts_at=AT).outcome == "declined"
