@@ -278,8 +278,8 @@ class SettledItem:
     """An entry of the acquirer's ledger that a transfer pays out. What we receive is positive.
 
     `charge` and `refund`: reference is the acquirer's id, order_id ours or empty. `adjustment`: anything else
-    that changes what we receive, such as a dispute or a transfer that came back. amount: what the payer paid,
-    or got back (negative). fee and fee_vat: what the acquirer keeps of it, negative if it gives them back,
+    that changes what we receive; description is the acquirer's name for it, such as `dispute.started.debit`.
+    amount: what the payer paid, or got back (negative). fee and fee_vat: what the acquirer keeps of it, or
     None if it did not say them. net: what the entry adds to the transfer, as the ledger has it. The caller
     checks that amount - fee - fee_vat is net.
     """
@@ -291,6 +291,7 @@ class SettledItem:
     fee: int | None
     fee_vat: int | None
     net: int
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

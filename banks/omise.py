@@ -9,27 +9,34 @@ of it.
 import logging
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from banks import http_client
-from banks.base import ChargeRequest, ChargeResult, DeclineCode, TokenErrorCode, TransferOrder, TransferResult
-from banks.http_client import CallFailed, NoResponse, Response
+from banks import http_client, omise_objects, omise_settlements, paging
+from banks.base import (
+    AcquirerTransfer,
+    ChargeRequest,
+    ChargeResult,
+    DeclineCode,
+    TokenErrorCode,
+    TransferOrder,
+    TransferResult,
+)
+from banks.http_client import CallFailed, Response
+from banks.omise_objects import ORDER_ID_KEY
+from banks.paging import Json, TooManyRows
 from core import clock
-from core.deadlines import Deadline
 from core.failures import REJECTED_BY_ACQUIRER
 
 log = logging.getLogger("banks")
-Json = dict[str, Any]
 VERSION = "2019-05-29"
 CONNECT_SECONDS, READ_SECONDS = 3.0, 10.0
-# Rows on a page of a list, and the limits of one search in pages and seconds.
-PAGE_SIZE, MAX_PAGES, SEARCH_SECONDS = 100, 40, 8.0
+# The limits of one search in pages and seconds.
+MAX_PAGES, SEARCH_SECONDS = 40, 8.0
 # A charge is searched in these time ranges, the likeliest first, in seconds after the second in which we
 # stored it. A call begins within 30 s and takes 13 s; the rest allows for a minute between the two clocks.
 # The ranges overlap by a second, because Opn's times have no fractions.
 SEARCH_WINDOWS = ((-1, 4), (3, 15), (14, 60), (-60, 0), (59, 120))
 MAX_URI_LENGTH = 1_000
-ORDER_ID_KEY = "order_id"  # the name of our id in the metadata
 DECLINES: dict[str, DeclineCode] = {
     "insufficient_fund": "insufficient_funds",
     "insufficient_balance": "insufficient_funds",
@@ -57,20 +64,6 @@ DECLINE_ERRORS: dict[str, DeclineCode] = {
 }
 UNPAID_STATUSES = {"failed", "expired", "reversed"}
 REFUNDED_STATUSES = {"closed", "voided"}
-
-
-class TooManyRows(Exception):
-    """A list is longer than one search may read, so a charge that was not found may still be in it."""
-
-
-def _pages_of_search() -> Iterator[int]:
-    """A number for each page that one search may read. Raises TooManyRows after the last one, or too late."""
-    deadline = Deadline.after(SEARCH_SECONDS)
-    for number in range(MAX_PAGES):
-        if deadline.is_past:
-            break
-        yield number
-    raise TooManyRows
 
 
 class Omise:
@@ -113,7 +106,7 @@ class Omise:
 
     def _find_by_time(self, order_id: str, starts_at: datetime) -> Json | None:
         """Raises TooManyRows, CallFailed."""
-        second, pages = starts_at.replace(microsecond=0), _pages_of_search()
+        second, pages = starts_at.replace(microsecond=0), paging.pages(MAX_PAGES, SEARCH_SECONDS)
         for begin, end in SEARCH_WINDOWS:
             times = [clock.iso(second + timedelta(seconds=seconds)) for seconds in (begin, end)]
             params = dict(zip(("from", "to"), times, strict=True))
@@ -123,19 +116,8 @@ class Omise:
 
     def _find_in_list(self, path: str, order_id: str, params: Json, pages: Iterator[int]) -> Json | None:
         """Read the pages of a list until one has an object with our id. Raises TooManyRows, CallFailed."""
-        read = 0
-        for _ in pages:
-            page = {"limit": PAGE_SIZE, "offset": read}
-            rows, total = _parse_list(self._request("GET", path, params=params | page))
-            for row in rows:
-                if (row.get("metadata") or {}).get(ORDER_ID_KEY) == order_id:
-                    return row
-            read += len(rows)
-            if read >= total:
-                return None
-            if not rows:  # the list is incomplete, so a missing object proves nothing
-                raise NoResponse()
-        return None
+        rows = paging.rows_of_pages(self._get, path, params, pages)
+        return next((row for row in rows if omise_objects.order_id_of(row) == order_id), None)
 
     def send(self, order: TransferOrder) -> TransferResult:
         body = {"amount": order.amount, "metadata": {ORDER_ID_KEY: order.order_id}}
@@ -153,10 +135,16 @@ class Omise:
         """Search the refunds of the charge. A missing one is unknown, because the order may still arrive."""
         try:
             path = f"/charges/{order.charge_id}/refunds"
-            found = self._find_in_list(path, order.order_id, {}, _pages_of_search())
+            found = self._find_in_list(path, order.order_id, {}, paging.pages(MAX_PAGES, SEARCH_SECONDS))
             return _parse_refund(found) if found else TransferResult("unknown")
         except (CallFailed, TooManyRows):
             return TransferResult("unknown")
+
+    def settlements(self, since: datetime, until: datetime) -> list[AcquirerTransfer]:
+        return omise_settlements.read(self._get, since, until)
+
+    def _get(self, path: str, params: Json) -> Response:
+        return self._request("GET", path, params=params)
 
     def _request(
         self, method: str, path: str, body: Json | None = None, *, key: str = "", params: Json | None = None
@@ -200,7 +188,8 @@ def _parse_charge(data: Json) -> ChargeResult:
         }
         if status == "successful":
             paid_at = datetime.fromisoformat(data.get("paid_at") or data["created_at"])
-            return ChargeResult("succeeded", **known, **_parse_fees(data), paid_at=paid_at)
+            fee, fee_vat = omise_objects.parse_fees(data)
+            return ChargeResult("succeeded", **known, paid_at=paid_at, fee=fee, fee_vat=fee_vat)
         if status in UNPAID_STATUSES:
             code = data.get("failure_code") or ""
             return ChargeResult("declined", **known, failure_code=DECLINES.get(code, "processing_error"))
@@ -209,23 +198,6 @@ def _parse_charge(data: Json) -> ChargeResult:
         return ChargeResult("unknown", **known)
     except (KeyError, TypeError, ValueError, AttributeError):
         return ChargeResult("unknown")
-
-
-def _parse_fees(data: Json) -> dict[str, int | None]:
-    """The fee of a charge and its VAT, with the interest of instalments that the merchant bears."""
-    fee, fee_vat = (_sum_of(data, *names) for names in (("fee", "interest"), ("fee_vat", "interest_vat")))
-    if fee is None or fee_vat is None:
-        return {}
-    if min(fee, fee_vat) < 0 or fee + fee_vat > data["amount"]:
-        log.error("the fee of charge %s is impossible: %s and VAT of %s", data["id"], fee, fee_vat)
-        return {}
-    return {"fee": fee, "fee_vat": fee_vat}
-
-
-def _sum_of(data: Json, name: str, optional: str) -> int | None:
-    """The sum of two amounts, or None if one is malformed. Only the second may be missing."""
-    values = [data.get(name), 0 if data.get(optional) is None else data[optional]]
-    return sum(values) if all(type(value) is int for value in values) else None
 
 
 def _safe_uri(uri: str | None) -> str:
@@ -246,15 +218,3 @@ def _parse_refund(data: Json) -> TransferResult:
     if status == "failed":
         return TransferResult("failed", reference, REJECTED_BY_ACQUIRER)
     return TransferResult("processing" if status == "pending" else "unknown", reference)
-
-
-def _parse_list(response: Response) -> tuple[list[Json], int]:
-    """The rows of a page, and the length of the whole list.
-
-    Raises NoResponse for anything but a list, because an error does not prove that an object is missing.
-    """
-    found = response.data.get("data") if response.status == 200 else None
-    total = response.data.get("total")
-    if not isinstance(found, list) or not isinstance(total, int):
-        raise NoResponse()
-    return [each for each in found if isinstance(each, dict)], total

@@ -1,13 +1,14 @@
 """Opn Payments (Omise) on loopback, and its documented objects with the fields that an adapter uses."""
 
-from datetime import UTC, datetime
+from bisect import bisect_left, bisect_right
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from core import clock
-from tests.webhook_receiver import ReceivedRequest, Receiver, Reply
+from tests.webhook_receiver import ReceivedRequest, Receiver, Reply, Script
 
 Json = dict[str, Any]
 SECURED_TOKEN = "tokn_test_3ds"
@@ -94,35 +95,51 @@ def response(body: Any, status: int = 200) -> Reply:
     return Reply(status, {"Content-Type": "application/json"}, orjson.dumps(body))
 
 
-class FakeOmise(Receiver):
-    """Lists charges by time and page, and redirects browsers from 3-D Secure.
+def time_text(at: datetime) -> str:
+    """Opn's times have no fractions."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    charges: in the order of their time. page_limit: the maximum of rows on a page.
+
+def _second(text: str, *, rounds_up: bool = False) -> str:
+    at = datetime.fromisoformat(text)
+    return time_text(at + timedelta(seconds=1 if rounds_up and at.microsecond else 0))
+
+
+def _created_at(row: Json) -> str:
+    return str(row["created_at"])
+
+
+class FakeOmise(Receiver):
+    """Lists objects by time and page, and redirects browsers from 3-D Secure.
+
+    lists: by path, each in the order of the rows' time. page_limit: the maximum of rows on a page.
+    hides_rows: pages say the length of their list, and show no rows.
     """
 
     def __init__(self, port: int) -> None:
         super().__init__(port)
         self.charges: list[Json] = []
+        self.lists = {"/charges": self.charges}
         self.return_uris: dict[str, str] = {}
         self.pages: list[Json] = []
         self.page_limit = 100
         self.hides_rows = False
 
-    def reply_to(self, request: ReceivedRequest) -> Reply:
+    def reply_to(self, request: ReceivedRequest) -> Script:
         parts = urlsplit(request.path)
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
         if request.method == "POST":
             return response(self._charge(request.json))
-        if parts.path == "/charges":
-            return response(self._list(query))
+        if parts.path in self.lists:
+            return response(self._list(self.lists[parts.path], query))
         *_, kind, charge_id = parts.path.split("/")
         if kind == "charges":
-            return response(self._find(charge_id))
+            found = [each for each in self.charges if each["id"] == charge_id]
+            return response(found[0]) if found else response(error("not_found"), 404)
         return Reply(302, {"Location": self._authorise(charge_id, is_refused="refuse" in query)})
 
     def add(self, order_id: str, at: datetime, **changes: Any) -> Json:
-        created_at = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        fields = {"id": f"chrg_{len(self.charges)}", "created_at": created_at}
+        fields = {"id": f"chrg_{len(self.charges)}", "created_at": time_text(at)}
         self.charges.append(charge(order_id, **fields | changes))
         return self.charges[-1]
 
@@ -135,15 +152,16 @@ class FakeOmise(Receiver):
         self.return_uris[added["id"]] = body["return_uri"]
         return added
 
-    def _list(self, query: Json) -> Json:
+    def _list(self, rows: list[Json], query: Json) -> Json:
         self.pages.append(query)
-        starts_at, ends_at = (datetime.fromisoformat(query[name]) for name in ("from", "to"))
-        found = [
-            each
-            for each in self.charges
-            if starts_at <= datetime.fromisoformat(each["created_at"]) <= ends_at
-        ]
-        offset = int(query["offset"])
+        first, last = 0, len(rows)
+        if "from" in query:
+            first = bisect_left(rows, _second(query["from"], rounds_up=True), key=_created_at)
+        if "to" in query:
+            last = bisect_right(rows, _second(query["to"]), key=_created_at)
+        found, offset = rows[first:last], int(query["offset"])
+        if query.get("order") == "reverse_chronological":
+            found.reverse()
         page = found[offset : offset + min(int(query["limit"]), self.page_limit)]
         return listing(*([] if self.hides_rows else page), total=len(found))
 

@@ -11,7 +11,8 @@ import pytest
 
 from banks import ChargeRequest, ChargeResult, TransferOrder, TransferResult
 from banks import omise as adapter_module
-from banks.omise import PAGE_SIZE, SEARCH_WINDOWS, Omise
+from banks.omise import SEARCH_WINDOWS, Omise
+from banks.paging import PAGE_SIZE
 from core import clock
 from tests.banks.fake_omise import CHARGE_ID, FakeOmise, charge, error, failed, listing, refund, response
 from tests.webhook_receiver import Receiver, Reply
