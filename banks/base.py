@@ -333,3 +333,9 @@ class Acquirer(TransferSender, Protocol):
 
         charge_id: the acquirer's id, empty if we never got it.
         """
+
+    def settlements(self, since: datetime, until: datetime) -> list[AcquirerTransfer]:
+        """The transfers that were created from `since` on and before `until`, the oldest first.
+
+        Raises InquiryFailed unless the list and all items were read completely.
+        """

@@ -7,26 +7,29 @@ enough payments at once would leave no thread for the acquirer.
 import hmac
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import orjson
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 
 from core import clock
 from core.http import strict_json
 from core.http.strict_json import JsonRefused
-from sandbox import cards
+from sandbox import cards, settlements
 from sandbox.models import SandboxCardRefund, SandboxCharge
 
 IDLE_SECONDS = 5.0
 # The delay of the answer for a silent test card, longer than the service waits.
 SILENCE_SECONDS = 5.0
-MAX_BODY = 4_096
+MAX_BODY, MAX_ROWS = 4_096, 100
 Json = dict[str, Any]
 Reply = tuple[int, Json]
 
@@ -88,12 +91,26 @@ class AcquirerHandler(BaseHTTPRequestHandler):
             connection.close()  # this thread ends after the request
 
     def _find(self) -> Reply:
-        _, kind, order_id = self.path.split("/")
+        parts = urlsplit(self.path)
+        _, kind, *rest = parts.path.split("/")
+        if kind == "transfers":
+            return 200, self._list(dict(parse_qs(parts.query, strict_parsing=True)), rest)
+        (order_id,) = rest
         if kind == "charges":
             charge = SandboxCharge.objects.filter(order_id=order_id).first()
             return (200, cards.charge_object(charge, clock.now())) if charge else (404, {"code": "not_found"})
         refund = SandboxCardRefund.objects.filter(order_id=order_id).first()
         return (200, cards.refund_object(refund)) if refund else (404, {"code": "not_found"})
+
+    def _list(self, query: dict[str, list[str]], rest: list[str]) -> Json:
+        """The transfers of a period, or the items of one of them."""
+        now = clock.now()
+        if rest:
+            transfer_id, _ = rest
+            return _page(settlements.items(transfer_id), query, settlements.item_object)
+        since, until = (_instant(query[name][0]) for name in ("from", "to"))
+        found = settlements.transfers(since, until, now=now)
+        return _page(found, query, partial(settlements.transfer_object, now=now))
 
     def _make(self) -> Reply:
         size = int(self.headers["Content-Length"])
@@ -129,3 +146,15 @@ class AcquirerHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:
             self.close_connection = True  # the client has closed the connection
+
+
+def _page(rows: "QuerySet[Any]", query: dict[str, list[str]], as_object: Callable[[Any], Json]) -> Json:
+    limit, offset = min(int(query["limit"][0]), MAX_ROWS), int(query["offset"][0])
+    return {"data": [as_object(row) for row in rows[offset : offset + limit]], "total": rows.count()}
+
+
+def _instant(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError("the time has no offset")
+    return at

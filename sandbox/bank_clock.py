@@ -7,6 +7,7 @@ import orjson
 from django.db.models import DateTimeField, F, QuerySet, Value
 from django.db.models.functions import Greatest
 
+from sandbox import settlements
 from sandbox.models import (
     CallbackState,
     ChargeAuthorization,
@@ -47,6 +48,16 @@ def age_charges(order_ids: Sequence[str], *, span: timedelta) -> None:
     """Let the time pass in which a payer can authorise these charges."""
     charges = SandboxCharge.objects.filter(order_id__in=order_ids, authorization=ChargeAuthorization.PENDING)
     charges.update(created_at=F("created_at") - span)
+
+
+def settle_sooner(order_ids: Sequence[str], *, span: timedelta, now: datetime) -> None:
+    """Hold these charges shorter, and transfer them if that ends the hold."""
+    settlements.lock()
+    held = SandboxCharge.objects.filter(order_id__in=order_ids, settled_at=None, transferable_at__gt=now)
+    is_over = held.filter(transferable_at__lte=now + span).exists()
+    held.update(transferable_at=_sooner("transferable_at", span, now))
+    if is_over:
+        settlements.transfer(now)
 
 
 def _callbacks(biller_id: str, now: datetime) -> "QuerySet[SandboxCallback]":

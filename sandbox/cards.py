@@ -9,7 +9,8 @@ from django.db import transaction
 from django.db.models import F
 
 from core import clock, ids, money
-from sandbox.models import ChargeAuthorization, SandboxCardRefund, SandboxCharge
+from sandbox import settlements
+from sandbox.models import ChargeAuthorization, SandboxCardRefund, SandboxCharge, SettlementFault
 
 
 class ChargeRefused(Exception):
@@ -21,7 +22,7 @@ class TestCard:
     """The card behind a test token.
 
     refusal: the code if the token is invalid. is_silent: the answer comes too late. is_secured: the payer
-    authorises the charge on a page of the bank (3-D Secure).
+    authorises the charge on a page of the bank (3-D Secure). fault: of the fee or the settlement.
     """
 
     brand: str = "visa"
@@ -30,6 +31,7 @@ class TestCard:
     refusal: str = ""
     is_silent: bool = False
     is_secured: bool = False
+    fault: SettlementFault = SettlementFault.NONE
 
 
 CARDS = {
@@ -41,6 +43,7 @@ CARDS = {
     "tok_test_used": TestCard(refusal="used_token"),
     "tok_test_timeout": TestCard(is_silent=True),
     "tok_test_3ds": TestCard(last4="3220", is_secured=True),
+    **{f"tok_test_{fault}": TestCard(fault=fault) for fault in SettlementFault if fault},
 }
 UNKNOWN = TestCard(refusal="invalid_token")
 
@@ -54,6 +57,8 @@ def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: date
     card = card_of(token)
     if card.refusal:
         raise ChargeRefused(card.refusal)
+    is_rounded_up = card.fault == SettlementFault.VAT_ROUNDED_UP
+    fee, fee_vat = settlements.fees_of(amount, rounds_vat_up=is_rounded_up)
     draft = SandboxCharge(
         id=ids.new("sbc_", now),
         order_id=order_id,
@@ -63,6 +68,10 @@ def charge(*, order_id: str, token: str, amount: int, return_uri: str, now: date
         failure_code=card.failure_code,
         authorization=ChargeAuthorization.PENDING if card.is_secured else ChargeAuthorization.NONE,
         return_uri=return_uri,
+        fee=fee,
+        fee_vat=fee_vat,
+        fault=card.fault,
+        transferable_at=now + settlements.HOLD,
         created_at=now,
     )
     SandboxCharge.objects.bulk_create([draft], ignore_conflicts=True)
@@ -104,12 +113,15 @@ def refund(*, order_id: str, charge_id: str, amount: int, now: datetime) -> Sand
 def charge_object(charge: SandboxCharge, now: datetime) -> dict[str, Any]:
     is_abandoned = charge.authorization == ChargeAuthorization.PENDING and not charge.is_authorizable_at(now)
     authorize_uri = f"{settings.BASE_URL}/sandbox/bank/cards/{charge.id}"
+    fee, fee_vat = charge.fees_at(now)
     return {
         "id": charge.id,
         "order_id": charge.order_id,
         "status": charge.status_at(now),
         "amount": charge.amount,
         "currency": money.CURRENCY,
+        "fee": fee,
+        "fee_vat": fee_vat,
         "failure_code": "authorization_expired" if is_abandoned else charge.failure_code or None,
         "authorize_uri": authorize_uri if charge.is_authorizable_at(now) else None,
         "card": {"brand": charge.brand, "last4": charge.last4},

@@ -12,6 +12,8 @@ from core.database.columns import PublicIdKey, known
 
 # How long a payer can authorise a charge.
 AUTHORIZATION_LIFETIME = timedelta(minutes=10)
+# Some faults show another fee before.
+FEE_IS_FINAL_AFTER, FEE_CHANGE = timedelta(minutes=1), 100
 MAX_ENTRIES = 100
 
 
@@ -20,6 +22,25 @@ class ChargeAuthorization(models.TextChoices):
     PENDING = "pending"
     AUTHORIZED = "authorized"
     REFUSED = "refused"
+
+
+class SettlementFault(models.TextChoices):
+    """What goes wrong with the fee of a charge, or with the transfer that pays it."""
+
+    NONE = "", "none"
+    FEE_LATE = "fee_late"  # known after FEE_IS_FINAL_AFTER
+    FEE_CHANGED = "fee_changed"  # higher by FEE_CHANGE after FEE_IS_FINAL_AFTER
+    VAT_ROUNDED_UP = "vat_rounded_up"
+    NOT_SETTLED = "not_settled"  # no transfer pays the charge
+    SHORT_TRANSFER = "short_transfer"  # its transfer is 1 satang less than its items
+    TRANSFERRED_TWICE = "transferred_twice"  # a second transfer pays the same items
+
+
+class SandboxChargeQuerySet(models.QuerySet["SandboxCharge"]):
+    def transferable(self, at: datetime) -> "SandboxChargeQuerySet":
+        """The charges that a transfer at that time pays."""
+        has_succeeded = Q(failure_code="") & ~Q(authorization=ChargeAuthorization.PENDING)
+        return self.filter(has_succeeded, settled_at=None, transferable_at__lte=at)
 
 
 class SandboxCharge(models.Model):
@@ -44,11 +65,28 @@ class SandboxCharge(models.Model):
         blank=True, default="", db_default="", help_text="Where the payer's browser goes after 3-D Secure."
     )
     refunded = models.BigIntegerField(default=0, help_text="Refunded satang.")
+    fee = models.BigIntegerField(help_text="What the acquirer keeps, in satang.")
+    fee_vat = models.BigIntegerField(help_text="The VAT on the fee, in satang. The acquirer keeps it too.")
+    fault = models.CharField(
+        max_length=20, blank=True, choices=SettlementFault.choices, default=SettlementFault.NONE
+    )
+    transferable_at = models.DateTimeField(help_text="Transfers pay the charge from this time on.")
+    settled_at = models.DateTimeField(null=True, help_text="When a transfer paid the charge.")
     created_at = models.DateTimeField()
+
+    objects = SandboxChargeQuerySet.as_manager()
 
     class Meta:
         default_permissions = ()
+        indexes = [
+            models.Index(
+                fields=["transferable_at"],
+                condition=Q(settled_at=None, failure_code=""),
+                name="sandboxcharge_to_settle",
+            )
+        ]
         constraints = [
+            known("fault", SettlementFault, name="sandboxcharge_fault_known"),
             models.CheckConstraint(
                 condition=Q(refunded__gte=0, refunded__lte=models.F("amount")), name="sandboxcharge_refunds"
             ),
@@ -61,6 +99,18 @@ class SandboxCharge(models.Model):
     @property
     def amount_shown(self) -> str:
         return money.display(self.amount)
+
+    @property
+    def final_fees(self) -> tuple[int, int]:
+        """The fee and its VAT with which a transfer pays the charge."""
+        return self.fee + FEE_CHANGE * (self.fault == SettlementFault.FEE_CHANGED), self.fee_vat
+
+    def fees_at(self, now: datetime) -> tuple[int | None, int | None]:
+        """The fee and its VAT as the acquirer shows them. None: it does not say them yet."""
+        is_final = now >= self.created_at + FEE_IS_FINAL_AFTER
+        if self.status_at(now) != "succeeded" or (self.fault == SettlementFault.FEE_LATE and not is_final):
+            return None, None
+        return self.final_fees if is_final else (self.fee, self.fee_vat)
 
     def is_authorizable_at(self, now: datetime) -> bool:
         """Whether the payer can still authorise the charge."""
@@ -85,13 +135,69 @@ class SandboxCardRefund(models.Model):
     )
     charge = models.ForeignKey(SandboxCharge, on_delete=models.PROTECT, related_name="refunds")
     amount = models.BigIntegerField(help_text="Satang.")
+    settled_at = models.DateTimeField(null=True, help_text="When a transfer was reduced by it.")
     created_at = models.DateTimeField()
 
     class Meta:
         default_permissions = ()
+        indexes = [
+            models.Index(
+                fields=["created_at"], condition=Q(settled_at=None), name="sandboxcardrefund_to_settle"
+            )
+        ]
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class SandboxTransfer(models.Model):
+    """A transfer of the acquirer to the service's bank account."""
+
+    id = PublicIdKey()
+    amount = models.BigIntegerField(help_text="What leaves the balance at the acquirer, in satang.")
+    fee = models.BigIntegerField(help_text="The price of the transfer, in satang.")
+    fee_vat = models.BigIntegerField(help_text="The VAT on the price, in satang.")
+    paid_at = models.DateTimeField(help_text="When it arrives.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(fields=["created_at", "id"], name="sandboxtransfer_by_time")]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def net(self) -> int:
+        return self.amount - self.fee - self.fee_vat
+
+
+class SandboxSettledItem(models.Model):
+    """A charge or a refund that a transfer pays. Money that the service receives is positive."""
+
+    transfer = models.ForeignKey(SandboxTransfer, on_delete=models.CASCADE, related_name="items")
+    charge = models.ForeignKey(SandboxCharge, on_delete=models.PROTECT, null=True, related_name="+")
+    refund = models.ForeignKey(SandboxCardRefund, on_delete=models.PROTECT, null=True, related_name="+")
+    amount = models.BigIntegerField(help_text="Satang.")
+    fee = models.BigIntegerField(help_text="Satang.")
+    fee_vat = models.BigIntegerField(help_text="Satang.")
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(charge__isnull=True, refund__isnull=False)
+                | Q(charge__isnull=False, refund__isnull=True),
+                name="sandboxsettleditem_has_one_subject",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.transfer_id} {self.charge_id or self.refund_id}"
+
+    @property
+    def net(self) -> int:
+        return self.amount - self.fee - self.fee_vat
 
 
 class SandboxPayment(models.Model):

@@ -17,13 +17,13 @@ from payments.card_models import OPEN_STATES as OPEN_CHARGE_STATES
 from payments.models import CardCharge, Payment, PaymentStatus
 from qrcodes.models import QrCode
 from reconciliation.models import Inquiry
-from sandbox import bank_clock
+from sandbox import bank_clock, settlements
 from testclock.shapes import MovedRows
 from transfers.models import IS_OPEN, Transfer
 from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointHealth
 
 # Inquiries about so many of the newest unpaid codes move. A merchant may have millions of older ones.
-MAX_INQUIRED_CODES = 1_000
+MAX_INQUIRED_CODES = MAX_HELD_CHARGES = 1_000
 MILLISECOND = timedelta(milliseconds=1)
 Rows = QuerySet[Any]
 
@@ -62,6 +62,7 @@ def move(step: Advance) -> MovedRows:
     expired = payments.bring_expiry_forward(codes, span=step.span, now=step.now)
     by_card = Payment.objects.of(step.merchant).filter(status=PaymentStatus.PENDING, qr_code_id=None)
     bank_clock.age_charges(list(by_card.values_list("pk", flat=True)), span=step.span)
+    bank_clock.settle_sooner(_held_charges(step), span=step.span, now=step.now)
     orders = Transfer.objects.filter(IS_OPEN, merchant_id=step.merchant.pk).values_list("pk", flat=True)
     bank_clock.complete_sooner(list(orders), span=step.span, now=step.now)
     return {
@@ -84,6 +85,16 @@ def _charges(step: Advance) -> Rows:
     return CardCharge.objects.filter(
         payment_id__in=mine.values("pk"), state__in=OPEN_CHARGE_STATES, due_at__gt=step.now
     )
+
+
+def _held_charges(step: Advance) -> list[str]:
+    """The card payments whose money the sandbox bank may still hold."""
+    paid = Payment.objects.of(step.merchant).filter(
+        status__in=[PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED],
+        qr_code_id=None,
+        created_at__gt=step.now - settlements.HOLD,
+    )
+    return list(paid.order_by("-created_at", "-id").values_list("pk", flat=True)[:MAX_HELD_CHARGES])
 
 
 def _inquiries(step: Advance) -> Rows:

@@ -42,11 +42,17 @@ class Migration(migrations.Migration):
                 ('authorization', models.CharField(blank=True, choices=[('', 'not required'), ('pending', 'Pending'), ('authorized', 'Authorized'), ('refused', 'Refused')], db_default='', default='', max_length=10)),
                 ('return_uri', models.TextField(blank=True, db_default='', default='', help_text="Where the payer's browser goes after 3-D Secure.")),
                 ('refunded', models.BigIntegerField(default=0, help_text='Refunded satang.')),
+                ('fee', models.BigIntegerField(help_text='What the acquirer keeps, in satang.')),
+                ('fee_vat', models.BigIntegerField(help_text='The VAT on the fee, in satang. The acquirer keeps it too.')),
+                ('fault', models.CharField(blank=True, choices=[('', 'none'), ('fee_late', 'Fee Late'), ('fee_changed', 'Fee Changed'), ('vat_rounded_up', 'Vat Rounded Up'), ('not_settled', 'Not Settled'), ('short_transfer', 'Short Transfer'), ('transferred_twice', 'Transferred Twice')], default='', max_length=20)),
+                ('transferable_at', models.DateTimeField(help_text='Transfers pay the charge from this time on.')),
+                ('settled_at', models.DateTimeField(help_text='When a transfer paid the charge.', null=True)),
                 ('created_at', models.DateTimeField()),
             ],
             options={
                 'default_permissions': (),
-                'constraints': [models.CheckConstraint(condition=models.Q(('refunded__gte', 0), ('refunded__lte', models.F('amount'))), name='sandboxcharge_refunds'), models.CheckConstraint(condition=models.Q(('authorization__in', ['', 'pending', 'authorized', 'refused'])), name='sandboxcharge_authorization_known')],
+                'indexes': [models.Index(condition=models.Q(('failure_code', ''), ('settled_at', None)), fields=['transferable_at'], name='sandboxcharge_to_settle')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('fault__in', ['', 'fee_late', 'fee_changed', 'vat_rounded_up', 'not_settled', 'short_transfer', 'transferred_twice'])), name='sandboxcharge_fault_known'), models.CheckConstraint(condition=models.Q(('refunded__gte', 0), ('refunded__lte', models.F('amount'))), name='sandboxcharge_refunds'), models.CheckConstraint(condition=models.Q(('authorization__in', ['', 'pending', 'authorized', 'refused'])), name='sandboxcharge_authorization_known')],
             },
         ),
         migrations.CreateModel(
@@ -55,6 +61,7 @@ class Migration(migrations.Migration):
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('order_id', models.CharField(help_text="The service's id. One order is refunded once.", max_length=31, unique=True)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('settled_at', models.DateTimeField(help_text='When a transfer was reduced by it.', null=True)),
                 ('created_at', models.DateTimeField()),
                 ('charge', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='sandbox.sandboxcharge')),
             ],
@@ -97,8 +104,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['occurred_at', 'id'], name='sandboxentry_by_time')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['credit', 'decline', 'reversal'])), name='sandboxentry_type_known'), models.UniqueConstraint(fields=('payment', 'type'), name='sandboxentry_once')],
             },
         ),
         migrations.CreateModel(
@@ -118,8 +123,68 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at', 'id'], name='sandboxcallback_next_due')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'delivered', 'given_up'])), name='sandboxcallback_state_known'), models.CheckConstraint(condition=models.Q(models.Q(('order__isnull', False), ('payment__isnull', True)), models.Q(('order__isnull', True), ('payment__isnull', False)), _connector='OR'), name='sandboxcallback_has_one_subject')],
             },
+        ),
+        migrations.CreateModel(
+            name='SandboxTransfer',
+            fields=[
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('amount', models.BigIntegerField(help_text='What leaves the balance at the acquirer, in satang.')),
+                ('fee', models.BigIntegerField(help_text='The price of the transfer, in satang.')),
+                ('fee_vat', models.BigIntegerField(help_text='The VAT on the price, in satang.')),
+                ('paid_at', models.DateTimeField(help_text='When it arrives.')),
+                ('created_at', models.DateTimeField()),
+            ],
+            options={
+                'default_permissions': (),
+                'indexes': [models.Index(fields=['created_at', 'id'], name='sandboxtransfer_by_time')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SandboxSettledItem',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('fee', models.BigIntegerField(help_text='Satang.')),
+                ('fee_vat', models.BigIntegerField(help_text='Satang.')),
+                ('charge', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='sandbox.sandboxcharge')),
+                ('refund', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='sandbox.sandboxcardrefund')),
+                ('transfer', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='sandbox.sandboxtransfer')),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.AddIndex(
+            model_name='sandboxcardrefund',
+            index=models.Index(condition=models.Q(('settled_at', None)), fields=['created_at'], name='sandboxcardrefund_to_settle'),
+        ),
+        migrations.AddIndex(
+            model_name='sandboxentry',
+            index=models.Index(fields=['occurred_at', 'id'], name='sandboxentry_by_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='sandboxentry',
+            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['credit', 'decline', 'reversal'])), name='sandboxentry_type_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='sandboxentry',
+            constraint=models.UniqueConstraint(fields=('payment', 'type'), name='sandboxentry_once'),
+        ),
+        migrations.AddIndex(
+            model_name='sandboxcallback',
+            index=models.Index(condition=models.Q(('state', 'waiting')), fields=['due_at', 'id'], name='sandboxcallback_next_due'),
+        ),
+        migrations.AddConstraint(
+            model_name='sandboxcallback',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'delivered', 'given_up'])), name='sandboxcallback_state_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='sandboxcallback',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('order__isnull', False), ('payment__isnull', True)), models.Q(('order__isnull', True), ('payment__isnull', False)), _connector='OR'), name='sandboxcallback_has_one_subject'),
+        ),
+        migrations.AddConstraint(
+            model_name='sandboxsettleditem',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('charge__isnull', True), ('refund__isnull', False)), models.Q(('charge__isnull', False), ('refund__isnull', True)), _connector='OR'), name='sandboxsettleditem_has_one_subject'),
         ),
     ]

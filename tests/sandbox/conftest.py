@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings as configured
+from pytest_django import Settings
 
+from banks.sandbox_cards import SandboxAcquirer
+from config.devstack import ports
 from core import clock
 from core.thai import thaiqr
 from sandbox import services
+from sandbox.acquirer_server import run_acquirer_server
 from sandbox.models import SandboxPayment
 from tests.conftest import new_client
 from tests.webhook_receiver import Receiver
@@ -25,6 +29,18 @@ def service_endpoint(settings: Any) -> Iterator[Receiver]:
     with Receiver.running() as receiver:
         settings.BASE_URL = receiver.base_url
         yield receiver
+
+
+@pytest.fixture
+def url(settings: Settings) -> Iterator[str]:
+    settings.SANDBOX_ACQUIRER_URL = f"http://127.0.0.1:{ports.pick()}"
+    with run_acquirer_server():
+        yield settings.SANDBOX_ACQUIRER_URL
+
+
+@pytest.fixture
+def acquirer(url: str) -> SandboxAcquirer:
+    return SandboxAcquirer(configured.SANDBOX_BANK_SECRET, url)
 
 
 def payload(**changes: Any) -> str:

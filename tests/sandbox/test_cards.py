@@ -1,7 +1,6 @@
 """The sandbox bank as an acquirer: its server, test cards and refunds."""
 
 import socket
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -19,18 +18,6 @@ from sandbox.models import SandboxCardRefund, SandboxCharge
 from tests.concurrency import run_concurrently
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def url(settings: Settings) -> Iterator[str]:
-    settings.SANDBOX_ACQUIRER_URL = f"http://127.0.0.1:{ports.pick()}"
-    with run_acquirer_server():
-        yield settings.SANDBOX_ACQUIRER_URL
-
-
-@pytest.fixture
-def acquirer(url: str) -> SandboxAcquirer:
-    return SandboxAcquirer(configured.SANDBOX_BANK_SECRET, url)
 
 
 def order(amount: int, order_id: str = "ref_1", charge_id: str | None = None) -> TransferOrder:

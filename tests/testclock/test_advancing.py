@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import banks
 from core import clock
 from payments import card_inquiries, expiry_sweep
 from payments.models import CardCharge, Payment
@@ -226,6 +227,17 @@ def test_order_at_the_sandbox_bank_completes_at_once(shop: Shop, bank: SandboxBa
 
 
 @pytest.mark.django_db(transaction=True)
+def test_acquirer_transfers_card_payment_when_its_hold_is_over(card_shop: Shop) -> None:  # noqa: F811
+    body = {"token_id": "tok_test_visa", "amount": 150_000, "currency": "THB"}
+    payment_id = card_shop.post("/v1/payments", body).json()["payment_id"]
+    adapter, now = banks.acquirer("sandbox"), clock.now()
+    advance(card_shop, advance_minutes=12 * 60)
+    assert adapter.settlements(now, now + timedelta(hours=1)) == []
+    advance(card_shop, advance_minutes=12 * 60)
+    (transfer,) = adapter.settlements(now, now + timedelta(hours=1))
+    assert [item.order_id for item in transfer.items] == [payment_id]
+
+
 def test_card_charge_that_nobody_authorises_fails_at_once(card_shop: Shop) -> None:  # noqa: F811
     body = {"token_id": "tok_test_3ds", "amount": 150_000, "currency": "THB"}
     made = card_shop.post("/v1/payments", body).json()
