@@ -9,7 +9,7 @@ from core.http.objects import INSTANT, ObjectType, id_schema
 from core.http.openapi import Tag, words_of
 from core.http.responses import JSON
 from payments.openapi import PAYMENT
-from payments.shapes import PaymentEventData, PaymentExceptionEventData
+from payments.shapes import PaymentEventData, PaymentExceptionEventData, PaymentFeeEventData
 from reconciliation.exceptions import openapi as exceptions
 from refunds import openapi as refunds
 from refunds.shapes import RefundObject
@@ -28,6 +28,7 @@ COMPLETED: Json = words_of(refunds.__file__)["get_refund"]["response"]
 WITHDRAWAL, SUCCEEDED = (
     words_of(withdrawals.__file__)[name]["response"] for name in ("create_withdrawal", "get_withdrawal")
 )
+FEE_DATA: Json = PAYMENT_DATA | {"fee": 5_475, "fee_vat": 383, "net": 144_142}
 EXCEPTION_DATA: Json = PAYMENT_DATA | {"amount_received": 100_000, "exception": EXCEPTION}
 # The declaration of the data of each message, and an example of them.
 MESSAGES: dict[str, tuple[ObjectType, Json]] = {
@@ -38,6 +39,7 @@ MESSAGES: dict[str, tuple[ObjectType, Json]] = {
         PaymentEventData,
         PAYMENT_DATA | {"status": "failed", "failure_code": DECLINED_BY_BANK},
     ),
+    EventType.PAYMENT_FEE_KNOWN: (PaymentFeeEventData, FEE_DATA),
     EventType.PAYMENT_EXCEPTION: (PaymentExceptionEventData, EXCEPTION_DATA | {"status": "expired"}),
     EventType.PAYMENT_EXCEPTION_RESOLVED: (
         PaymentExceptionEventData,

@@ -22,6 +22,8 @@ CONFIRMED_ACTS = frozenset(
         Act.PAYOUT_ACCOUNT_ADDED,
         Act.PAYOUT_ACCOUNT_REMOVED,
         Act.PAYOUT_LIST_SWITCHED,
+        Act.UNSETTLED_CHANGED,
+        Act.FEES_SET,
         Act.MERCHANT_CREATED,
         # The name that payers see, and the sites that may frame the payment page.
         Act.MERCHANT_RENAMED,

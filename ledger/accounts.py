@@ -1,7 +1,8 @@
 """Codes of the ledger's accounts.
 
-A merchant has three accounts, and a fourth for unconfirmed money. Banks and acquirers are external: their
-balance falls when money comes in and rises when it leaves. Suspense holds money without an owner; money of
+A merchant has three accounts, and others for unconfirmed and unsettled money. Banks and acquirers are
+external: their balance falls when money comes in and rises when it leaves. What they keep of it are fees and
+the VAT of these; such a balance falls when it is settled. Suspense holds money without an owner; money of
 the sandbox bank has its own suspense account. Write-offs are the operator's losses, zero or less.
 """
 
@@ -23,6 +24,8 @@ LOCK_ORDER = (
     AccountType.WRITE_OFFS,
     AccountType.BANK,
     AccountType.ACQUIRER,
+    AccountType.FEES,
+    AccountType.FEE_VAT,
 )
 
 
@@ -35,8 +38,10 @@ available = partial(_code, AccountType.AVAILABLE)
 reserved = partial(_code, AccountType.RESERVED)
 debt = partial(_code, AccountType.DEBT)
 unconfirmed = partial(_code, AccountType.UNCONFIRMED)
+unsettled = partial(_code, AccountType.UNSETTLED)
 # The codes by the name of the bank or acquirer.
 bank, acquirer = partial(_code, AccountType.BANK), partial(_code, AccountType.ACQUIRER)
+fees, fee_vat = partial(_code, AccountType.FEES), partial(_code, AccountType.FEE_VAT)
 
 
 def suspense_for(account: str) -> str:

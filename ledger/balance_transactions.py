@@ -1,7 +1,7 @@
 """Which postings change a merchant's balance, and how. `GET /balance/transactions` lists them.
 
-A balance has three parts: `available` less the debt, `reserved` and `unconfirmed`. The type of a balance
-transaction fixes the signs of its changes. So the sums by type up to a row give the balance after it.
+A balance has four parts: `available` less the debt, `reserved`, `unconfirmed` and `unsettled`. The type of a
+balance transaction fixes the signs of its changes. So the sums by type up to a row give the balance after it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,17 @@ class Change(NamedTuple):
     available: int
     reserved: int = 0
     unconfirmed: int = 0
+    unsettled: int = 0
 
 
 SIGNS: dict[str, Change] = {
     Type.PAYMENT: Change(1),
     Type.UNCONFIRMED_PAYMENT: Change(0, unconfirmed=1),
+    Type.UNSETTLED_PAYMENT: Change(0, unsettled=1),
+    Type.FEE: Change(-1),
+    Type.UNSETTLED_FEE: Change(0, unsettled=-1),
+    Type.SETTLED: Change(1, unsettled=-1),
+    Type.UNSETTLED: Change(-1, unsettled=1),
     Type.CONFIRMED: Change(1, unconfirmed=-1),
     Type.REFUND_RESERVED: Change(-1, reserved=1),
     Type.REFUND_PAID: Change(0, reserved=-1),
@@ -49,12 +55,15 @@ SIGNS: dict[str, Change] = {
     Type.REVERSAL: Change(-1),
     Type.UNCONFIRMED_REVERSAL: Change(0, unconfirmed=-1),
 }
-# Where the type differs from that of the journal. A repaid debt changes neither the net nor the rest.
-_OTHER_TYPES = {
-    (JournalType.PAYMENT, True): Type.UNCONFIRMED_PAYMENT,
-    (JournalType.REVERSAL, True): Type.UNCONFIRMED_REVERSAL,
-    (JournalType.ACCEPTED, False): Type.REFUND_RETURNED,
-    (JournalType.DEBT_REPAID, False): None,
+# Where the type differs from that of the journal, by the only account of the merchant if there is one. A
+# repaid debt changes neither the net nor the rest.
+_OTHER_TYPES: dict[tuple[JournalType, AccountType | None], Type | None] = {
+    (JournalType.PAYMENT, AccountType.UNCONFIRMED): Type.UNCONFIRMED_PAYMENT,
+    (JournalType.PAYMENT, AccountType.UNSETTLED): Type.UNSETTLED_PAYMENT,
+    (JournalType.FEE, AccountType.UNSETTLED): Type.UNSETTLED_FEE,
+    (JournalType.REVERSAL, AccountType.UNCONFIRMED): Type.UNCONFIRMED_REVERSAL,
+    (JournalType.ACCEPTED, AccountType.AVAILABLE): Type.REFUND_RETURNED,
+    (JournalType.DEBT_REPAID, None): None,
 }
 
 
@@ -80,8 +89,8 @@ def columns(
     same = Type(type.value) if type.value in Type.values else None
     for subject_id, amounts in lines_by_subject.items():
         owned = {code: amount for code, amount in amounts.items() if amount and accounts.merchant_id_of(code)}
-        is_unconfirmed = all(accounts.type_of(code) == AccountType.UNCONFIRMED for code in owned)
-        shown = _OTHER_TYPES.get((type, is_unconfirmed), same)
+        only = accounts.type_of(next(iter(owned))) if len(owned) == 1 else None
+        shown = _OTHER_TYPES.get((type, only), same)
         if owned and shown:
             owner, changes = accounts.merchant_id_of(next(iter(owned))), owned.values()
             # Into, out of or within the merchant's accounts. The journal may move other money too.

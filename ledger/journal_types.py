@@ -4,7 +4,10 @@ from django.db import models
 class JournalType(models.TextChoices):
     """What a journal records, and between which accounts the money moves. Each is posted once per subject."""
 
-    PAYMENT = "payment"  # bank, acquirer or suspense -> available, or unconfirmed
+    PAYMENT = "payment"  # bank, acquirer or suspense -> available, unsettled or unconfirmed; fees -> fees
+    FEE = "fee"  # available and debt, or unsettled -> fees: known after the payment
+    SETTLED = "settled"  # unsettled -> available: the acquirer paid it, or a refund needs it
+    UNSETTLED = "unsettled"  # available -> unsettled: the refund that needed it did not happen
     REFUND_RESERVED = "refund_reserved"  # available -> reserved
     REFUND_PAID = "refund_paid"  # reserved -> bank or acquirer
     REFUND_RELEASED = "refund_released"  # reserved -> available: it failed or was canceled
@@ -29,6 +32,11 @@ class BalanceTransactionType(models.TextChoices):
 
     PAYMENT = "payment"
     UNCONFIRMED_PAYMENT = "unconfirmed_payment"
+    UNSETTLED_PAYMENT = "unsettled_payment"
+    FEE = "fee"
+    UNSETTLED_FEE = "unsettled_fee"
+    SETTLED = "settled"
+    UNSETTLED = "unsettled"
     CONFIRMED = "confirmed"
     REFUND_RESERVED = "refund_reserved"
     REFUND_PAID = "refund_paid"

@@ -3,6 +3,9 @@
 `BalanceTransaction` shows a merchant which journals changed its balance.
 """
 
+from functools import reduce
+from operator import or_
+
 from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Concat
@@ -20,15 +23,19 @@ class AccountType(models.TextChoices):
     RESERVED = "reserved"  # for refunds and withdrawals in progress
     DEBT = "debt"  # a bank took back more than the balance; zero or less
     UNCONFIRMED = "unconfirmed"  # only an uploaded statement reports it; it cannot leave
+    UNSETTLED = "unsettled"  # the acquirer has not paid it; only a refund of its payment can use it
     BANK = "bank"
     ACQUIRER = "acquirer"
+    FEES = "fees"  # what a bank or acquirer keeps or charges for payments, without VAT
+    FEE_VAT = "fee_vat"  # the VAT of these fees
     SUSPENSE = "suspense"  # money without an owner
     WRITE_OFFS = "write_offs"  # the operator's losses; zero or less
 
 
 OPENED_TOGETHER = (AccountType.AVAILABLE, AccountType.RESERVED, AccountType.DEBT)
-MERCHANT_ACCOUNT_TYPES = (*OPENED_TOGETHER, AccountType.UNCONFIRMED)
-EXTERNAL_ACCOUNT_TYPES = (AccountType.BANK, AccountType.ACQUIRER)
+MERCHANT_ACCOUNT_TYPES = (*OPENED_TOGETHER, AccountType.UNCONFIRMED, AccountType.UNSETTLED)
+EXTERNAL_ACCOUNT_TYPES = (AccountType.BANK, AccountType.ACQUIRER, AccountType.FEES, AccountType.FEE_VAT)
+IS_EXTERNAL = reduce(or_, (Q(type=each, id__regex=f"^{each}:.") for each in EXTERNAL_ACCOUNT_TYPES))
 
 
 class Account(models.Model):
@@ -62,8 +69,7 @@ class Account(models.Model):
                     merchant__isnull=False,
                     id=Concat(F("type"), Value(":"), F("merchant_id"), output_field=models.TextField()),
                 )
-                | Q(type=AccountType.BANK, merchant__isnull=True, id__regex="^bank:.")
-                | Q(type=AccountType.ACQUIRER, merchant__isnull=True, id__regex="^acquirer:.")
+                | Q(merchant__isnull=True) & IS_EXTERNAL
                 | Q(type=AccountType.SUSPENSE, merchant__isnull=True, id__in=["suspense", "suspense:sandbox"])
                 | Q(type=AccountType.WRITE_OFFS, merchant__isnull=True, id="write_offs"),
                 name="account_code_fits_type",
@@ -74,6 +80,7 @@ class Account(models.Model):
                         AccountType.AVAILABLE,
                         AccountType.RESERVED,
                         AccountType.UNCONFIRMED,
+                        AccountType.UNSETTLED,
                         AccountType.SUSPENSE,
                     ],
                     rolled_up_balance__gte=0,
@@ -163,8 +170,11 @@ class PendingEntry(models.Model):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=Q(account_id__regex="^(bank|acquirer):")
-                | Q(account_id__regex="^(available:|unconfirmed:|suspense(:sandbox)?$)", amount__gt=0),
+                condition=Q(account_id__regex="^(bank|acquirer|fees|fee_vat):")
+                | Q(
+                    account_id__regex="^(available:|unconfirmed:|unsettled:|suspense(:sandbox)?$)",
+                    amount__gt=0,
+                ),
                 name="pendingentry_only_adds",
             )
         ]

@@ -140,6 +140,7 @@ SELECT merchant_id, net.debt FROM ledger_account AS debtor, LATERAL (
 ) AS net (debt)
 WHERE debtor.type = 'debt' AND debtor.rolled_up_balance < 0 AND net.debt > 0
 """  # noqa: S608
+SPENDABLE = (AccountType.AVAILABLE, AccountType.UNCONFIRMED, AccountType.UNSETTLED, AccountType.SUSPENSE)
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
@@ -211,7 +212,7 @@ def post(
 def updates_balance_at_once(code: str, amount: int) -> bool:
     """Whether a line changes `rolled_up_balance` itself, where a CHECK refuses an overdraft."""
     account_type = accounts.type_of(code)
-    if account_type in (AccountType.AVAILABLE, AccountType.UNCONFIRMED, AccountType.SUSPENSE):
+    if account_type in SPENDABLE:
         return amount < 0
     return account_type in (AccountType.RESERVED, AccountType.DEBT, AccountType.WRITE_OFFS)
 

@@ -37,26 +37,49 @@ RETRY_SECONDS = 5
 class Balance:
     """Satang, never negative. `debt` is what a bank took back beyond the balance; credits repay it first.
 
-    `unconfirmed` is money that only an uploaded statement reports. It cannot leave.
+    `unconfirmed` is money that only an uploaded statement reports. It cannot leave. `unsettled` is money that
+    an acquirer has not paid: only a refund of its payment can use it.
     """
 
     available: int
     reserved: int
     debt: int
     unconfirmed: int = 0
+    unsettled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fee:
+    """Satang that a bank or acquirer keeps of a payment, or charges for it."""
+
+    amount: int
+    vat: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.amount + self.vat
+
+    def lines(self, source: str) -> dict[str, int]:
+        """The lines of a journal, for the account `source` of the bank or acquirer."""
+        owner = source.partition(":")[2]
+        return {accounts.fees(owner): self.amount, accounts.fee_vat(owner): self.vat}
+
+
+NO_FEE = Fee(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """Satang that a merchant gets for a subject, such as a payment.
+    """Satang that came in for a merchant and a subject, such as a payment. The merchant gets it less the fee.
 
-    is_confirmed: False for money that only an uploaded statement reports; `confirm` makes it available.
+    into: the account of the merchant; `confirm` or `settle` makes the money available if it is another one.
     """
 
     merchant_id: str
     subject_id: str
     amount: int
-    is_confirmed: bool = True
+    into: AccountType = AccountType.AVAILABLE
+    fee: Fee = NO_FEE
 
 
 def balance(merchant_id: str, *, before: datetime | None = None) -> Balance:
@@ -71,8 +94,9 @@ def balances(merchant_ids: Collection[str], *, before: datetime | None = None) -
     found = {}
     for each in merchant_ids:
         net = held.get(accounts.available(each), 0) + held.get(accounts.debt(each), 0)
-        reserved, unconfirmed = accounts.reserved(each), accounts.unconfirmed(each)
-        found[each] = Balance(max(net, 0), held.get(reserved, 0), max(-net, 0), held.get(unconfirmed, 0))
+        others = [accounts.reserved(each), accounts.unconfirmed(each), accounts.unsettled(each)]
+        reserved, unconfirmed, unsettled = (held.get(code, 0) for code in others)
+        found[each] = Balance(max(net, 0), reserved, max(-net, 0), unconfirmed, unsettled)
     return found
 
 
@@ -87,11 +111,56 @@ def credit(
     """Post money for merchants, from the account `source`, such as `bank:sandbox`. also: see `post`."""
     if accounts.type_of(source) == AccountType.SUSPENSE:
         _lock_funds(source, sum(each.amount for each in credits))
-    lines = {}
-    for each in credits:
-        target = accounts.available if each.is_confirmed else accounts.unconfirmed
-        lines[each.subject_id] = {source: -each.amount, target(each.merchant_id): each.amount}
+    lines = {
+        each.subject_id: {
+            source: -each.amount,
+            f"{each.into}:{each.merchant_id}": each.amount - each.fee.total,
+            **each.fee.lines(source),
+        }
+        for each in credits
+    }
     post(type, lines, now, also=also)
+
+
+def charge_fee(
+    *, merchant_id: str, subject_id: str, fee: Fee, source: str, unsettled: int, now: datetime
+) -> None:
+    """Take a fee that is known after its payment, the subject, from the merchant.
+
+    unsettled: satang of the payment that its acquirer has not paid. If these are less than the fee, they
+    become available, and what the balance does not cover becomes debt.
+    """
+    if unsettled >= fee.total:
+        code = accounts.unsettled(merchant_id)
+        _lock_funds(code, fee.total)
+        post(JournalType.FEE, {subject_id: {code: -fee.total, **fee.lines(source)}}, now)
+        return
+    if unsettled:
+        settle(merchant_id=merchant_id, amounts={subject_id: unsettled}, now=now)
+    held = _lock_and_roll_up(accounts.available(merchant_id), fee.total)
+    from_balance = min(fee.total, held.rolled_up - _repay_debt(merchant_id, held, now))
+    lines = {
+        accounts.available(merchant_id): -from_balance,
+        accounts.debt(merchant_id): from_balance - fee.total,
+        **fee.lines(source),
+    }
+    post(JournalType.FEE, {subject_id: lines}, now)
+
+
+def settle(*, merchant_id: str, amounts: Mapping[str, int], now: datetime) -> None:
+    """Make unsettled money available, satang by subject: a payment, or a refund that needs it."""
+    code = accounts.unsettled(merchant_id)
+    _lock_funds(code, sum(amounts.values()))
+    to = accounts.available(merchant_id)
+    post(JournalType.SETTLED, {each: {code: -amount, to: amount} for each, amount in amounts.items()}, now)
+
+
+def unsettle(*, merchant_id: str, amounts: Mapping[str, int], now: datetime) -> None:
+    """Undo `settle` for refunds that did not happen, in the transaction that released their money."""
+    code = accounts.available(merchant_id)
+    _lock_funds(code, sum(amounts.values()))
+    to = accounts.unsettled(merchant_id)
+    post(JournalType.UNSETTLED, {each: {code: -amount, to: amount} for each, amount in amounts.items()}, now)
 
 
 def confirm(*, merchant_id: str, subject_id: str, source_id: str, amount: int, now: datetime) -> None:
@@ -102,17 +171,36 @@ def confirm(*, merchant_id: str, subject_id: str, source_id: str, amount: int, n
     post(JournalType.CONFIRMED, {subject_id: lines}, now, sources={subject_id: source_id})
 
 
-def reserve(*, merchant_id: str, type: JournalType, subject_id: str, amount: int, now: datetime) -> None:
+def reserve(
+    *,
+    merchant_id: str,
+    type: JournalType,
+    subject_id: str,
+    amount: int,
+    now: datetime,
+    may_owe: bool = False,
+) -> None:
     """Set money aside for a refund or withdrawal. Posts nothing if it raises InsufficientFunds.
+
+    may_owe: what the balance lacks becomes debt, if unsettled money will repay it.
 
     Raises ServiceUnavailable if too many small credits are pending to roll them up now.
     """
     held = _lock_and_roll_up(accounts.available(merchant_id), amount)
-    if held.rolled_up - _repay_debt(merchant_id, held, now) < amount:
-        if held.is_complete or balance(merchant_id).available < amount:
+    repaid = _repay_debt(merchant_id, held, now)
+    missing = max(0, amount - held.rolled_up + repaid)
+    if missing:
+        found = balance(merchant_id)
+        is_covered = may_owe and missing - held.debt - repaid <= found.unsettled
+        if not is_covered and (held.is_complete or found.available < amount):
             raise InsufficientFunds(detail=f"{amount} satang are more than is available")
-        raise ServiceUnavailable(retry_after=RETRY_SECONDS)
-    lines = {accounts.available(merchant_id): -amount, accounts.reserved(merchant_id): amount}
+        if not held.is_complete:
+            raise ServiceUnavailable(retry_after=RETRY_SECONDS)
+    lines = {
+        accounts.available(merchant_id): missing - amount,
+        accounts.debt(merchant_id): -missing,
+        accounts.reserved(merchant_id): amount,
+    }
     post(type, {subject_id: lines}, now)
 
 

@@ -57,6 +57,16 @@ def _set_late_money(policy: LateMoneyPolicy) -> dict[str, Any]:
     }
 
 
+def _may_withdraw_unsettled(is_on: bool) -> dict[str, Any]:
+    return {
+        "act": Act.UNSETTLED_CHANGED,
+        "permission": "merchants.set_unsettled",
+        "run": lambda merchant, values, now: services.set_may_withdraw_unsettled(merchant.pk, is_on),
+        "is_possible": lambda merchant, now: merchant.may_withdraw_unsettled != is_on,
+        "is_dangerous": is_on,
+    }
+
+
 def _refuse_references(is_on: bool) -> dict[str, Any]:
     return {
         "act": Act.OPEN_REFERENCES_CHANGED,
@@ -112,6 +122,25 @@ MERCHANT_ACTS = (
             _("From now on, a payment after the expiry of its code becomes an exception, and staff decide.")
         ),
         **_set_late_money(LateMoneyPolicy.REVIEW),
+    ),
+    _act(
+        slug="withdraw-unsettled",
+        label=_("Allow to withdraw before settlement"),
+        explain=_about(
+            _(
+                "From now on, money of card payments is available at once. %(name)s can withdraw it before "
+                "the acquirer has paid it to you."
+            )
+        ),
+        **_may_withdraw_unsettled(True),
+    ),
+    _act(
+        slug="wait-for-settlement",
+        label=_("Withdraw only after settlement"),
+        explain=_about(
+            _("From now on, money of card payments becomes available when the acquirer has paid it to you.")
+        ),
+        **_may_withdraw_unsettled(False),
     ),
     _act(
         slug="rename",

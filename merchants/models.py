@@ -56,6 +56,12 @@ class Merchant(models.Model):
         verbose_name="one open code per reference",
         help_text="Refuse a QR code whose reference another open code has.",
     )
+    may_withdraw_unsettled = models.BooleanField(
+        default=False,
+        db_default=False,
+        verbose_name="withdraws before settlement",
+        help_text="Money of card payments is available before the acquirer has paid it.",
+    )
     page_origins = ArrayField(
         models.CharField(max_length=MAX_ORIGIN_LENGTH),
         default=list,
@@ -80,6 +86,7 @@ class Merchant(models.Model):
             ("test_connection", "Can test the connections of merchants to their banks"),
             ("set_open_references", "Can decide whether a reference has one open code"),
             ("set_page_origins", "Can name the sites of a shop for its payment page"),
+            ("set_unsettled", "Can decide whether money can leave before the acquirer has paid it"),
         ]
         # Tables without a foreign key to merchants need both (`merchants/sql/rules.sql`).
         triggers = [

@@ -143,6 +143,12 @@ def set_late_money_policy(*, merchant_id: str, late_money: LateMoneyPolicy) -> N
         Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
 
 
+def set_may_withdraw_unsettled(merchant_id: str, is_on: bool) -> None:
+    """Set whether money of card payments from now on can leave before the acquirer has paid it."""
+    with recorded(Act.UNSETTLED_CHANGED, Merchant.objects.get(pk=merchant_id)):
+        Merchant.objects.filter(pk=merchant_id).update(may_withdraw_unsettled=is_on)
+
+
 def refuse_open_references(merchant_id: str, is_on: bool) -> None:
     """Set whether a reference can have one open code only. It applies to codes that are made from now on."""
     with recorded(Act.OPEN_REFERENCES_CHANGED, Merchant.objects.get(pk=merchant_id)):

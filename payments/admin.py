@@ -14,6 +14,7 @@ from core.console import admin_columns, personal_data
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
+from payments.fee_terms import FeeTerms
 from payments.match_results import MatchResult
 from payments.models import (
     HELD_EXCESS_STATUSES,
@@ -49,8 +50,8 @@ class PaymentAdmin(ActingAdmin):
     shows_personal_data = True
 
     export_columns = (
-        "id", "merchant", "reference", "status", "amount", "amount_refunded", "card_brand", "payer_name",
-        "payer_bank_code", "bank_reference", "created_at", "completed_at",
+        "id", "merchant", "reference", "status", "amount", "fee", "fee_vat", "net", "amount_refunded",
+        "card_brand", "payer_name", "payer_bank_code", "bank_reference", "created_at", "completed_at",
     )  # fmt: skip
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_differs"]
@@ -64,6 +65,9 @@ class PaymentAdmin(ActingAdmin):
 
     def export_status(self, payment: Payment) -> str:
         return payment.status_at(clock.now()).value
+
+    def export_net(self, payment: Payment) -> int | None:
+        return payment.net
 
     @admin.display(description=_("received"))
     def received_baht(self, payment: Payment) -> str | None:
@@ -89,6 +93,18 @@ class PaymentAdmin(ActingAdmin):
             amount = gettext("at least %(amount)s") % {"amount": amount}
         return format_html("{}: {}", amount, pages)
 
+    @admin.display(description=_("fee"))
+    def fee_baht(self, payment: Payment) -> str | None:
+        return payment.fee and money.display(payment.fee)
+
+    @admin.display(description=_("VAT of the fee"))
+    def fee_vat_baht(self, payment: Payment) -> str | None:
+        return payment.fee_vat and money.display(payment.fee_vat)
+
+    @admin.display(description=_("net"))
+    def net_baht(self, payment: Payment) -> str | None:
+        return money.display(payment.net) if payment.fee and payment.net is not None else None
+
     @admin.display(description=_("refunded"))
     def refunded_baht(self, payment: Payment) -> str | None:
         return money.display(payment.amount_refunded) if payment.amount_refunded else None
@@ -111,6 +127,9 @@ class PaymentAdmin(ActingAdmin):
                 "status_now",
                 "baht",
                 "received_baht",
+                "fee_baht",
+                "fee_vat_baht",
+                "net_baht",
                 "suspense_baht",
                 "refunded_baht",
                 "refunding_baht",
@@ -148,6 +167,15 @@ class ChargeAnswerAdmin(ReadOnlyAdmin):
     list_select_related = ["charge"]
     search_fields = ["=charge__payment__id"]
     ordering = ["-id"]
+
+
+@admin.register(FeeTerms)
+class FeeTermsAdmin(ReadOnlyAdmin):
+    list_display = ["merchant", "starts_on", "fixed", "rate", "vat_rate", "created_at"]
+    list_filter = [MerchantFilter]
+    list_select_related = ["merchant"]
+    search_fields = ["=merchant__id"]
+    ordering = ["-starts_on", "-id"]
 
 
 @admin.register(PaymentException)

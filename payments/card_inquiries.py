@@ -16,7 +16,7 @@ from core import request_context
 from core.work import due_work
 from core.work.due_work import DueWork
 from payments import cards
-from payments.card_models import OPEN_STATES
+from payments.card_models import IS_INQUIRED
 from payments.models import CardCharge, ChargeAnswer
 from transfers import circuit_breakers
 
@@ -41,7 +41,7 @@ def inquire_due(*, now: Callable[[], datetime], limit: int = 50) -> int:
 def _claim(acquirer: str, now: Callable[[], datetime], limit: int) -> list[CardCharge]:
     if circuit_breakers.open_until(cards.counterparty(acquirer), now()) is not None:
         return []
-    due = CardCharge.objects.filter(acquirer=acquirer, state__in=OPEN_STATES, due_at__lte=Now())
+    due = CardCharge.objects.filter(acquirer=acquirer, due_at__lte=Now()).filter(IS_INQUIRED)
     return due_work.claim(due.order_by("due_at"), limit, due_at=Now() + LEASE, inquiries=F("inquiries") + 1)
 
 

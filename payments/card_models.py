@@ -29,6 +29,8 @@ class ChargeOutcome(models.TextChoices):
 
 OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
 IS_OPEN = Q(state__in=OPEN_STATES)
+# The acquirer is asked about these.
+IS_INQUIRED = IS_OPEN | Q(awaits_fee=True)
 
 
 class CardCharge(StateMachine, CausedRow):
@@ -56,6 +58,13 @@ class CardCharge(StateMachine, CausedRow):
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
     paid_at = models.DateTimeField(null=True, help_text="When the acquirer took the money.")
+    awaits_fee = models.BooleanField(
+        default=False, db_default=False, help_text="The acquirer has not said what it keeps."
+    )
+    unsettled = models.BigIntegerField(
+        null=True,
+        help_text="Satang for the merchant that the acquirer has not paid; null if they are available.",
+    )
 
     class Meta:
         triggers = [
@@ -78,12 +87,18 @@ class CardCharge(StateMachine, CausedRow):
             ),
         ]
         indexes = [
-            models.Index(fields=["due_at"], condition=IS_OPEN, name="cardcharge_next_inquiry"),
+            models.Index(fields=["due_at"], condition=IS_INQUIRED, name="cardcharge_next_inquiry"),
             models.Index(fields=["created_at"], condition=IS_OPEN, name="cardcharge_oldest_open"),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="cardcharge_by_charge_id"),
         ]
         constraints = [
             known("state", ChargeState, name="cardcharge_state_known"),
+            models.CheckConstraint(
+                condition=Q(unsettled__isnull=True, awaits_fee=False)
+                | Q(unsettled__isnull=True, awaits_fee=True, state=ChargeState.COMPLETED)
+                | Q(unsettled__gte=0, state=ChargeState.COMPLETED),
+                name="cardcharge_unsettled_if_completed",
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=OPEN_STATES, completed_at__isnull=True)
                 | ~Q(state__in=OPEN_STATES) & Q(completed_at__isnull=False),

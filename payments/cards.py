@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
 import banks
 from banks import Acquirer, ChargeRequest, ChargeResult, parallel
@@ -23,6 +23,8 @@ from core.failures import PROCESSING_ERROR
 from core.work import due_work
 from core.work.bulkhead import Bulkhead, BulkheadFull
 from ledger import accounts
+from ledger.models import AccountType
+from ledger.services import Fee
 from merchants.models import Merchant, Mode
 from payments import services as payments
 from payments.errors import AcquirerNotConfigured, AcquirerUnavailable, SafeModeOn, TooManyCardPayments
@@ -146,6 +148,10 @@ def complete(payment_id: str, result: ChargeResult, *, now: datetime) -> Payment
         _OUTCOME_HANDLERS[result.outcome](payment, charge, result, now)
     elif result.outcome == "succeeded" and payment.status == PaymentStatus.FAILED:
         _record_contradiction(payment, charge, result, now)
+    elif charge.awaits_fee and (fee := _fee(result)) is not None:
+        record_fee(payment, charge, fee, now=now)
+    elif charge.awaits_fee:
+        charge.set_fields(due_at=now + due_work.interval(INQUIRY_DELAYS, charge.inquiries))
     return payment if payment.pk else None
 
 
@@ -194,8 +200,50 @@ def _succeed(payment: Payment, charge: CardCharge, result: ChargeResult, now: da
     _store_details(payment, charge, result)
     source = accounts.acquirer(charge.acquirer)
     paid_at = clock.to_millisecond(result.paid_at or now)
-    payments.succeed([payments.PaidPayment(payment, paid_at, Payer())], source=source, now=now)
-    charge.transition(ChargeState.COMPLETED, completed_at=now, paid_at=paid_at)
+    may_leave = payment.merchant.may_withdraw_unsettled
+    into = AccountType.AVAILABLE if may_leave else AccountType.UNSETTLED
+    fee = _fee(result)
+    paid = payments.PaidPayment(payment, paid_at, Payer(), into=into, fee=fee)
+    payments.succeed([paid], source=source, now=now)
+    charge.transition(
+        ChargeState.COMPLETED,
+        completed_at=now,
+        paid_at=paid_at,
+        awaits_fee=fee is None,
+        due_at=now + INQUIRY_DELAYS[0],
+        unsettled=None if may_leave else payment.received - (fee.total if fee else 0),
+    )
+
+
+def _fee(result: ChargeResult) -> Fee | None:
+    return None if result.fee is None or result.fee_vat is None else Fee(result.fee, result.fee_vat)
+
+
+def record_fee(payment: Payment, charge: CardCharge, fee: Fee, *, now: datetime) -> None:
+    """Take a fee that the acquirer names after the payment succeeded. The caller holds both locks."""
+    unsettled = charge.unsettled or 0
+    source = accounts.acquirer(charge.acquirer)
+    payments.charge_fee(payment, fee, source=source, unsettled=unsettled, now=now)
+    left = None if charge.unsettled is None else max(0, unsettled - fee.total)
+    charge.set_fields(awaits_fee=False, unsettled=left)
+
+
+def use_unsettled(payment: Payment, amount: int) -> int:
+    """Take up to `amount` satang that the acquirer has not paid, for a refund. Returns how many.
+
+    The caller holds the lock of the payment, and makes them available.
+    """
+    charge = CardCharge.objects.select_for_update().get(pk=payment.pk)
+    used = min(charge.unsettled or 0, amount)
+    if used:
+        charge.set_fields(unsettled=F("unsettled") - used)
+    return used
+
+
+def return_unsettled(payment: Payment, amount: int) -> bool:
+    """Undo `use_unsettled`. False if the acquirer has paid since: then the money stays available."""
+    charge = CardCharge.objects.select_for_update().filter(pk=payment.pk, unsettled__isnull=False)
+    return charge.update(unsettled=F("unsettled") + amount) == 1
 
 
 def _fail(payment: Payment, charge: CardCharge, result: ChargeResult, now: datetime) -> None:

@@ -6,6 +6,7 @@ from django.utils.translation import gettext_noop
 REQUESTED = _("{amount} requested.")
 PAID = _("Paid: {amount}.")
 PAID_AT = _("Paid: {amount} on {at}.")
+FEE_TAKEN = _("The fee is known: {amount} with VAT.")
 NOT_PAID = _("Not paid: {reason}.")
 EXPIRED = _("The code can no longer be paid.")
 EXPIRED_AT = _("Not paid: it expired on {at}. The customer needs a new code to pay.")

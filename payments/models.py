@@ -17,6 +17,7 @@ from counts.lists import ClockRule, CountedList
 from merchants.models import Merchant
 from payments.card_models import CardCharge, ChargeAnswer, ChargeOutcome, ChargeState
 from payments.errors import PaymentNotFound
+from payments.fee_terms import FeeTerms
 from payments.match_results import MatchResult
 
 
@@ -113,6 +114,10 @@ class Payment(DigestedRow, StateMachine):
     amount_refunded = models.BigIntegerField(default=0)
     amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds in progress.")
     amount_received = models.BigIntegerField(null=True, help_text="Only if it differs from the amount.")
+    fee = models.BigIntegerField(
+        null=True, help_text="Satang that the bank or acquirer takes, without VAT. Null until it is known."
+    )
+    fee_vat = models.BigIntegerField(null=True, verbose_name="VAT of the fee", help_text="Satang.")
     has_exceptions = models.BooleanField(
         default=False, db_default=False, help_text="Money arrived that did not match: see `exceptions`."
     )
@@ -172,6 +177,8 @@ class Payment(DigestedRow, StateMachine):
                 for field in PAYER_COPY
             ),
             triggers.set_once("completed_at", "a payment keeps when it was paid"),
+            triggers.set_once("fee", "a payment keeps its fee"),
+            triggers.set_once("fee_vat", "a payment keeps its fee"),
             triggers.Refuse(
                 "paid_after_creation",
                 triggers.UPDATE,
@@ -243,6 +250,12 @@ class Payment(DigestedRow, StateMachine):
                 name="payment_completed_iff_succeeded",
             ),
             models.CheckConstraint(
+                condition=Q(fee__isnull=True, fee_vat__isnull=True)
+                | Q(fee__gte=0, fee_vat__gte=0, completed_at__isnull=False)
+                & Q(fee__lte=RECEIVED_AMOUNT - models.F("fee_vat")),
+                name="payment_fee_within_amount",
+            ),
+            models.CheckConstraint(
                 condition=Q(amount_refunded__gte=0, amount_refunding__gte=0)
                 & Q(amount_refunded__lte=RECEIVED_AMOUNT - models.F("amount_refunding")),
                 name="payment_refunds_within_amount",
@@ -275,6 +288,13 @@ class Payment(DigestedRow, StateMachine):
     def received(self) -> int:
         """Satang received."""
         return self.amount if self.amount_received is None else self.amount_received
+
+    @property
+    def net(self) -> int | None:
+        """Satang that the merchant gets of the received amount. None until the fee is known."""
+        if self.fee is None or self.fee_vat is None:
+            return None
+        return self.received - self.fee - self.fee_vat
 
     @property
     def refundable_amount(self) -> int:

@@ -12,6 +12,7 @@ from core import money, vault
 from core.database import rows
 from core.database.state_machines import transition_all
 from ledger import services as ledger
+from ledger.models import AccountType
 from payments import payers
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded
 from payments.models import Payment, PaymentStatus
@@ -36,15 +37,16 @@ RETURNING {rows.columns(Payment, "t")}
 class PaidPayment:
     """A payment that its bank or acquirer reports as paid.
 
-    received: satang that came in, if they can differ from the amount. is_confirmed: False if only an uploaded
-    statement reports the money.
+    received: satang that came in, if they can differ from the amount. into: the account of the merchant that
+    gets them. fee: None if it is not known yet.
     """
 
     payment: Payment
     paid_at: datetime
     payer: Payer
     received: int | None = None
-    is_confirmed: bool = True
+    into: AccountType = AccountType.AVAILABLE
+    fee: ledger.Fee | None = ledger.NO_FEE
 
 
 def draft(
@@ -82,17 +84,40 @@ def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
             else each.payment.created_at,
             "updated_at": now,
             "amount_received": each.received if is_other_amount else None,
+            "fee": None if each.fee is None else each.fee.amount,
+            "fee_vat": None if each.fee is None else each.fee.vat,
             **_payer_fields(each.payment, each.payer),
         }
         changes.append((each.payment, fields))
     transition_all(changes, PaymentStatus.SUCCEEDED)
     payments = [each.payment for each in paid]
     credits = [
-        ledger.Credit(each.payment.merchant_id, each.payment.id, each.payment.received, each.is_confirmed)
+        ledger.Credit(
+            each.payment.merchant_id,
+            each.payment.id,
+            each.payment.received,
+            each.into,
+            each.fee or ledger.NO_FEE,
+        )
         for each in paid
     ]
     transactions.record_payments(credits, currency=money.CURRENCY, source=source, now=now)
     publish("payment.succeeded", payments, now)
+
+
+def charge_fee(payment: Payment, fee: ledger.Fee, *, source: str, unsettled: int = 0, now: datetime) -> None:
+    """Take a fee that is known after the payment succeeded. source and unsettled: see `ledger.charge_fee`."""
+    payment.set_fields(fee=fee.amount, fee_vat=fee.vat, updated_at=now)
+    publish("payment.fee_known", [payment], now)
+    if fee.total:
+        ledger.charge_fee(
+            merchant_id=payment.merchant_id,
+            subject_id=payment.id,
+            fee=fee,
+            source=source,
+            unsettled=unsettled,
+            now=now,
+        )
 
 
 def add_payer_details(payment: Payment, payer: Payer) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
 from django.db.models import Prefetch, Sum, prefetch_related_objects
 
@@ -112,6 +112,19 @@ class PaymentObject(TypedDict):
         "Satang received. Of a paid payment: only if it is not `amount`. Of any other: the money that "
         "arrived and did not fit, while it is held (see `exceptions`).",
     ]
+    fee: Annotated[
+        int | None,
+        satang(0),
+        "Satang that the bank or acquirer takes, without VAT. Null until it is known; a refund does not give "
+        "it back.",
+    ]
+    fee_vat: Annotated[int | None, satang(0), "Satang: the VAT of the fee. Null until it is known."]
+    net: Annotated[
+        int | None,
+        satang(0),
+        "Satang that your balance gets: what was received, less the fee and its VAT. Null until they are "
+        "known.",
+    ]
     amount_refunded: Annotated[int, satang(0), "Satang that went back to the payer."]
     failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_PAYMENTS)]
     expires_at: Annotated[Instant | None, "Null if the payment does not expire."]
@@ -158,6 +171,17 @@ class PaymentEventData(_PaymentAtEvent):
     """A payment at the moment of an event."""
 
     amount_received: NotRequired[Annotated[int, satang(1), "Satang received; absent if they are the amount."]]
+    fee: NotRequired[Annotated[int, satang(0), "As in the payment object; absent until it is known."]]
+    fee_vat: NotRequired[Annotated[int, satang(0), "As in the payment object; absent until it is known."]]
+    net: NotRequired[Annotated[int, satang(0), "As in the payment object; absent until it is known."]]
+
+
+class PaymentFeeEventData(_PaymentAtEvent):
+    """A payment whose bank or acquirer said later what it takes."""
+
+    fee: Annotated[int, satang(0), "Satang, without VAT."]
+    fee_vat: Annotated[int, satang(0), "Satang: the VAT of the fee."]
+    net: Annotated[int, satang(0), "Satang that your balance gets."]
 
 
 class PaymentExceptionEventData(_PaymentAtEvent):
@@ -191,6 +215,9 @@ def payment_object(payment: Payment, now: datetime) -> PaymentObject:
         "card": None if last4 is None or brand is None else {"last4": last4, "brand": brand},
         "metadata": payment.metadata,
         "amount_received": _amount_received(payment, exceptions),
+        "fee": payment.fee,
+        "fee_vat": payment.fee_vat,
+        "net": payment.net,
         "amount_refunded": payment.amount_refunded,
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),
@@ -215,13 +242,15 @@ def load_exceptions(payments: Sequence[Payment]) -> None:
 
 def event_data(payment: Payment) -> PaymentEventData:
     """`data` of the payment events. `amount_received` is there only if it differs from the amount."""
-    data = _at_event(payment, payment.status)
+    data = cast(PaymentEventData, _at_event(payment, payment.status))
     if payment.amount_received is not None:
         data["amount_received"] = payment.amount_received
+    if payment.fee is not None and payment.fee_vat is not None and payment.net is not None:
+        data |= {"fee": payment.fee, "fee_vat": payment.fee_vat, "net": payment.net}
     return data
 
 
-def _at_event(payment: Payment, status: str) -> PaymentEventData:
+def _at_event(payment: Payment, status: str) -> _PaymentAtEvent:
     return {
         "payment_id": payment.id,
         "status": status,

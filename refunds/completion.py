@@ -17,6 +17,7 @@ from core.database.state_machines import transition_all
 from core.failures import REJECTED_BY_STAFF
 from ledger import services as ledger
 from ledger.journal_types import JournalType
+from payments import cards
 from payments import services as payments
 from payments.models import Payment
 from refunds import destinations
@@ -226,6 +227,9 @@ def _release(refunds: Sequence[Refund], payment: Payment, now: datetime) -> None
     ledger.release(
         merchant_id=payment.merchant_id, type=JournalType.REFUND_RELEASED, amounts=amounts, now=now
     )
+    unsettled = {refund.id: refund.from_unsettled for refund in refunds if refund.from_unsettled}
+    if unsettled and cards.return_unsettled(payment, sum(unsettled.values())):
+        ledger.unsettle(merchant_id=payment.merchant_id, amounts=unsettled, now=now)
 
 
 def _publish(kind: str, refund: Refund, now: datetime) -> None:

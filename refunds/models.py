@@ -95,6 +95,9 @@ class Refund(StateMachine, CausedRow):
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
     transaction = models.OneToOneField(Transaction, on_delete=models.PROTECT, related_name="+")
     amount = models.BigIntegerField(help_text="Satang.")
+    from_unsettled = models.BigIntegerField(
+        default=0, db_default=0, help_text="Of them money that the acquirer had not paid. Satang."
+    )
     currency = models.CharField(max_length=3)
     status = models.CharField(max_length=9, choices=RefundStatus.choices, default=RefundStatus.PENDING)
     route = models.CharField(
@@ -193,6 +196,10 @@ class Refund(StateMachine, CausedRow):
                 name="refund_reason_known",
             ),
             models.CheckConstraint(condition=Q(amount__gte=1), name="refund_amount_positive"),
+            models.CheckConstraint(
+                condition=Q(from_unsettled__gte=0, from_unsettled__lte=models.F("amount")),
+                name="refund_from_unsettled_within_amount",
+            ),
             models.CheckConstraint(condition=Q(currency="THB"), name="refund_currency_is_thb"),
             models.CheckConstraint(
                 condition=Q(status="completed", completed_at__isnull=False)

@@ -16,6 +16,7 @@ from ledger import services as ledger
 from ledger.journal_types import JournalType
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
+from payments import cards
 from payments import services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment
@@ -59,11 +60,16 @@ def create(
     if payment.amount_refunding and pending.count() >= MAX_PENDING_REFUNDS:
         raise TooManyPendingRefunds(limit=MAX_PENDING_REFUNDS)
     reserved = payments.reserve_refund(payment, amount, now=now)
-    refund = completion.store(payment, reserved, now, **fields)
+    is_card = payment.qr_code_id is None
+    unsettled = cards.use_unsettled(payment, reserved) if is_card else 0
+    refund = completion.store(payment, reserved, now, from_unsettled=unsettled, **fields)
     if (chosen := destinations.choose(payment, destination, reserved, now=now)) is not None:
         queue([refund], chosen, now)
     # Last, because other payments of this merchant wait for its lock.
-    ledger.reserve(type=JournalType.REFUND_RESERVED, **ledger_fields(refund, now))
+    if unsettled:
+        ledger.settle(merchant_id=merchant.id, amounts={refund.id: unsettled}, now=now)
+    # The acquirer keeps its fee, so a refund needs more than its payment brought.
+    ledger.reserve(type=JournalType.REFUND_RESERVED, **ledger_fields(refund, now), may_owe=is_card)
     return refund
 
 

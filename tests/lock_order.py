@@ -85,6 +85,7 @@ UNORDERED_MODELS = {
     "transfers.SafeMode",
     "merchants.BankConnection",
     "merchants.Merchant",
+    "payments.FeeTerms",
     "reconciliation.Backoff",
     "reconciliation.BankRateLimit",
     "refunds.ClaimTry",

@@ -40,6 +40,9 @@ def ended(context: PaymentContext) -> list[EntrySource]:
     payment = context.payment
     paid = explanations.PAID.format(amount=money.display(payment.received))
     paid_details = {"amount": payment.received, "paid_at": iso_or_none(payment.completed_at)}
+    fees = {"fee": payment.fee, "fee_vat": payment.fee_vat, "net": payment.net}
+    taken = money.display((payment.fee or 0) + (payment.fee_vat or 0))
+    to_fee = partial(_event, TimelineEntryType.FEE_KNOWN, explanations.FEE_TAKEN.format(amount=taken), fees)
     failed = _events(payment, EventType.PAYMENT_FAILED)
     if payment.status != PaymentStatus.FAILED:
         failed = failed.none()
@@ -49,6 +52,7 @@ def ended(context: PaymentContext) -> list[EntrySource]:
     return [
         EntrySource(_events(payment, EventType.PAYMENT_SUCCEEDED), "created_at", to_success),
         EntrySource(failed, "created_at", to_failure),
+        EntrySource(_events(payment, EventType.PAYMENT_FEE_KNOWN), "created_at", to_fee),
     ]
 
 

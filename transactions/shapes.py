@@ -44,7 +44,8 @@ class BalanceTransactionObject(TypedDict):
         one_of(BalanceTransactionType),
         "`reserved` money is set aside, `released` is available again, `paid` has left. "
         "`returned`: it came back after it had left. `reversal`: the bank took a payment back. "
-        "`unconfirmed` money is only in a statement file; `confirmed` makes it available.",
+        "`unconfirmed` money is only in a statement file; `confirmed` makes it available. `unsettled` money "
+        "the acquirer has not paid; `settled` makes it available.",
     ]
     amount: Annotated[
         int,
@@ -61,6 +62,12 @@ class BalanceTransactionObject(TypedDict):
     reserved_after: Annotated[int, satang(-MOST_HELD, MOST_HELD), "`reserved` after this change."]
     unconfirmed_amount: Annotated[int, satang(-MAX_SATANG), "Satang that `unconfirmed` changed by."]
     unconfirmed_after: Annotated[int, satang(-MOST_HELD, MOST_HELD), "`unconfirmed` after this change."]
+    pending_settlement_amount: Annotated[
+        int, satang(-MAX_SATANG), "Satang that `pending_settlement` changed by."
+    ]
+    pending_settlement_after: Annotated[
+        int, satang(-MOST_HELD, MOST_HELD), "`pending_settlement` after this change."
+    ]
     currency: Currency
     source: Annotated[
         str,
@@ -93,6 +100,14 @@ class BalanceObject(TypedDict):
             "second person confirms them. Absent if there are none.",
         ]
     ]
+    pending_settlement: NotRequired[
+        Annotated[
+            int,
+            between(1, MOST_HELD),
+            "Satang of card payments, less their fees, that the acquirer has not paid. They can be refunded, "
+            "and become available when it pays. Absent if there are none.",
+        ]
+    ]
     currency: Currency
 
 
@@ -121,6 +136,8 @@ def balance_transaction_object(row: BalanceTransaction, after: Change) -> Balanc
         "reserved_after": after.reserved,
         "unconfirmed_amount": change.unconfirmed,
         "unconfirmed_after": after.unconfirmed,
+        "pending_settlement_amount": change.unsettled,
+        "pending_settlement_after": after.unsettled,
         "currency": money.CURRENCY,
         "source": row.source_id,
         "created_at": iso(row.created_at),
@@ -137,4 +154,6 @@ def balance_object(balance: Balance) -> BalanceObject:
         found["owed"] = balance.debt
     if balance.unconfirmed:
         found["unconfirmed"] = balance.unconfirmed
+    if balance.unsettled:
+        found["pending_settlement"] = balance.unsettled
     return found

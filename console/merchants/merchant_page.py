@@ -19,6 +19,7 @@ from approvals import payout_accounts
 from approvals.models import PayoutAccount
 from audit_trail.act_pages import ActLink
 from console.approvals.payout_admin import PAYOUT_ACTS
+from console.merchants import fee_acts
 from console.merchants.connection_acts import CONNECTION_ACTS
 from core import clock
 from core.console import admin_columns
@@ -33,7 +34,7 @@ from webhooks.models import Endpoint, EndpointStatus
 # Each table shows this many rows. A merchant rarely has more than five keys.
 MAX_ROWS = 20
 # Acts that stand beside what they change. The others are above the page.
-KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-", "test-connection")
+KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-", "test-connection", "set-fees")
 PAYOUT_SLUGS = frozenset(act.slug for act in PAYOUT_ACTS)
 # The lists with rows of a merchant, and how their address names it.
 LISTS = (
@@ -68,8 +69,15 @@ class MerchantPageAdmin(MerchantAdmin):
     """The page that shows all of a merchant."""
 
     change_form_template = "admin/merchant.html"
-    object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + PAYOUT_ACTS
-    fields = ("mode", "late_money", "refuses_open_reference", "page_origins", "created_at")
+    object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + fee_acts.FEE_ACTS + PAYOUT_ACTS
+    fields = (
+        "mode",
+        "late_money",
+        "may_withdraw_unsettled",
+        "refuses_open_reference",
+        "page_origins",
+        "created_at",
+    )
 
     def page_context(self, request: HttpRequest, row: Merchant) -> dict[str, Any]:
         """Each part needs the right to view its model."""
@@ -83,6 +91,7 @@ class MerchantPageAdmin(MerchantAdmin):
             "bank_links": bank_links,
             "steps": list(_steps(row, key_links, bank_links, now)),
             "keys": list(_keys(request, row, now)) if may("merchants.view_apikey") else None,
+            "fees": fee_acts.shown(row) if may("payments.view_feeterms") else (),
             "bank": _bank(row) if may("merchants.view_bankconnection") else None,
             "balance": ledger.balance(row.pk) if may("ledger.view_account") else None,
             "endpoints": _endpoints(row) if may("webhooks.view_endpoint") else None,

@@ -31,7 +31,7 @@ SHOWN_CHARACTERS = 6
 LONGEST_WHOLE_ID = 16
 ID_FIELDS = frozenset({"bank_reference", "charge_id", "request_id", "transaction_id"})
 # Columns with satang.
-AMOUNT_NAME = re.compile(r"(^|_)(amount|balance)(_|$)")
+AMOUNT_NAME = re.compile(r"(^|_)(amount|balance|fee|net|unsettled)(_|$)")
 EMPTY = "-"
 UNREADABLE = ("_sealed", "_digest", "_fingerprint")
 """How columns end that tell nobody anything."""

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
             name='Account',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=48, primary_key=True, serialize=False)),
-                ('type', models.CharField(choices=[('available', 'Available'), ('reserved', 'Reserved'), ('debt', 'Debt'), ('unconfirmed', 'Unconfirmed'), ('bank', 'Bank'), ('acquirer', 'Acquirer'), ('suspense', 'Suspense'), ('write_offs', 'Write Offs')], max_length=11)),
+                ('type', models.CharField(choices=[('available', 'Available'), ('reserved', 'Reserved'), ('debt', 'Debt'), ('unconfirmed', 'Unconfirmed'), ('unsettled', 'Unsettled'), ('bank', 'Bank'), ('acquirer', 'Acquirer'), ('fees', 'Fees'), ('fee_vat', 'Fee Vat'), ('suspense', 'Suspense'), ('write_offs', 'Write Offs')], max_length=11)),
                 ('rolled_up_balance', models.BigIntegerField(default=0, help_text='Satang, without pending entries.')),
                 ('entries_total', models.BigIntegerField(db_default=0, default=0, editable=False, help_text='The same, as triggers of the entries sum it. Nobody else changes it.')),
                 ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
             name='BalanceTransaction',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('type', models.CharField(choices=[('payment', 'Payment'), ('unconfirmed_payment', 'Unconfirmed Payment'), ('confirmed', 'Confirmed'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('refund_returned', 'Refund Returned'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('unconfirmed_reversal', 'Unconfirmed Reversal')], max_length=20)),
+                ('type', models.CharField(choices=[('payment', 'Payment'), ('unconfirmed_payment', 'Unconfirmed Payment'), ('unsettled_payment', 'Unsettled Payment'), ('fee', 'Fee'), ('unsettled_fee', 'Unsettled Fee'), ('settled', 'Settled'), ('unsettled', 'Unsettled'), ('confirmed', 'Confirmed'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('refund_returned', 'Refund Returned'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('unconfirmed_reversal', 'Unconfirmed Reversal')], max_length=20)),
                 ('amount', models.BigIntegerField(help_text='Satang that moved, without a sign.')),
                 ('source_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
                 ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
@@ -61,13 +61,13 @@ class Migration(migrations.Migration):
             name='Journal',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('type', models.CharField(choices=[('payment', 'Payment'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('debt_repaid', 'Debt Repaid'), ('held', 'Held'), ('accepted', 'Accepted'), ('sent_back', 'Sent Back'), ('merged', 'Merged'), ('unmerged', 'Unmerged'), ('written_off', 'Written Off'), ('recovered', 'Recovered'), ('confirmed', 'Confirmed')], max_length=19)),
+                ('type', models.CharField(choices=[('payment', 'Payment'), ('fee', 'Fee'), ('settled', 'Settled'), ('unsettled', 'Unsettled'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('debt_repaid', 'Debt Repaid'), ('held', 'Held'), ('accepted', 'Accepted'), ('sent_back', 'Sent Back'), ('merged', 'Merged'), ('unmerged', 'Unmerged'), ('written_off', 'Written Off'), ('recovered', 'Recovered'), ('confirmed', 'Confirmed')], max_length=19)),
                 ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or bank transaction.', max_length=31)),
                 ('amount', models.BigIntegerField(help_text='Satang that moved.')),
                 ('created_at', models.DateTimeField()),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('subject_id', 'type'), name='journal_once_per_subject_and_type'), models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'refund_reserved', 'refund_paid', 'refund_released', 'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned', 'reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'merged', 'unmerged', 'written_off', 'recovered', 'confirmed'])), name='journal_type_known'), models.CheckConstraint(condition=models.Q(('amount__gt', 0)), name='journal_amount_positive')],
+                'constraints': [models.UniqueConstraint(fields=('subject_id', 'type'), name='journal_once_per_subject_and_type'), models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'fee', 'settled', 'unsettled', 'refund_reserved', 'refund_paid', 'refund_released', 'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned', 'reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'merged', 'unmerged', 'written_off', 'recovered', 'confirmed'])), name='journal_type_known'), models.CheckConstraint(condition=models.Q(('amount__gt', 0)), name='journal_amount_positive')],
             },
         ),
         migrations.CreateModel(
@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='pendingentry',
-            constraint=models.CheckConstraint(condition=models.Q(('account_id__regex', '^(bank|acquirer):'), models.Q(('account_id__regex', '^(available:|unconfirmed:|suspense(:sandbox)?$)'), ('amount__gt', 0)), _connector='OR'), name='pendingentry_only_adds'),
+            constraint=models.CheckConstraint(condition=models.Q(('account_id__regex', '^(bank|acquirer|fees|fee_vat):'), models.Q(('account_id__regex', '^(available:|unconfirmed:|unsettled:|suspense(:sandbox)?$)'), ('amount__gt', 0)), _connector='OR'), name='pendingentry_only_adds'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='pendingentry',
@@ -97,15 +97,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='account',
-            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['available', 'reserved', 'debt', 'unconfirmed', 'bank', 'acquirer', 'suspense', 'write_offs'])), name='account_type_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['available', 'reserved', 'debt', 'unconfirmed', 'unsettled', 'bank', 'acquirer', 'fees', 'fee_vat', 'suspense', 'write_offs'])), name='account_type_known'),
         ),
         migrations.AddConstraint(
             model_name='account',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('id', django.db.models.functions.text.Concat(models.F('type'), models.Value(':'), models.F('merchant_id'), output_field=models.TextField())), ('merchant__isnull', False), ('type__in', ('available', 'reserved', 'debt', 'unconfirmed'))), models.Q(('id__regex', '^bank:.'), ('merchant__isnull', True), ('type', 'bank')), models.Q(('id__regex', '^acquirer:.'), ('merchant__isnull', True), ('type', 'acquirer')), models.Q(('id__in', ['suspense', 'suspense:sandbox']), ('merchant__isnull', True), ('type', 'suspense')), models.Q(('id', 'write_offs'), ('merchant__isnull', True), ('type', 'write_offs')), _connector='OR'), name='account_code_fits_type'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('id', django.db.models.functions.text.Concat(models.F('type'), models.Value(':'), models.F('merchant_id'), output_field=models.TextField())), ('merchant__isnull', False), ('type__in', ('available', 'reserved', 'debt', 'unconfirmed', 'unsettled'))), models.Q(('merchant__isnull', True), models.Q(models.Q(('id__regex', '^bank:.'), ('type', 'bank')), models.Q(('id__regex', '^acquirer:.'), ('type', 'acquirer')), models.Q(('id__regex', '^fees:.'), ('type', 'fees')), models.Q(('id__regex', '^fee_vat:.'), ('type', 'fee_vat')), _connector='OR')), models.Q(('id__in', ['suspense', 'suspense:sandbox']), ('merchant__isnull', True), ('type', 'suspense')), models.Q(('id', 'write_offs'), ('merchant__isnull', True), ('type', 'write_offs')), _connector='OR'), name='account_code_fits_type'),
         ),
         migrations.AddConstraint(
             model_name='account',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('rolled_up_balance__gte', 0), ('type__in', ['available', 'reserved', 'unconfirmed', 'suspense'])), models.Q(('rolled_up_balance__lte', 0), ('type__in', ['debt', 'write_offs'])), ('type__in', ('bank', 'acquirer')), _connector='OR'), name='account_not_overdrawn'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('rolled_up_balance__gte', 0), ('type__in', ['available', 'reserved', 'unconfirmed', 'unsettled', 'suspense'])), models.Q(('rolled_up_balance__lte', 0), ('type__in', ['debt', 'write_offs'])), ('type__in', ('bank', 'acquirer', 'fees', 'fee_vat')), _connector='OR'), name='account_not_overdrawn'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='account',
@@ -121,7 +121,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='balancetransaction',
-            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'unconfirmed_payment', 'confirmed', 'refund_reserved', 'refund_paid', 'refund_released', 'refund_returned', 'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned', 'reversal', 'unconfirmed_reversal'])), name='baltransaction_type_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'unconfirmed_payment', 'unsettled_payment', 'fee', 'unsettled_fee', 'settled', 'unsettled', 'confirmed', 'refund_reserved', 'refund_paid', 'refund_released', 'refund_returned', 'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned', 'reversal', 'unconfirmed_reversal'])), name='baltransaction_type_known'),
         ),
         migrations.AddConstraint(
             model_name='balancetransaction',

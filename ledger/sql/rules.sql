@@ -2,6 +2,7 @@ SELECT counts_count_list(
     'balance', 'ledger_balancetransaction', 'type', amount => 'amount',
     all_kinds => $$type IN (
         'payment', 'unconfirmed_payment', 'confirmed', 'reversal', 'unconfirmed_reversal',
+        'unsettled_payment', 'fee', 'unsettled_fee', 'settled', 'unsettled',
         'refund_reserved', 'refund_paid', 'refund_released', 'refund_returned',
         'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned'
     )$$
@@ -77,21 +78,26 @@ CREATE CONSTRAINT TRIGGER ledger_separate_sandbox AFTER INSERT ON ledger_entry D
     EXECUTE FUNCTION ledger_separate_sandbox();
 
 
-CREATE OR REPLACE FUNCTION ledger_protect_unconfirmed() RETURNS trigger
+-- Money that only a file reports, and money that an acquirer has not paid, becomes available first.
+CREATE OR REPLACE FUNCTION ledger_protect_held() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
     IF NOT EXISTS (
-        SELECT FROM public.ledger_journal WHERE id = NEW.journal_id AND type IN ('confirmed', 'reversal')
+        SELECT FROM public.ledger_journal WHERE id = NEW.journal_id
+            AND type IN ('confirmed', 'reversal', 'settled', 'fee')
+            AND starts_with(NEW.account_id, 'unsettled:') = (type IN ('settled', 'fee'))
     ) THEN
-        RAISE EXCEPTION 'unconfirmed money cannot leave' USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION '% money cannot leave', split_part(NEW.account_id, ':', 1)
+            USING ERRCODE = 'check_violation';
     END IF;
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE TRIGGER ledger_protect_unconfirmed AFTER INSERT ON ledger_entry
-    FOR EACH ROW WHEN (NEW.amount < 0 AND starts_with(NEW.account_id, 'unconfirmed:'))
-    EXECUTE FUNCTION ledger_protect_unconfirmed();
+CREATE OR REPLACE TRIGGER ledger_protect_held AFTER INSERT ON ledger_entry
+    FOR EACH ROW WHEN (NEW.amount < 0 AND (starts_with(NEW.account_id, 'unconfirmed:')
+        OR starts_with(NEW.account_id, 'unsettled:')))
+    EXECUTE FUNCTION ledger_protect_held();
 
 
 -- Rows are added and deleted all the time, so vacuum starts after a fixed number of changes.

@@ -54,12 +54,13 @@ class Migration(migrations.Migration):
                 ('reference3', models.CharField(blank=True, default='', help_text='Sent in each code if given.', max_length=20)),
                 ('late_money', models.CharField(choices=[('review', 'review'), ('accept', 'Accept')], default='review', help_text='Whether a payment after the expiry of its code succeeds.', max_length=6, verbose_name='paid after expiry')),
                 ('refuses_open_reference', models.BooleanField(db_default=False, default=False, help_text='Refuse a QR code whose reference another open code has.', verbose_name='one open code per reference')),
+                ('may_withdraw_unsettled', models.BooleanField(db_default=False, default=False, help_text='Money of card payments is available before the acquirer has paid it.', verbose_name='withdraws before settlement')),
                 ('page_origins', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=255), blank=True, db_default=[], default=list, help_text='Origins that may frame the payment page, and to which it links back.', size=None, verbose_name='sites of the shop')),
                 ('usual_amount', models.BigIntegerField(editable=False, help_text='Satang: the median of the latest payments; empty before the first 20.', null=True)),
                 ('created_at', models.DateTimeField()),
             ],
             options={
-                'permissions': [('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page')],
+                'permissions': [('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it')],
             },
         ),
         migrations.CreateModel(

@@ -29,6 +29,7 @@ SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id")
 # All columns of payments would take most of the time.
 PAYMENT_COLUMNS = (
     "status", "amount", "currency", "qr_code_id", "reference", "metadata", "failure_code", "amount_received",
+    "fee", "fee_vat",
 )  # fmt: skip
 # The data of events. An exception is compared with its payment.
 DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], Mapping[str, Any]]]] = [
@@ -41,8 +42,14 @@ DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], Mapping[str, Any]]]] = [
 CHANGING = {"status", "awaiting_approval", "pending_reason", "updated_at", "note", "bank_name"}
 # What never changes once the object has the status of the event.
 FINAL = {"failure_code", "completed_at", "bank_reference", "amount_received"}
+# What a later event may be the first to have.
+LATER = {"fee", "fee_vat", "net"}
 # The statuses in an event, if they are not its name. Payments that expire fail, depending on a setting.
-STATUSES = {"withdrawal.processed": {"processing"}, "payment.failed": {"failed", "expired"}}
+STATUSES = {
+    "withdrawal.processed": {"processing"},
+    "payment.failed": {"failed", "expired"},
+    "payment.fee_known": {"succeeded", "refunded"},
+}
 DESTINATIONS = f"""
     SELECT transfer.id, transfer.bank_code, transfer.account_sealed, approval.account_last4,
         bank_transaction.id, bank_transaction.payer_bank_code, bank_transaction.payer_account_sealed
@@ -162,9 +169,10 @@ def _is_about(data: dict[str, Any], now: Mapping[str, Any] | None, kind: str) ->
         return True
     state = kind.rpartition(".")[2]
     is_as_now = data["status"] == now["status"] and not state.startswith("exception")
-    names = (now.keys() | FINAL) - CHANGING - (set() if is_as_now else FINAL)
+    names = (now.keys() | FINAL) - CHANGING - LATER - (set() if is_as_now else FINAL)
     return (
         all(data.get(name) == now.get(name) for name in names)
+        and all(data.get(name) in (None, now.get(name)) for name in LATER)
         and (state.startswith("exception") or data["status"] in STATUSES.get(kind, {state}))
         and (is_as_now or data["failure_code"] in (None, now["failure_code"]))
     )

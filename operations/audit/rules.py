@@ -38,7 +38,8 @@ WORDS = {
     "REJECTED_BY_STAFF": failures.REJECTED_BY_STAFF,
     "BANK_UNREACHABLE": failures.BANK_UNREACHABLE,
     "SIGNS_OF_TYPES": ", ".join(
-        f"('{type}', {sign.available}, {sign.reserved}, {sign.unconfirmed})" for type, sign in SIGNS.items()
+        f"('{type}', {sign.available}, {sign.reserved}, {sign.unconfirmed}, {sign.unsettled})"
+        for type, sign in SIGNS.items()
     ),
     "CLOSED": CLOSED,
     "OPEN_ROWS": " UNION ALL ".join(

@@ -23,7 +23,7 @@ from core.database import rows
 from counts.models import CountDelta, OpenPeriod
 from ledger.models import PendingEntry
 from operations.nightly import heartbeats
-from payments.card_models import IS_OPEN
+from payments.card_models import IS_INQUIRED
 from payments.models import CardCharge, Payment, PaymentStatus
 from reconciliation.inquiries import batches
 from reconciliation.models import BankTransaction
@@ -55,7 +55,7 @@ CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     "refunds.run_due": _open_transfers,
     "reconciliation.run_returns": _open_transfers,
     "withdrawals.run_due": _open_transfers,
-    "payments.inquire_due": lambda now: [CardCharge.objects.filter(IS_OPEN)],
+    "payments.inquire_due": lambda now: [CardCharge.objects.filter(IS_INQUIRED)],
     # A payment may need its first inquiry, or a later inquiry is due.
     "reconciliation.inquire_due": lambda now: [
         Payment.objects.filter(status=PaymentStatus.PENDING).order_by("-expires_at"),

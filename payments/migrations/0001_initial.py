@@ -50,6 +50,8 @@ class Migration(migrations.Migration):
                 ('amount_refunded', models.BigIntegerField(default=0)),
                 ('amount_refunding', models.BigIntegerField(default=0, help_text='Satang of refunds in progress.')),
                 ('amount_received', models.BigIntegerField(help_text='Only if it differs from the amount.', null=True)),
+                ('fee', models.BigIntegerField(help_text='Satang that the bank or acquirer takes, without VAT. Null until it is known.', null=True)),
+                ('fee_vat', models.BigIntegerField(help_text='Satang.', null=True, verbose_name='VAT of the fee')),
                 ('has_exceptions', models.BooleanField(db_default=False, default=False, help_text='Money arrived that did not match: see `exceptions`.')),
                 ('holds_reference', models.BooleanField(db_default=False, default=False, help_text='While it is pending, no other such payment of the merchant has its reference.')),
                 ('created_at', models.DateTimeField()),
@@ -74,7 +76,27 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
                 ('completed_at', models.DateTimeField(null=True)),
                 ('paid_at', models.DateTimeField(help_text='When the acquirer took the money.', null=True)),
+                ('awaits_fee', models.BooleanField(db_default=False, default=False, help_text='The acquirer has not said what it keeps.')),
+                ('unsettled', models.BigIntegerField(help_text='Satang for the merchant that the acquirer has not paid; null if they are available.', null=True)),
             ],
+        ),
+        migrations.CreateModel(
+            name='FeeTerms',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('starts_on', models.DateField(help_text='The first day, in Bangkok.')),
+                ('fixed', models.IntegerField(help_text='Satang for each payment.')),
+                ('rate', models.IntegerField(help_text='Hundredths of a percent of the payment: 80 is 0.80 %.')),
+                ('vat_rate', models.IntegerField(help_text='Hundredths of a percent of the fee.', verbose_name='VAT')),
+                ('created_at', models.DateTimeField()),
+                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+            ],
+            options={
+                'verbose_name': 'fee terms',
+                'verbose_name_plural': 'fee terms',
+                'permissions': [('set_fees', 'Can set what banks take for payments by QR code')],
+                'default_permissions': ('view',),
+            },
         ),
         migrations.CreateModel(
             name='PaymentException',
@@ -104,7 +126,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='cardcharge',
-            index=models.Index(condition=models.Q(('state__in', ('submitted', 'pending'))), fields=['due_at'], name='cardcharge_next_inquiry'),
+            index=models.Index(condition=models.Q(('state__in', ('submitted', 'pending')), ('awaits_fee', True), _connector='OR'), fields=['due_at'], name='cardcharge_next_inquiry'),
         ),
         migrations.AddIndex(
             model_name='cardcharge',
@@ -117,6 +139,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='cardcharge',
             constraint=models.CheckConstraint(condition=models.Q(('state__in', ['submitted', 'pending', 'completed', 'refused'])), name='cardcharge_state_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='cardcharge',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('awaits_fee', False), ('unsettled__isnull', True)), models.Q(('awaits_fee', True), ('state', 'completed'), ('unsettled__isnull', True)), models.Q(('state', 'completed'), ('unsettled__gte', 0)), _connector='OR'), name='cardcharge_unsettled_if_completed'),
         ),
         migrations.AddConstraint(
             model_name='cardcharge',
@@ -192,6 +218,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('fee__isnull', True), ('fee_vat__isnull', True)), models.Q(('completed_at__isnull', False), ('fee__gte', 0), ('fee_vat__gte', 0), ('fee__lte', django.db.models.expressions.CombinedExpression(django.db.models.functions.comparison.Coalesce(models.F('amount_received'), models.F('amount')), '-', models.F('fee_vat')))), _connector='OR'), name='payment_fee_within_amount'),
+        ),
+        migrations.AddConstraint(
+            model_name='payment',
             constraint=models.CheckConstraint(condition=models.Q(('amount_refunded__gte', 0), ('amount_refunding__gte', 0), ('amount_refunded__lte', django.db.models.expressions.CombinedExpression(django.db.models.functions.comparison.Coalesce(models.F('amount_received'), models.F('amount')), '-', models.F('amount_refunding')))), name='payment_refunds_within_amount'),
         ),
         migrations.AddConstraint(
@@ -212,7 +242,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payment',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::pg_catalog.text IS DISTINCT FROM NEW."metadata"::pg_catalog.text OR OLD."client_account_digest" IS DISTINCT FROM NEW."client_account_digest" OR OLD."holds_reference" IS DISTINCT FROM NEW."holds_reference" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."description" IS DISTINCT FROM NEW."description" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.description, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_name" IS DISTINCT FROM NEW."client_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_name, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_bank_name" IS DISTINCT FROM NEW."client_bank_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_bank_name, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_bank_account_sealed" IS DISTINCT FROM NEW."client_bank_account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.client_bank_account_sealed, \'sealed:\') AND starts_with(NEW.client_bank_account_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_bank_account_sealed, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at")) THEN RAISE EXCEPTION \'what was asked for never changes\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='35fa52b6a718836d920f72024ca3c3399557f9d4', operation='UPDATE', pgid='pgtrigger_read_only_ad630', table='payments_payment', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."qr_code_id" IS DISTINCT FROM NEW."qr_code_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::pg_catalog.text IS DISTINCT FROM NEW."metadata"::pg_catalog.text OR OLD."client_account_digest" IS DISTINCT FROM NEW."client_account_digest" OR OLD."holds_reference" IS DISTINCT FROM NEW."holds_reference" OR OLD."created_at" IS DISTINCT FROM NEW."created_at") OR OLD."description" IS DISTINCT FROM NEW."description" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.description, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_name" IS DISTINCT FROM NEW."client_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_name, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_bank_name" IS DISTINCT FROM NEW."client_bank_name" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_bank_name, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR OLD."client_bank_account_sealed" IS DISTINCT FROM NEW."client_bank_account_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.client_bank_account_sealed, \'sealed:\') AND starts_with(NEW.client_bank_account_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.client_bank_account_sealed, \'\') = \'\' AND (OLD.status <> \'pending\' AND OLD.amount_refunding = 0)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."payer_name" IS DISTINCT FROM NEW."payer_name" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."payer_bank_code" IS DISTINCT FROM NEW."payer_bank_code" OR OLD."bank_reference" IS DISTINCT FROM NEW."bank_reference" OR OLD."payer_differs" IS DISTINCT FROM NEW."payer_differs" OR OLD."card_last4" IS DISTINCT FROM NEW."card_last4" OR OLD."card_brand" IS DISTINCT FROM NEW."card_brand" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."authorize_uri" IS DISTINCT FROM NEW."authorize_uri" OR OLD."amount_refunded" IS DISTINCT FROM NEW."amount_refunded" OR OLD."amount_refunding" IS DISTINCT FROM NEW."amount_refunding" OR OLD."amount_received" IS DISTINCT FROM NEW."amount_received" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."has_exceptions" IS DISTINCT FROM NEW."has_exceptions" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."expires_at" IS DISTINCT FROM NEW."expires_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at")) THEN RAISE EXCEPTION \'what was asked for never changes\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='62924f07823564a82e90a9b28488d5215060c187', operation='UPDATE', pgid='pgtrigger_read_only_ad630', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payment',
@@ -236,6 +266,14 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='fee_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.fee IS NOT NULL AND NEW.fee IS DISTINCT FROM OLD.fee) THEN RAISE EXCEPTION 'a payment keeps its fee' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='9c62d1f420f6b2333305f47aab8db21efe03dbb9', operation='UPDATE', pgid='pgtrigger_fee_set_once_d7245', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
+            trigger=pgtrigger.compiler.Trigger(name='fee_vat_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.fee_vat IS NOT NULL AND NEW.fee_vat IS DISTINCT FROM OLD.fee_vat) THEN RAISE EXCEPTION 'a payment keeps its fee' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='df383b8c44fd1734722cbf3a0b2e7f6605fcb119', operation='UPDATE', pgid='pgtrigger_fee_vat_set_once_e9bb2', table='payments_payment', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='payment',
             trigger=pgtrigger.compiler.Trigger(name='paid_after_creation', sql=core.database.triggers.TriggerSql(func="IF (OLD.completed_at IS NULL AND NEW.completed_at < NEW.created_at - interval '90 seconds') THEN RAISE EXCEPTION 'a payment is not paid before it was created' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='c622fae1d1111c4aa9feec469a506a6a91c5f066', operation='UPDATE', pgid='pgtrigger_paid_after_creation_78dbd', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
@@ -253,6 +291,22 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='payment',
             trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(func="IF (OLD.status <> NEW.status AND (OLD.status, NEW.status) NOT IN (('pending', 'expired'), ('pending', 'failed'), ('pending', 'succeeded'), ('expired', 'succeeded'), ('succeeded', 'refunded'))) THEN RAISE EXCEPTION 'payment cannot change from % to %', OLD.status, NEW.status USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='3a87e3886fd729958fa339c49fd9cdfbf372369a', operation='UPDATE', pgid='pgtrigger_transitions_3e647', table='payments_payment', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='feeterms',
+            constraint=models.UniqueConstraint(fields=('merchant', 'starts_on'), name='feeterms_once_a_day'),
+        ),
+        migrations.AddConstraint(
+            model_name='feeterms',
+            constraint=models.CheckConstraint(condition=models.Q(('fixed__gte', 0), ('fixed__lte', 10000), ('rate__gte', 0), ('rate__lte', 2000), ('vat_rate__gte', 0), ('vat_rate__lte', 2000)), name='feeterms_in_range'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='feeterms',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'terms of fees are never changed' USING ERRCODE = 'insufficient_privilege';", hash='ae6ba3b310dd6e78fbd73ff865445002001f15ea', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_f9902', table='payments_feeterms', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='feeterms',
+            trigger=pgtrigger.compiler.Trigger(name='starts_later', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.starts_on <= (NEW.created_at AT TIME ZONE 'Asia/Bangkok')::date)", func="RAISE EXCEPTION 'terms of fees begin on a later day' USING ERRCODE = 'check_violation';", hash='bbb8cee44bfd46d8df403f168e978aef668bebf7', operation='INSERT', pgid='pgtrigger_starts_later_27960', table='payments_feeterms', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='chargeanswer',

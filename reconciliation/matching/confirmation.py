@@ -6,7 +6,10 @@ A callback, an answer to an inquiry or a second person (`exceptions.confirmation
 import logging
 from datetime import datetime
 
+from ledger import accounts
 from ledger import services as ledger
+from payments import fee_terms
+from payments import services as payments
 from reconciliation.models import BankNotification, BankTransaction, NotificationResult, ReportSource
 from refunds import completion as refunds
 
@@ -40,3 +43,5 @@ def confirm(bank_transaction: BankTransaction, now: datetime) -> None:
             amount=left,
             now=now,
         )
+    (fee,) = fee_terms.fees_of([(payment.merchant_id, payment.received, bank_transaction.paid_at)])
+    payments.charge_fee(payment, fee, source=accounts.bank(bank_transaction.bank), now=now)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ledger import accounts
+from ledger.models import AccountType
+from payments import fee_terms
 from payments import services as payments
 from payments.models import Payment
 from payments.services import PaidPayment
@@ -18,10 +20,7 @@ POLICY_ACTOR = "policy:late_money"
 def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now: datetime) -> None:
     """Make the payments succeed by money from the account `source`, with a fixed number of statements."""
     payments.succeed(
-        [
-            _paid_payment(bank_transaction, payment, bank_transaction.amount)
-            for bank_transaction, payment in paid
-        ],
+        _paid_payments([(*each, each[0].amount) for each in paid]),
         source=source,
         now=now,
     )
@@ -39,8 +38,8 @@ def credit_from_suspense(
     received: satang, if only a part of the money is credited. The rest stays in suspense.
     """
     source = accounts.suspense_for(accounts.bank(bank_transaction.bank))
-    paid = _paid_payment(bank_transaction, payment, bank_transaction.amount if received is None else received)
-    payments.succeed([paid], source=source, now=resolution.created_at)
+    paid = _paid_payments([(bank_transaction, payment, received or bank_transaction.amount)])
+    payments.succeed(paid, source=source, now=resolution.created_at)
     is_attached = resolution.type == ResolutionType.ATTACHED
     target = ResolutionState.ATTACHED if is_attached else ResolutionState.ACCEPTED
     bank_transaction.resolve(target, now=resolution.created_at, payment=payment, merchant=payment.merchant)
@@ -60,7 +59,19 @@ def accept_by_policy(bank_transaction: BankTransaction, payment: Payment, *, now
     credit_from_suspense(bank_transaction, payment, resolution)
 
 
-def _paid_payment(bank_transaction: BankTransaction, payment: Payment, received: int) -> PaidPayment:
-    return PaidPayment(
-        payment, bank_transaction.paid_at, bank_transaction.payer, received, bank_transaction.is_confirmed
+def _paid_payments(paid: Sequence[tuple[BankTransaction, Payment, int]]) -> list[PaidPayment]:
+    """With the received satang of each. Unconfirmed money has no fee before it is confirmed."""
+    fees = fee_terms.fees_of(
+        [(payment.merchant_id, received, reported.paid_at) for reported, payment, received in paid]
     )
+    return [
+        PaidPayment(
+            payment,
+            reported.paid_at,
+            reported.payer,
+            received,
+            AccountType.AVAILABLE if reported.is_confirmed else AccountType.UNCONFIRMED,
+            fee if reported.is_confirmed else None,
+        )
+        for (reported, payment, received), fee in zip(paid, fees, strict=True)
+    ]

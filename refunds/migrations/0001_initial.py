@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('from_unsettled', models.BigIntegerField(db_default=0, default=0, help_text='Of them money that the acquirer had not paid. Satang.')),
                 ('currency', models.CharField(max_length=3)),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('completed', 'Completed'), ('failed', 'Failed'), ('canceled', 'Canceled')], default='pending', max_length=9)),
                 ('route', models.CharField(blank=True, default='', help_text='Who sends it, such as bank:sandbox; empty while it waits for a destination.', max_length=30)),
@@ -183,6 +184,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(('from_unsettled__gte', 0), ('from_unsettled__lte', models.F('amount'))), name='refund_from_unsettled_within_amount'),
+        ),
+        migrations.AddConstraint(
+            model_name='refund',
             constraint=models.CheckConstraint(condition=models.Q(('currency', 'THB')), name='refund_currency_is_thb'),
         ),
         migrations.AddConstraint(
@@ -215,7 +220,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."metadata"::pg_catalog.text IS DISTINCT FROM NEW."metadata"::pg_catalog.text OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id") OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'pending\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."cancel_actor" IS DISTINCT FROM NEW."cancel_actor" OR OLD."cancel_request_id" IS DISTINCT FROM NEW."cancel_request_id" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."returned_at" IS DISTINCT FROM NEW."returned_at")) THEN RAISE EXCEPTION \'what was asked for never changes\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='7cd3d3b146b6e19335561a59b793dc58b8e23333', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."actor" IS DISTINCT FROM NEW."actor" OR OLD."request_id" IS DISTINCT FROM NEW."request_id" OR OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."transaction_id" IS DISTINCT FROM NEW."transaction_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."from_unsettled" IS DISTINCT FROM NEW."from_unsettled" OR OLD."currency" IS DISTINCT FROM NEW."currency" OR OLD."reason" IS DISTINCT FROM NEW."reason" OR OLD."metadata"::pg_catalog.text IS DISTINCT FROM NEW."metadata"::pg_catalog.text OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."reversal_id" IS DISTINCT FROM NEW."reversal_id") OR OLD."note" IS DISTINCT FROM NEW."note" AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.note, \'\') = \'\' AND (OLD.status <> \'pending\')) IS NOT TRUE OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."status" IS DISTINCT FROM NEW."status" OR OLD."route" IS DISTINCT FROM NEW."route" OR OLD."account_digest" IS DISTINCT FROM NEW."account_digest" OR OLD."awaiting_approval" IS DISTINCT FROM NEW."awaiting_approval" OR OLD."failure_code" IS DISTINCT FROM NEW."failure_code" OR OLD."cancel_actor" IS DISTINCT FROM NEW."cancel_actor" OR OLD."cancel_request_id" IS DISTINCT FROM NEW."cancel_request_id" OR OLD."updated_at" IS DISTINCT FROM NEW."updated_at" OR OLD."completed_at" IS DISTINCT FROM NEW."completed_at" OR OLD."returned_at" IS DISTINCT FROM NEW."returned_at")) THEN RAISE EXCEPTION \'what was asked for never changes\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='79f76c378e5c61c38254ae861c10e712b936777e', operation='UPDATE', pgid='pgtrigger_read_only_df79f', table='refunds_refund', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='refund',

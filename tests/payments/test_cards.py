@@ -51,7 +51,7 @@ def test_successful_card_payment_stores_history_event_balance_and_charge(card_sh
     assert shown["completed_at"] is not None
     assert rows_of(card_shop) == [("payment", "succeeded", 150_000)]
     assert events() == ["payment.succeeded"]
-    assert ledger.balance(card_shop.merchant.id).available == 150_000
+    assert ledger.balance(card_shop.merchant.id).unsettled == 144_142
     charge = CardCharge.objects.get()
     actual = (charge.acquirer, charge.charge_id, charge.state)
     assert actual == ("sandbox", SandboxCharge.objects.get().id, "completed")

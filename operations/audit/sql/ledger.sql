@@ -37,31 +37,31 @@ SELECT '', '' WHERE false
 SELECT id::text, concat(account_id, ' at ', created_at, ', after ', before) FROM (
     SELECT id, account_id, created_at,
         lag(created_at) OVER (PARTITION BY account_id ORDER BY id) AS before
-    FROM ledger_entry WHERE amount < 0 AND account_id !~ '^(bank|acquirer):'
+    FROM ledger_entry WHERE amount < 0 AND account_id !~ '^(bank|acquirer|fees|fee_vat):'
 ) AS debit WHERE created_at < before
 
 -- rule: bank balances equal all other balances
 SELECT 'all accounts', (-sum(held))::text FROM ({ACCOUNT_BALANCES}) AS account
-WHERE type IN ('bank', 'acquirer') HAVING count(*) > 0
+WHERE type IN ('bank', 'acquirer', 'fees', 'fee_vat') HAVING count(*) > 0
 -- found
 SELECT 'all accounts', sum(held)::text FROM ({ACCOUNT_BALANCES}) AS account
-WHERE type NOT IN ('bank', 'acquirer') HAVING count(*) > 0
+WHERE type NOT IN ('bank', 'acquirer', 'fees', 'fee_vat') HAVING count(*) > 0
 
 -- rule: no account is overdrawn
 SELECT id, CASE
     WHEN type IN ('debt', 'write_offs') THEN least(rolled_up_balance, 0)
     ELSE greatest(rolled_up_balance, 0)
 END::text
-FROM ledger_account WHERE type NOT IN ('bank', 'acquirer')
+FROM ledger_account WHERE type NOT IN ('bank', 'acquirer', 'fees', 'fee_vat')
 -- found
 SELECT id, rolled_up_balance::text FROM ledger_account
-WHERE type NOT IN ('bank', 'acquirer')
+WHERE type NOT IN ('bank', 'acquirer', 'fees', 'fee_vat')
 
 -- rule: no journal mixes sandbox and live money
 SELECT id::text, '1' FROM ledger_journal
 -- found
 SELECT journal_id::text, count(DISTINCT CASE
-    WHEN account_id ~ '^(bank|acquirer|suspense)' THEN split_part(account_id, ':', 2) = 'sandbox'
+    WHEN account_id ~ '^(bank|acquirer|fees|fee_vat|suspense)' THEN split_part(account_id, ':', 2) = 'sandbox'
     ELSE mode = 'test'
 END)::text
 FROM ledger_entry
@@ -71,7 +71,7 @@ GROUP BY journal_id
 -- rule: other journals use the accounts of their type
 SELECT id::text, type FROM ledger_journal
 WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
-    'recovered', 'confirmed', 'merged', 'unmerged')
+    'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled')
 -- found
 SELECT id::text, CASE
     WHEN owners > 1 THEN 'of several merchants'
@@ -79,6 +79,8 @@ SELECT id::text, CASE
         AND accounts ~ '^(-available )?(-debt )?(-suspense )?[+](bank|acquirer)$' THEN type
     WHEN type = 'reversal' AND accounts ~ '^-unconfirmed [+](bank|acquirer)$' THEN type
     WHEN type = 'confirmed' AND accounts = '-unconfirmed +available' THEN type
+    WHEN type = 'settled' AND accounts = '-unsettled +available' THEN type
+    WHEN type = 'unsettled' AND accounts = '-available +unsettled' THEN type
     WHEN type = 'debt_repaid' AND accounts = '-available +debt' THEN type
     WHEN type = 'held' AND accounts ~ '^-(bank|acquirer) [+]suspense$' THEN type
     WHEN type = 'accepted' AND accounts = '-suspense +available' THEN type
@@ -91,7 +93,7 @@ SELECT id::text, CASE
 END
 FROM (
     SELECT journal.id, journal.type, count(DISTINCT split_part(account_id, ':', 2))
-            FILTER (WHERE account_id ~ '^(available|reserved|debt|unconfirmed):') AS owners,
+            FILTER (WHERE account_id ~ '^(available|reserved|debt|unconfirmed|unsettled):') AS owners,
         string_agg(
             CASE WHEN entry.amount < 0 THEN '-' ELSE '+' END || split_part(account_id, ':', 1), ' '
             ORDER BY entry.amount > 0, account_id
@@ -99,7 +101,7 @@ FROM (
     FROM ledger_journal AS journal
     JOIN ledger_entry AS entry ON entry.journal_id = journal.id
     WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
-        'recovered', 'confirmed', 'merged', 'unmerged')
+        'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled')
     GROUP BY journal.id
 ) AS posting
 
@@ -121,16 +123,17 @@ SELECT entry.id, 'its own' FROM ledger_balancetransaction AS entry JOIN (
 SELECT concat_ws(' ', merchant_id, created_at), concat_ws(' ',
     coalesce(sum(amount) FILTER (WHERE part IN ('available', 'debt')), 0),
     coalesce(sum(amount) FILTER (WHERE part = 'reserved'), 0),
-    coalesce(sum(amount) FILTER (WHERE part = 'unconfirmed'), 0))
+    coalesce(sum(amount) FILTER (WHERE part = 'unconfirmed'), 0),
+    coalesce(sum(amount) FILTER (WHERE part = 'unsettled'), 0))
 FROM (
     SELECT split_part(account_id, ':', 1) AS part, split_part(account_id, ':', 2) AS merchant_id,
         entry.amount, entry.created_at
     FROM ledger_entry AS entry JOIN ledger_journal AS journal ON journal.id = journal_id
-    WHERE account_id ~ '^(available|debt|reserved|unconfirmed):' AND type <> 'debt_repaid'
+    WHERE account_id ~ '^(available|debt|reserved|unconfirmed|unsettled):' AND type <> 'debt_repaid'
 ) AS line GROUP BY merchant_id, created_at
 -- found
 SELECT concat_ws(' ', merchant_id, created_at), concat_ws(' ',
-    sum(amount * available), sum(amount * reserved), sum(amount * unconfirmed))
+    sum(amount * available), sum(amount * reserved), sum(amount * unconfirmed), sum(amount * unsettled))
 FROM ledger_balancetransaction
-JOIN (VALUES {SIGNS_OF_TYPES}) AS sign (type, available, reserved, unconfirmed) USING (type)
+JOIN (VALUES {SIGNS_OF_TYPES}) AS sign (type, available, reserved, unconfirmed, unsettled) USING (type)
 GROUP BY merchant_id, created_at

@@ -28,9 +28,18 @@ JOIN LATERAL (VALUES
 ) AS step (type, is_done, leaves, enters) ON is_done,
 LATERAL (VALUES (leaves, -refund.amount), (enters, refund.amount)) AS line (account_id, satang)
 WHERE reversal_id IS NULL
+UNION ALL
+SELECT concat_ws(' ', id, 'settled', account_id), satang::text FROM refunds_refund,
+LATERAL (VALUES ('unsettled:' || merchant_id, -from_unsettled), ('available:' || merchant_id, from_unsettled))
+    AS line (account_id, satang) WHERE from_unsettled > 0
 -- found
-{JOURNAL_LINES}
-WHERE starts_with(journal.type, 'refund_') OR journal.type = 'held' AND starts_with(subject_id, 'ref_')
+-- What the balance lacks of a refund to a card is owed.
+SELECT concat_ws(' ', subject_id, journal.type, account), sum(entry.amount)::text
+FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id,
+regexp_replace(account_id, '^debt:', 'available:') AS account
+WHERE starts_with(journal.type, 'refund_')
+    OR journal.type IN ('held', 'settled') AND starts_with(subject_id, 'ref_')
+GROUP BY subject_id, journal.type, account
 
 -- rule: each ended refund has its event
 SELECT concat_ws(' ', id, 'refund.' || status), concat('1 to ', merchant_id)

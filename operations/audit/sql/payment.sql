@@ -68,9 +68,10 @@ JOIN qrcodes_qrcode AS code ON code.payment_id = bank_transaction.payment_id
 WHERE {OF_CODE} AND kind = CASE match_result WHEN 'declined' THEN 'decline' ELSE 'credit' END
 
 -- rule: each succeeded payment, and no other, has its journal
-SELECT concat_ws(' ', paid.id, 'payment', account_id), satang::text
+SELECT concat_ws(' ', paid.id, account_id), satang::text
 FROM (
-    SELECT payment.id, payment.merchant_id, {RECEIVED_AMOUNT} AS received,
+    SELECT payment.id, payment.merchant_id, {RECEIVED_AMOUNT} AS received, coalesce(fee, 0) AS fee,
+        coalesce(fee_vat, 0) AS fee_vat,
         coalesce(
             CASE WHEN bank_transaction.match_result = 'applied' THEN 'bank:' || bank_transaction.bank
                 WHEN bank_transaction.id IS NOT NULL
@@ -82,14 +83,23 @@ FROM (
     LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
     WHERE payment.status IN ('succeeded', 'refunded')
 ) AS paid, LATERAL (
-    VALUES ('available:' || paid.merchant_id, paid.received), (paid.source, -paid.received)
-) AS line (account_id, satang)
+    VALUES ('merchant:' || paid.merchant_id, paid.received - fee - fee_vat), (paid.source, -paid.received),
+        ('fees:' || split_part(paid.source, ':', 2), fee), ('fee_vat:' || split_part(paid.source, ':', 2), fee_vat)
+) AS line (account_id, satang) WHERE satang <> 0
 -- found
--- Here confirmed and unconfirmed money are one sum. `reconciliation.sql` checks each of them.
-SELECT concat_ws(' ', journal.subject_id, journal.type,
-    replace(entry.account_id, 'unconfirmed:', 'available:')), entry.amount::text
-FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
-WHERE journal.type = 'payment'
+-- Here all money of the merchant is one sum. Other rules check what it can spend.
+SELECT concat_ws(' ', journal.subject_id, account), sum(entry.amount)::text
+FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id,
+regexp_replace(entry.account_id, '^(available|debt|unconfirmed|unsettled):', 'merchant:') AS account
+WHERE journal.type IN ('payment', 'fee') GROUP BY journal.subject_id, account
+
+-- rule: what an acquirer has not paid is unsettled
+SELECT payment.merchant_id, sum(unsettled)::text
+FROM payments_cardcharge AS charge JOIN payments_payment AS payment ON payment.id = charge.payment_id
+WHERE unsettled > 0 GROUP BY payment.merchant_id
+-- found
+SELECT split_part(account_id, ':', 2), sum(amount)::text FROM ledger_entry
+WHERE starts_with(account_id, 'unsettled:') GROUP BY account_id HAVING sum(amount) <> 0
 
 -- rule: payment events match the payment status
 SELECT concat_ws(' ', payment.id, kind), concat('1 to ', payment.merchant_id)
@@ -98,7 +108,8 @@ LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
 JOIN LATERAL (VALUES
     ('payment.pending', payment.qr_code_id IS NOT NULL OR charge.state = 'pending'),
     ('payment.succeeded', payment.status IN ('succeeded', 'refunded')),
-    ('payment.failed', payment.status = 'failed')
+    ('payment.failed', payment.status = 'failed'),
+    ('payment.fee_known', EXISTS (SELECT FROM ledger_journal WHERE subject_id = payment.id AND type = 'fee'))
 ) AS event (kind, is_told) ON is_told
 -- found
 -- Two events are optional: `payment.failed` of an expired code (see EXPIRY_EVENTS), and
@@ -113,6 +124,7 @@ HAVING count(*) > 1 OR event.merchant_id IS DISTINCT FROM payment.merchant_id OR
     WHEN 'payment.failed' THEN
         payment.qr_code_id IS NOT NULL AND payment.status IN ('expired', 'succeeded', 'refunded')
     WHEN 'payment.pending' THEN charge.state = 'completed'
+    WHEN 'payment.fee_known' THEN payment.fee = 0
 END) IS NOT TRUE
 
 -- rule: each succeeded QR payment has exactly one credited bank transaction

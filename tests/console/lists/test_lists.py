@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 # These grow with merchants, staff, banks, days or exceptions, not with payments.
 SMALL = frozenset({
+    "payments_feeterms",
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
     "webhooks_endpointaction", "webhooks_endpointhealth", "operations_heartbeat",
     "operations_dailyclose", "operations_jobrun",

@@ -62,6 +62,7 @@ TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename"),
+    *("withdraw-unsettled", "wait-for-settlement", "set-fees"),
     *("refuse-open-references", "allow-open-references", "page-origins", "test-connection"),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
 )
@@ -223,6 +224,9 @@ def probes(world: World) -> Iterator[Probe]:
             "kind": "other",
             "scopes": [Scope.PAYMENTS_READ.value],
             "overlap_hours": "1",
+            "starts_on": "2200-01-01",
+            "fixed": "5",
+            "rate": "0.80",
             "name": "Som Tam",
             "mode": "live",
             "late_money": "review",

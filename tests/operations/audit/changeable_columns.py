@@ -19,9 +19,18 @@ CHANGEABLE = {
         *("amount_received", "has_exceptions", "payer_differs"),
         *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_reference"),
         *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
+        *("fee", "fee_vat"),
     },
     # When the acquirer is asked next; its id is set once. While it is open: its end sets the time.
-    "payments_cardcharge": {"charge_id", "due_at", "inquiries", "paid_at", "returned_at"},
+    "payments_cardcharge": {
+        "charge_id",
+        "due_at",
+        "inquiries",
+        "paid_at",
+        "returned_at",
+        "awaits_fee",
+        "unsettled",
+    },
     "qrcodes_qrcode": {"actor", "request_id"},  # who expires it, once
     "reconciliation_banknotification": set(),
     # Once: a later report may add them. An account needs its digest in the same statement.

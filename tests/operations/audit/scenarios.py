@@ -1,6 +1,7 @@
 """Scenarios of the audit tests: payments, refunds, withdrawals and approvals."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -77,6 +78,7 @@ def charge_cards(refund_shop: RefundShop, serving: Serving) -> None:
         [ChargeResult("declined", failure_code="card_declined")],
         [ChargeResult("unknown")],
         [ChargeResult("unknown"), CHARGED],
+        [CHARGED, replace(CHARGED, fee=5_475, fee_vat=383)],
         [ChargeResult("refused")],
     ]:
         now = clock.now()

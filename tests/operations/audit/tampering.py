@@ -39,7 +39,8 @@ EVENT = """(SELECT id FROM webhooks_event AS event WHERE type = '{}' AND NOT EXI
     AND (qr_code_id IS NULL OR event.type = 'payment.failed' AND status <> 'failed')
 ) ORDER BY id LIMIT 1)"""
 COMPLETED = any_row("refunds_refund", "status = 'completed' AND returned_at IS NULL")
-OVERDRAWN = {"available": -1, "reserved": -1, "unconfirmed": -1, "suspense": -1, "debt": 1, "write_offs": 1}
+BELOW_ZERO = ("available", "reserved", "unconfirmed", "unsettled", "suspense")
+OVERDRAWN = {**dict.fromkeys(BELOW_ZERO, -1), "debt": 1, "write_offs": 1}
 SENT = any_row("withdrawals_withdrawal", "status = 'succeeded'")
 
 
@@ -176,12 +177,20 @@ TAMPERINGS = {
     ],
     "each succeeded payment, and no other, has its journal": [
         delete_posting("payment"),
+        delete_posting("fee"),
+        "UPDATE payments_payment SET fee = fee + 1 WHERE fee > 0",
+        "UPDATE payments_payment SET fee = NULL, fee_vat = NULL WHERE fee > 0",
         f"UPDATE ledger_entry SET account_id = 'bank:x' WHERE journal_id = {JOURNAL} AND amount < 0",
         f"UPDATE ledger_journal SET subject_id = {FAILED} WHERE id = {JOURNAL}",
         """UPDATE ledger_entry SET account_id = 'bank:sandbox' WHERE account_id = 'suspense:sandbox'
            AND journal_id IN (SELECT id FROM ledger_journal WHERE type = 'payment')""",
     ],
+    "what an acquirer has not paid is unsettled": [
+        "UPDATE payments_cardcharge SET unsettled = unsettled - 1 WHERE unsettled > 0",
+        "UPDATE payments_cardcharge SET unsettled = NULL WHERE unsettled > 0",
+    ],
     "payment events match the payment status": [
+        "DELETE FROM webhooks_event WHERE type = 'payment.fee_known'",
         delete_event("payment.pending"),
         delete_event("payment.succeeded"),
         delete_event("payment.failed"),
@@ -211,7 +220,8 @@ TAMPERINGS = {
     ],
     "the card payment status matches its charge": [
         "UPDATE payments_cardcharge SET state = 'completed', completed_at = now() WHERE state = 'pending'",
-        "UPDATE payments_cardcharge SET state = 'pending', completed_at = NULL WHERE state = 'completed'",
+        """UPDATE payments_cardcharge SET state = 'pending', completed_at = NULL, unsettled = NULL,
+           awaits_fee = false WHERE state = 'completed'""",
         "DELETE FROM payments_cardcharge WHERE state = 'submitted'",
     ],
     "the refund totals of payments match their refunds": [

@@ -246,12 +246,12 @@ def test_unapplied_transaction_is_applied_after_a_crash(shop: Shop, bank: Sandbo
     assert Payment.objects.get().status == "succeeded"
 
 
-def test_processing_a_credit_takes_seven_statements(
+def test_processing_a_credit_takes_eight_statements(
     shop: Shop, bank: SandboxBankClient, django_assert_num_queries: Any
 ) -> None:
     store(bank.notification(shop.qr_code()), our_clock.now())
     bank_transaction, savepoint = BankTransaction.objects.get(), 2
-    with django_assert_num_queries(7 + savepoint):
+    with django_assert_num_queries(8 + savepoint):
         matching.apply(bank_transaction_id=bank_transaction.id, now=our_clock.now())
 
 

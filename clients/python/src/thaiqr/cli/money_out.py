@@ -127,10 +127,10 @@ def _show_balance(session: Session) -> None:
     if session.output.json:
         session.output.data(found.raw)
         return
-    for name in ("available", "reserved", "owed", "unconfirmed"):
+    for name in ("available", "reserved", "owed", "unconfirmed", "pending_settlement"):
         value = getattr(found, name)
         if value or name in {"available", "reserved"}:
-            session.output.say(f"{name:<12} {amounts.display(value):>20}")
+            session.output.say(f"{name:<18} {amounts.display(value):>20}")
 
 
 def _ask(output: Output, question: str, yes: bool) -> None:

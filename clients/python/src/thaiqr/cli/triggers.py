@@ -50,6 +50,11 @@ class Trigger:
             "payment.pending": lambda: self._payment(self._code()),
             "payment.succeeded": self._paid,
             "payment.failed": lambda: self._scenario("declined"),
+            # The acquirer says the fee a minute later.
+            "payment.fee_known": lambda: self.client.payments.create(
+                token_id="tok_test_fee_late",  # noqa: S106 (a card for tests)
+                amount=self.amount,
+            ),
             "payment.exception": lambda: self._scenario("under"),
             "payment.exception_resolved": self._accepted,
             "refund.completed": lambda: self._refund(None),

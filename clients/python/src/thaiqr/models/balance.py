@@ -8,13 +8,14 @@ from thaiqr.decoding import Model
 
 @dataclass(frozen=True, kw_only=True)
 class Balance(Model):
-    """Satang. `owed` and `unconfirmed` are absent in the answer when they are zero."""
+    """Satang. `owed`, `unconfirmed` and `pending_settlement` are absent in the answer when they are zero."""
 
     available: int
     reserved: int
     currency: str
     owed: int = 0
     unconfirmed: int = 0
+    pending_settlement: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,8 @@ class BalanceTransaction(Model):
     reserved_after: int
     unconfirmed_amount: int
     unconfirmed_after: int
+    pending_settlement_amount: int
+    pending_settlement_after: int
     currency: str
     source: str
     created_at: datetime

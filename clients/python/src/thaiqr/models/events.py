@@ -25,6 +25,9 @@ class PaymentEventData(Model):
     metadata: Metadata | None = None
     failure_code: str | None = None
     amount_received: int | None = None
+    fee: int | None = None
+    fee_vat: int | None = None
+    net: int | None = None
     exception: PaymentException | None = None
 
 
@@ -45,7 +48,7 @@ class _AnyEvent(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class PaymentEvent(_AnyEvent):
-    """payment.pending, .succeeded, .failed, .exception or .exception_resolved."""
+    """payment.pending, .succeeded, .failed, .fee_known, .exception or .exception_resolved."""
 
     data: PaymentEventData
 
@@ -84,6 +87,7 @@ EVENTS: Mapping[str, type[PaymentEvent | RefundEvent | WithdrawalEvent | PingEve
     "payment.pending": PaymentEvent,
     "payment.succeeded": PaymentEvent,
     "payment.failed": PaymentEvent,
+    "payment.fee_known": PaymentEvent,
     "payment.exception": PaymentEvent,
     "payment.exception_resolved": PaymentEvent,
     "refund.completed": RefundEvent,

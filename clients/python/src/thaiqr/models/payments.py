@@ -75,6 +75,9 @@ class Payment(Model):
     refunds: RefundSummary
     exceptions: tuple[PaymentException, ...]
     exceptions_has_more: bool
+    fee: int | None = None
+    fee_vat: int | None = None
+    net: int | None = None
     qr_code_id: str | None = None
     reference: str | None = None
     description: str | None = None

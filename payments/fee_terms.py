@@ -1,0 +1,103 @@
+"""What banks take for payments by QR code: terms of each merchant, from a day on.
+
+Fee and VAT are rounded to the satang, a half up, each by itself, as Opn does
+(docs/decisions/98-fees-and-settlement.md). Without terms the fee is zero.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, models, transaction
+from django.utils.translation import gettext as _
+
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
+from core.clock import BANGKOK
+from core.database import triggers
+from ledger.services import NO_FEE, Fee
+from merchants.models import Merchant
+
+MAX_FIXED, MAX_RATE = 10_000, 2_000  # 100 THB, 20 %
+VAT_RATE = 700  # 7 %
+
+
+class FeeTerms(models.Model):
+    """What the bank of a merchant takes for each payment by QR code, until the next terms begin.
+
+    Append-only, and never for a day that has begun: a change does not touch the past.
+    """
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    starts_on = models.DateField(help_text="The first day, in Bangkok.")
+    fixed = models.IntegerField(help_text="Satang for each payment.")
+    rate = models.IntegerField(help_text="Hundredths of a percent of the payment: 80 is 0.80 %.")
+    vat_rate = models.IntegerField(verbose_name="VAT", help_text="Hundredths of a percent of the fee.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ("view",)
+        permissions = [("set_fees", "Can set what banks take for payments by QR code")]
+        verbose_name = verbose_name_plural = "fee terms"
+        triggers = [
+            triggers.append_only("terms of fees are never changed"),
+            triggers.Refuse(
+                "starts_later",
+                triggers.INSERT,
+                "terms of fees begin on a later day",
+                condition="NEW.starts_on <= (NEW.created_at AT TIME ZONE 'Asia/Bangkok')::date",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["merchant", "starts_on"], name="feeterms_once_a_day"),
+            models.CheckConstraint(
+                condition=models.Q(fixed__gte=0, fixed__lte=MAX_FIXED)
+                & models.Q(rate__gte=0, rate__lte=MAX_RATE)
+                & models.Q(vat_rate__gte=0, vat_rate__lte=MAX_RATE),
+                name="feeterms_in_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.merchant_id} from {self.starts_on}"
+
+    def fee_of(self, received: int) -> Fee:
+        """The fee of `received` satang. It is at most these: a merchant never pays for being paid."""
+        fee = min(received, self.fixed + _share(received, self.rate))
+        return Fee(fee, min(received - fee, _share(fee, self.vat_rate)))
+
+
+def fees_of(paid: Sequence[tuple[str, int, datetime]]) -> list[Fee]:
+    """The fees of payments, each its merchant, received satang and time, by one statement."""
+    merchants = {merchant_id for merchant_id, _, _ in paid}
+    terms = list(FeeTerms.objects.filter(merchant_id__in=merchants).order_by("-starts_on"))
+    return [_fee(terms, *each) for each in paid]
+
+
+def set_terms(
+    merchant: Merchant, *, starts_on: date, fixed: int, rate: int, vat_rate: int, now: datetime
+) -> FeeTerms:
+    """Set what the bank takes from a later day on. Raises ValidationError by the field at fault."""
+    if starts_on <= now.astimezone(BANGKOK).date():
+        raise ValidationError({"starts_on": _("The first day must be a later day: payments keep their fee.")})
+    terms = FeeTerms(
+        merchant=merchant, starts_on=starts_on, fixed=fixed, rate=rate, vat_rate=vat_rate, created_at=now
+    )
+    terms.clean_fields()
+    try:
+        with transaction.atomic(), recorded(Act.FEES_SET, merchant):
+            terms.save(force_insert=True)
+    except IntegrityError:
+        raise ValidationError({"starts_on": _("There are terms from this day on already.")}) from None
+    return terms
+
+
+def _fee(terms: Iterable[FeeTerms], merchant_id: str, received: int, at: datetime) -> Fee:
+    day = at.astimezone(BANGKOK).date()
+    valid = (each for each in terms if each.merchant_id == merchant_id and each.starts_on <= day)
+    found = next(valid, None)
+    return found.fee_of(received) if found else NO_FEE
+
+
+def _share(amount: int, rate: int) -> int:
+    return (amount * rate + 5_000) // 10_000
