@@ -13,6 +13,8 @@ from payments.shapes import PaymentEventData, PaymentExceptionEventData, Payment
 from reconciliation.exceptions import openapi as exceptions
 from refunds import openapi as refunds
 from refunds.shapes import RefundObject
+from settlements import openapi as settlements
+from settlements.shapes import SettlementObject
 from webhooks.models import PING, EventType
 from webhooks.shapes import PingData
 from withdrawals import openapi as withdrawals
@@ -28,6 +30,7 @@ COMPLETED: Json = words_of(refunds.__file__)["get_refund"]["response"]
 WITHDRAWAL, SUCCEEDED = (
     words_of(withdrawals.__file__)[name]["response"] for name in ("create_withdrawal", "get_withdrawal")
 )
+SETTLEMENT: Json = words_of(settlements.__file__)["get_settlement"]["response"]
 FEE_DATA: Json = PAYMENT_DATA | {"fee": 5_475, "fee_vat": 383, "net": 144_142}
 EXCEPTION_DATA: Json = PAYMENT_DATA | {"amount_received": 100_000, "exception": EXCEPTION}
 # The declaration of the data of each message, and an example of them.
@@ -45,6 +48,7 @@ MESSAGES: dict[str, tuple[ObjectType, Json]] = {
         PaymentExceptionEventData,
         EXCEPTION_DATA | {"exception": EXCEPTION | {"status": "accepted"}},
     ),
+    EventType.SETTLEMENT_ARRIVED: (SettlementObject, SETTLEMENT),
     EventType.WITHDRAWAL_PENDING: (WithdrawalObject, WITHDRAWAL),
     EventType.WITHDRAWAL_PROCESSED: (WithdrawalObject, WITHDRAWAL | {"status": "processing"}),
     EventType.WITHDRAWAL_SUCCEEDED: (WithdrawalObject, SUCCEEDED),

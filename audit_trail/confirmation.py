@@ -24,6 +24,7 @@ CONFIRMED_ACTS = frozenset(
         Act.PAYOUT_LIST_SWITCHED,
         Act.UNSETTLED_CHANGED,
         Act.FEES_SET,
+        Act.QUESTION_CLOSED,
         Act.MERCHANT_CREATED,
         # The name that payers see, and the sites that may frame the payment page.
         Act.MERCHANT_RENAMED,

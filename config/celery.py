@@ -29,6 +29,7 @@ BEAT_SCHEDULE = [
     ("carry out returns", "reconciliation.run_returns", 1.0, "transfers"),
     ("carry out withdrawals", "withdrawals.run_due", 1.0, "transfers"),
     ("inquire card payments", "payments.inquire_due", 1.0, "cards"),
+    ("read settlements", "settlements.read", 600.0, "cards"),
     ("inquire payments", "reconciliation.inquire_due", 1.0, "inquiries"),
     # Applies what a crash left unprocessed.
     ("apply bank transactions", "reconciliation.apply_unapplied", 5.0, "default"),

@@ -208,6 +208,7 @@ INSTALLED_APPS = [
     "qrcodes",
     "refunds",
     "withdrawals",
+    "settlements",
     "payments",
     "ledger",
     "transactions",

@@ -22,6 +22,7 @@ from refunds.views import RefundViewSet
 from request_log.views import RequestViewSet
 from sandbox.bank_api import OwnStatementViewSet, SignedViewSet
 from sandbox.views import BankHomePage, BankPaymentPage, CardAuthorizationPage, SandboxPaymentViewSet
+from settlements.views import SettlementViewSet
 from testclock.views import ClockViewSet
 from timeline.views import TimelineViewSet
 from transactions.views import BalanceTransactionViewSet, BalanceViewSet, TransactionViewSet
@@ -65,6 +66,8 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("transactions/<str:transaction_id>", TransactionViewSet, {"get": "retrieve"}),
     ("balance", BalanceViewSet, {"get": "retrieve"}),
     ("balance/transactions", BalanceTransactionViewSet, {"get": "list"}),
+    ("settlements", SettlementViewSet, {"get": "list"}),
+    ("settlements/<str:settlement_id>", SettlementViewSet, {"get": "retrieve"}),
     ("withdrawals", WithdrawalViewSet, {"get": "list", "post": "create"}),
     ("withdrawals/<str:withdrawal_id>", WithdrawalViewSet, {"get": "retrieve"}),
     ("withdrawals/<str:withdrawal_id>/cancel", WithdrawalViewSet, {"post": "cancel"}),

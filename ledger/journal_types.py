@@ -7,6 +7,8 @@ class JournalType(models.TextChoices):
     PAYMENT = "payment"  # bank, acquirer or suspense -> available, unsettled or unconfirmed; fees -> fees
     FEE = "fee"  # available and debt, or unsettled -> fees: known after the payment
     SETTLED = "settled"  # unsettled -> available: the acquirer paid it, or a refund needs it
+    TRANSFER_RECEIVED = "transfer_received"  # acquirer and fees -> bank and write-offs: it paid what it owed
+    DIFFERENCE_BOOKED = "difference_booked"  # acquirer -> write-offs, or back
     UNSETTLED = "unsettled"  # available -> unsettled: the refund that needed it did not happen
     REFUND_RESERVED = "refund_reserved"  # available -> reserved
     REFUND_PAID = "refund_paid"  # reserved -> bank or acquirer

@@ -171,6 +171,31 @@ def confirm(*, merchant_id: str, subject_id: str, source_id: str, amount: int, n
     post(JournalType.CONFIRMED, {subject_id: lines}, now, sources={subject_id: source_id})
 
 
+def receive_transfer(
+    *, subject_id: str, acquirer: str, received: int, cost: int, fee: Fee, now: datetime
+) -> None:
+    """Post that an acquirer transferred `received` satang to us.
+
+    cost: the price of the transfer, which the operator bears. fee: what the acquirer keeps of the payments.
+    """
+    if cost:
+        _lock_account(WRITE_OFFS)
+    lines = {
+        accounts.acquirer(acquirer): received + cost + fee.total,
+        **{code: -amount for code, amount in fee.lines(accounts.acquirer(acquirer)).items()},
+        accounts.bank(acquirer): -received,
+        WRITE_OFFS: -cost,
+    }
+    post(JournalType.TRANSFER_RECEIVED, {subject_id: lines}, now)
+
+
+def book_difference(*, subject_id: str, account: str, difference: int, now: datetime) -> None:
+    """Book what came less than expected as the operator's loss, or more (positive) as a loss taken back."""
+    _lock_account(WRITE_OFFS)
+    lines = {account: -difference, WRITE_OFFS: difference}
+    post(JournalType.DIFFERENCE_BOOKED, {subject_id: lines}, now)
+
+
 def reserve(
     *,
     merchant_id: str,

@@ -95,11 +95,11 @@ class PaymentAdmin(ActingAdmin):
 
     @admin.display(description=_("fee"))
     def fee_baht(self, payment: Payment) -> str | None:
-        return payment.fee and money.display(payment.fee)
+        return money.display(payment.fee) if payment.fee else None
 
     @admin.display(description=_("VAT of the fee"))
     def fee_vat_baht(self, payment: Payment) -> str | None:
-        return payment.fee_vat and money.display(payment.fee_vat)
+        return money.display(payment.fee_vat) if payment.fee_vat else None
 
     @admin.display(description=_("net"))
     def net_baht(self, payment: Payment) -> str | None:

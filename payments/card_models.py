@@ -29,6 +29,8 @@ class ChargeOutcome(models.TextChoices):
 
 OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
 IS_OPEN = Q(state__in=OPEN_STATES)
+# The acquirer has the money of these.
+IS_ON_THE_WAY = Q(paid_at__isnull=False, settled_at__isnull=True)
 # The acquirer is asked about these.
 IS_INQUIRED = IS_OPEN | Q(awaits_fee=True)
 
@@ -66,6 +68,8 @@ class CardCharge(StateMachine, CausedRow):
         help_text="Satang for the merchant that the acquirer has not paid; null if they are available.",
     )
 
+    settled_at = models.DateTimeField(null=True, help_text="When the acquirer had paid it to us.")
+
     class Meta:
         triggers = [
             triggers.Refuse(
@@ -81,6 +85,7 @@ class CardCharge(StateMachine, CausedRow):
                 fields=["payment", "acquirer", "created_at", "actor", "request_id"],
             ),
             triggers.set_once("charge_id", "a charge keeps the id of its acquirer", is_text=True),
+            triggers.set_once("settled_at", "a charge is settled once"),
             triggers.Transitions(),
             triggers.final(
                 "state", OPEN_STATES, ["completed_at", "paid_at"], "a charge keeps when it was completed"
@@ -89,10 +94,17 @@ class CardCharge(StateMachine, CausedRow):
         indexes = [
             models.Index(fields=["due_at"], condition=IS_INQUIRED, name="cardcharge_next_inquiry"),
             models.Index(fields=["created_at"], condition=IS_OPEN, name="cardcharge_oldest_open"),
+            models.Index(
+                fields=["acquirer", "paid_at"], condition=IS_ON_THE_WAY, name="cardcharge_on_the_way"
+            ),
             models.Index(fields=["charge_id"], condition=~Q(charge_id=""), name="cardcharge_by_charge_id"),
         ]
         constraints = [
             known("state", ChargeState, name="cardcharge_state_known"),
+            models.CheckConstraint(
+                condition=Q(settled_at__isnull=True) | Q(paid_at__isnull=False, unsettled__isnull=True),
+                name="cardcharge_settled_has_nothing_left",
+            ),
             models.CheckConstraint(
                 condition=Q(unsettled__isnull=True, awaits_fee=False)
                 | Q(unsettled__isnull=True, awaits_fee=True, state=ChargeState.COMPLETED)

@@ -126,6 +126,7 @@ class Payment(DigestedRow, StateMachine):
         db_default=False,
         help_text="While it is pending, no other such payment of the merchant has its reference.",
     )
+    settlement_id = PublicId(null=True, help_text="What pays it to us; only of card payments.")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
@@ -222,6 +223,12 @@ class Payment(DigestedRow, StateMachine):
             ),
             # What the sweep expires next, and the overdue ones that a list of a status moves.
             models.Index(fields=["expires_at"], condition=Q(status="pending"), name="payment_next_to_expire"),
+            # The list of a settlement.
+            models.Index(
+                fields=["settlement_id", "created_at", "id"],
+                condition=Q(settlement_id__isnull=False),
+                name="payment_by_settlement",
+            ),
             # The list of a bank reference. A new payment has none, so creating one costs nothing.
             models.Index(
                 fields=["bank_reference", "merchant"],

@@ -18,7 +18,7 @@ from merchants.models import Merchant
 from payments.models import Payment, PaymentQuerySet
 
 SEARCHED = 10_000
-SELECTIVE = ("reference", "qr_code_id", "bank_reference")
+SELECTIVE = ("reference", "qr_code_id", "bank_reference", "settlement_id")
 SCANNED = ("amount", "qr_code_id__isnull")
 
 

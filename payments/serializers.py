@@ -32,6 +32,9 @@ class PaymentQuery(StatusQuery):
     qr_code_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="The QR code of the payment."
     )
+    settlement_id = fields.Text(
+        min_length=1, max_length=64, required=False, help_text="Only card payments that this settlement pays."
+    )
     bank_reference = fields.Text(
         plain=plain_text.visible,
         min_length=1,

@@ -18,6 +18,7 @@ from core.http.objects import (
     Metadata,
     PaymentId,
     QrCodeId,
+    SettlementId,
     one_of,
     satang,
     up_to,
@@ -125,6 +126,10 @@ class PaymentObject(TypedDict):
         "Satang that your balance gets: what was received, less the fee and its VAT. Null until they are "
         "known.",
     ]
+    settlement_id: Annotated[
+        SettlementId | None,
+        "What pays a card payment to you: see `GET /settlements`. Null until it is known.",
+    ]
     amount_refunded: Annotated[int, satang(0), "Satang that went back to the payer."]
     failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_PAYMENTS)]
     expires_at: Annotated[Instant | None, "Null if the payment does not expire."]
@@ -218,6 +223,7 @@ def payment_object(payment: Payment, now: datetime) -> PaymentObject:
         "fee": payment.fee,
         "fee_vat": payment.fee_vat,
         "net": payment.net,
+        "settlement_id": payment.settlement_id,
         "amount_refunded": payment.amount_refunded,
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),

@@ -232,6 +232,7 @@ class EventType(StrEnum):
     WITHDRAWAL_PENDING = "withdrawal.pending"
     REFUND_COMPLETED = "refund.completed"
     REFUND_FAILED = "refund.failed"
+    SETTLEMENT_ARRIVED = "settlement.arrived"
 
 
 # The event type of probes and tests. No endpoint can subscribe to it.

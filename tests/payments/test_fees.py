@@ -108,7 +108,7 @@ def test_card_payment_brings_the_net_which_waits_for_the_acquirer(card_shop: Sho
         "fees:sandbox": 5_475,
         "fee_vat:sandbox": 383,
     }
-    (event,) = card_shop.get("/v1/events?type=payment.succeeded").json()["events"]
+    (event,) = card_shop.get("/v1/events?event=payment.succeeded").json()["events"]
     assert (event["data"]["fee"], event["data"]["fee_vat"], event["data"]["net"]) == (5_475, 383, NET)
     (row,) = card_shop.get("/v1/balance/transactions").json()["balance_transactions"]
     assert (row["type"], row["pending_settlement_amount"], row["pending_settlement_after"]) == (

@@ -71,7 +71,8 @@ GROUP BY journal_id
 -- rule: other journals use the accounts of their type
 SELECT id::text, type FROM ledger_journal
 WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
-    'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled')
+    'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
+    'transfer_received', 'difference_booked')
 -- found
 SELECT id::text, CASE
     WHEN owners > 1 THEN 'of several merchants'
@@ -81,6 +82,9 @@ SELECT id::text, CASE
     WHEN type = 'confirmed' AND accounts = '-unconfirmed +available' THEN type
     WHEN type = 'settled' AND accounts = '-unsettled +available' THEN type
     WHEN type = 'unsettled' AND accounts = '-available +unsettled' THEN type
+    WHEN type = 'transfer_received'
+        AND accounts ~ '^-bank (-fee_vat )?(-fees )?(-write_offs )?[+]acquirer$' THEN type
+    WHEN type = 'difference_booked' AND accounts IN ('-write_offs +acquirer', '-acquirer +write_offs') THEN type
     WHEN type = 'debt_repaid' AND accounts = '-available +debt' THEN type
     WHEN type = 'held' AND accounts ~ '^-(bank|acquirer) [+]suspense$' THEN type
     WHEN type = 'accepted' AND accounts = '-suspense +available' THEN type
@@ -101,7 +105,8 @@ FROM (
     FROM ledger_journal AS journal
     JOIN ledger_entry AS entry ON entry.journal_id = journal.id
     WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
-        'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled')
+        'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
+    'transfer_received', 'difference_booked')
     GROUP BY journal.id
 ) AS posting
 

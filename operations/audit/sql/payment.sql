@@ -101,6 +101,60 @@ WHERE unsettled > 0 GROUP BY payment.merchant_id
 SELECT split_part(account_id, ':', 2), sum(amount)::text FROM ledger_entry
 WHERE starts_with(account_id, 'unsettled:') GROUP BY account_id HAVING sum(amount) <> 0
 
+-- rule: what acquirers owe is on the way, or a question has it
+SELECT name, (sum(satang))::text FROM (
+    SELECT acquirer AS name, coalesce(fee, 0) + coalesce(fee_vat, 0) - {RECEIVED_AMOUNT} AS satang
+    FROM payments_cardcharge AS charge JOIN payments_payment AS payment ON payment.id = charge.payment_id
+    WHERE paid_at IS NOT NULL AND settled_at IS NULL
+    UNION ALL
+    -- Refunds that no transfer has taken off.
+    SELECT split_part(route, ':', 2), amount FROM refunds_refund AS refund
+    WHERE starts_with(route, 'acquirer:') AND completed_at IS NOT NULL AND NOT EXISTS (
+        SELECT FROM settlements_settleditem AS item
+        JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
+        WHERE item.refund_id = refund.id AND transfer.state = 'paid'
+    )
+    UNION ALL
+    SELECT question.acquirer, difference FROM settlements_openquestion AS question
+    JOIN settlements_acquirertransfer AS transfer ON transfer.id = question.transfer_id
+    WHERE NOT is_booked AND transfer.state = 'paid'
+        AND kind IN ('fee_differs', 'amount_differs', 'paid_twice', 'unknown_item', 'adjustment')
+    UNION ALL
+    -- Money of charges that failed here, or had another amount, and that refunds returned.
+    SELECT split_part(account_id, ':', 2), entry.amount
+    FROM ledger_entry AS entry JOIN ledger_journal AS journal ON journal.id = journal_id
+    WHERE starts_with(account_id, 'acquirer:') AND type NOT IN
+        ('payment', 'fee', 'refund_paid', 'transfer_received', 'difference_booked')
+) AS part GROUP BY name HAVING sum(satang) <> 0
+-- found
+SELECT split_part(account_id, ':', 2), sum(amount)::text FROM ledger_entry
+WHERE account_id ~ '^(acquirer:|(fees|fee_vat):)' AND split_part(account_id, ':', 2) IN (
+    SELECT acquirer FROM payments_cardcharge
+) AND NOT EXISTS (
+    SELECT FROM ledger_journal AS journal JOIN payments_payment AS payment ON payment.id = subject_id
+    WHERE journal.id = journal_id AND payment.qr_code_id IS NOT NULL
+)
+GROUP BY 1 HAVING sum(amount) <> 0
+
+-- rule: a transfer that arrived has its journal, and what it pays is settled
+SELECT id, concat_ws(' ', net_amount, (SELECT count(*) FROM settlements_settleditem AS item
+    WHERE transfer_id = transfer.id AND settlement_id IS NOT NULL))
+FROM settlements_acquirertransfer AS transfer WHERE state = 'paid'
+-- found
+SELECT subject_id, concat_ws(' ', -sum(entry.amount), (SELECT count(*) FROM settlements_settleditem AS item
+    JOIN payments_cardcharge AS charge ON charge.payment_id = item.payment_id
+    WHERE transfer_id = subject_id AND settlement_id IS NOT NULL AND settled_at IS NOT NULL))
+FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
+WHERE type = 'transfer_received' AND starts_with(account_id, 'bank:') GROUP BY subject_id
+
+-- rule: settlements are the sums of their payments
+SELECT id, concat_ws(' ', gross_amount, fee, fee_vat, payment_count) FROM settlements_settlement
+-- found
+SELECT item.settlement_id, concat_ws(' ', sum({RECEIVED_AMOUNT}), sum(coalesce(payment.fee, 0)),
+    sum(coalesce(payment.fee_vat, 0)), count(*))
+FROM settlements_settleditem AS item JOIN payments_payment AS payment ON payment.id = item.payment_id
+WHERE item.settlement_id IS NOT NULL GROUP BY item.settlement_id
+
 -- rule: payment events match the payment status
 SELECT concat_ws(' ', payment.id, kind), concat('1 to ', payment.merchant_id)
 FROM payments_payment AS payment

@@ -22,6 +22,7 @@ EventType = Literal[
     "payment.exception_resolved",
     "refund.completed",
     "refund.failed",
+    "settlement.arrived",
     "withdrawal.pending",
     "withdrawal.processed",
     "withdrawal.succeeded",

@@ -1,0 +1,202 @@
+import core.database.columns
+import core.database.triggers
+import django.db.models.deletion
+import django.db.models.expressions
+import pgtrigger.compiler
+import pgtrigger.migrations
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    dependencies = [
+        ('merchants', '0001_initial'),
+        ('payments', '0001_initial'),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='OpenQuestion',
+            fields=[
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('kind', models.CharField(choices=[('fee_differs', 'The acquirer kept another fee than it had said'), ('amount_differs', 'The transfer is not the sum of what it pays out'), ('paid_twice', 'The charge was paid before'), ('unknown_item', 'No payment or refund of ours has this item'), ('adjustment', 'The acquirer changed what we receive'), ('missing', 'The acquirer has not paid the charge, but later ones'), ('late', 'The transfer has not arrived in time'), ('changed', 'The acquirer reports the transfer with other amounts than before')], max_length=14)),
+                ('acquirer', models.CharField(max_length=20)),
+                ('subject', models.CharField(help_text="The acquirer's id of the item, transfer or charge.", max_length=64)),
+                ('difference', models.BigIntegerField(help_text='Satang that came more, or less if negative.')),
+                ('opened_at', models.DateTimeField()),
+                ('closed_at', models.DateTimeField(null=True)),
+                ('is_booked', models.BooleanField(default=False, help_text='The difference was booked as a loss of the operator, or a gain.')),
+                ('note', models.CharField(blank=True, default='', max_length=255)),
+            ],
+            options={
+                'permissions': [('close_question', 'Can close questions about settlements')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SettledItem',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(choices=[('charge', 'Charge'), ('refund', 'Refund'), ('adjustment', 'Adjustment')], max_length=10)),
+                ('reference', models.CharField(help_text="The acquirer's own id.", max_length=64)),
+                ('refund_id', core.database.columns.PublicId(db_collation='C', max_length=31, null=True)),
+                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('fee', models.BigIntegerField(help_text='Satang that the acquirer keeps.', null=True)),
+                ('fee_vat', models.BigIntegerField(help_text='Satang.', null=True)),
+                ('net_amount', models.BigIntegerField(help_text='Satang that it adds to the transfer.')),
+                ('description', models.CharField(blank=True, default='', max_length=64)),
+            ],
+            options={
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.CreateModel(
+            name='Settlement',
+            fields=[
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('gross_amount', models.BigIntegerField(help_text='Satang received by its payments.')),
+                ('fee', models.BigIntegerField(help_text='Satang: the fees of its payments.')),
+                ('fee_vat', models.BigIntegerField(help_text='Satang: the VAT of these fees.')),
+                ('payment_count', models.IntegerField()),
+                ('differs', models.BooleanField(default=False, help_text='An amount is not the expected one.')),
+                ('created_at', models.DateTimeField()),
+                ('expected_at', models.DateTimeField()),
+                ('arrived_at', models.DateTimeField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AcquirerTransfer',
+            fields=[
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('acquirer', models.CharField(max_length=20)),
+                ('transfer_id', models.CharField(help_text="The acquirer's own id.", max_length=64)),
+                ('amount', models.BigIntegerField(help_text='Satang that leave our balance at the acquirer.')),
+                ('fee', models.BigIntegerField(help_text='Satang: the price of the transfer.')),
+                ('fee_vat', models.BigIntegerField(help_text='Satang: the VAT of this price.')),
+                ('net_amount', models.BigIntegerField(help_text='Satang that arrive at our bank.')),
+                ('state', models.CharField(choices=[('pending', 'Pending'), ('sent', 'Sent'), ('paid', 'Paid'), ('failed', 'Failed')], max_length=7)),
+                ('created_at', models.DateTimeField(help_text="The acquirer's time.")),
+                ('arrived_at', models.DateTimeField(help_text="The acquirer's time.", null=True)),
+            ],
+            options={
+                'indexes': [models.Index(fields=['acquirer', 'created_at'], name='acquirertransfer_newest')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'sent', 'paid', 'failed'])), name='acquirertransfer_state_known'), models.UniqueConstraint(fields=('acquirer', 'transfer_id'), name='acquirertransfer_once'), models.CheckConstraint(condition=models.Q(('amount', django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(models.F('net_amount'), '+', models.F('fee')), '+', models.F('fee_vat'))), ('amount__gt', 0), ('fee__gte', 0), ('fee_vat__gte', 0)), name='acquirertransfer_amounts_add_up'), models.CheckConstraint(condition=models.Q(models.Q(('arrived_at__isnull', False), ('state', 'paid')), models.Q(models.Q(('state', 'paid'), _negated=True), ('arrived_at__isnull', True)), _connector='OR'), name='acquirertransfer_arrived_iff_paid')],
+            },
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='acquirertransfer',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a transfer of an acquirer is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='de101ffdd294e674b9fa0a85e18758ef0ef665de', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_49cbe', table='settlements_acquirertransfer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='acquirertransfer',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."transfer_id" IS DISTINCT FROM NEW."transfer_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."net_amount" IS DISTINCT FROM NEW."net_amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'what the acquirer reported stays\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='011f3d99ec3b33fa376444f8af8997b757365bdc', operation='UPDATE', pgid='pgtrigger_read_only_79e4d', table='settlements_acquirertransfer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='acquirertransfer',
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(func="IF (OLD.state <> NEW.state AND (OLD.state, NEW.state) NOT IN (('pending', 'failed'), ('pending', 'paid'), ('pending', 'sent'), ('sent', 'failed'), ('sent', 'paid'))) THEN RAISE EXCEPTION 'acquirer transfer cannot change from % to %', OLD.state, NEW.state USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='36f87eef1eb5bd2c28f2c2313aa9adffe5e3a067', operation='UPDATE', pgid='pgtrigger_transitions_939b1', table='settlements_acquirertransfer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='acquirertransfer',
+            trigger=pgtrigger.compiler.Trigger(name='arrived_at_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.arrived_at IS NOT NULL AND NEW.arrived_at IS DISTINCT FROM OLD.arrived_at) THEN RAISE EXCEPTION 'a transfer keeps when it arrived' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='740279d07b43e701325c8270aab57fd4357ff82d', operation='UPDATE', pgid='pgtrigger_arrived_at_set_once_5c531', table='settlements_acquirertransfer', when='BEFORE')),
+        ),
+        migrations.AddField(
+            model_name='openquestion',
+            name='payment',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='payments.payment'),
+        ),
+        migrations.AddField(
+            model_name='openquestion',
+            name='transfer',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='questions', to='settlements.acquirertransfer'),
+        ),
+        migrations.AddField(
+            model_name='settleditem',
+            name='payment',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='settled_items', to='payments.payment'),
+        ),
+        migrations.AddField(
+            model_name='settleditem',
+            name='transfer',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='items', to='settlements.acquirertransfer'),
+        ),
+        migrations.AddField(
+            model_name='settlement',
+            name='merchant',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant'),
+        ),
+        migrations.AddField(
+            model_name='settlement',
+            name='transfer',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='settlements', to='settlements.acquirertransfer'),
+        ),
+        migrations.AddField(
+            model_name='settleditem',
+            name='settlement',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='items', to='settlements.settlement'),
+        ),
+        migrations.AddIndex(
+            model_name='openquestion',
+            index=models.Index(condition=models.Q(('closed_at__isnull', True)), fields=['opened_at'], name='openquestion_open'),
+        ),
+        migrations.AddConstraint(
+            model_name='openquestion',
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['fee_differs', 'amount_differs', 'paid_twice', 'unknown_item', 'adjustment', 'missing', 'late', 'changed'])), name='openquestion_kind_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='openquestion',
+            constraint=models.UniqueConstraint(fields=('kind', 'acquirer', 'subject', 'transfer'), name='openquestion_once', nulls_distinct=False),
+        ),
+        migrations.AddConstraint(
+            model_name='openquestion',
+            constraint=models.CheckConstraint(condition=models.Q(('closed_at__isnull', False), models.Q(('is_booked', False), ('note', '')), _connector='OR'), name='openquestion_closed_with_note'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='openquestion',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a question is closed, never deleted' USING ERRCODE = 'insufficient_privilege';", hash='284e3b4fca4af7d361753e8017bb9074f9b01e8f', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_71359', table='settlements_openquestion', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='openquestion',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."subject" IS DISTINCT FROM NEW."subject" OR OLD."transfer_id" IS DISTINCT FROM NEW."transfer_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."difference" IS DISTINCT FROM NEW."difference" OR OLD."opened_at" IS DISTINCT FROM NEW."opened_at")) THEN RAISE EXCEPTION \'a question stays as it was asked\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='29d4b93145fa644bad8075532f81635d7ff2c8e0', operation='UPDATE', pgid='pgtrigger_read_only_27817', table='settlements_openquestion', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='openquestion',
+            trigger=pgtrigger.compiler.Trigger(name='closed_at_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at) THEN RAISE EXCEPTION 'a closed question stays closed' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='850961dbcbc93f95c8112ea9193c1695a7f2be5f', operation='UPDATE', pgid='pgtrigger_closed_at_set_once_09d18', table='settlements_openquestion', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='settlement',
+            index=models.Index(fields=['merchant', 'created_at', 'id'], name='settlement_newest_first'),
+        ),
+        migrations.AddConstraint(
+            model_name='settlement',
+            constraint=models.UniqueConstraint(fields=('transfer', 'merchant'), name='settlement_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='settlement',
+            constraint=models.CheckConstraint(condition=models.Q(('payment_count__gte', 1)), name='settlement_has_payments'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='settlement',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a settlement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='f4091e0a168d263244483fa2f78d9108b88c6283', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_99f2a', table='settlements_settlement', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='settlement',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."transfer_id" IS DISTINCT FROM NEW."transfer_id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."gross_amount" IS DISTINCT FROM NEW."gross_amount" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."payment_count" IS DISTINCT FROM NEW."payment_count" OR OLD."created_at" IS DISTINCT FROM NEW."created_at" OR OLD."expected_at" IS DISTINCT FROM NEW."expected_at")) THEN RAISE EXCEPTION \'what a settlement pays stays\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='a503498fac2f00af86886c04b678103a3568eb86', operation='UPDATE', pgid='pgtrigger_read_only_8448e', table='settlements_settlement', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='settlement',
+            trigger=pgtrigger.compiler.Trigger(name='arrived_at_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.arrived_at IS NOT NULL AND NEW.arrived_at IS DISTINCT FROM OLD.arrived_at) THEN RAISE EXCEPTION 'a settlement keeps when it arrived' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='b355918fdf1adc12e0a03a30d265b0514d525081', operation='UPDATE', pgid='pgtrigger_arrived_at_set_once_10cf6', table='settlements_settlement', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='settleditem',
+            constraint=models.UniqueConstraint(fields=('transfer', 'kind', 'reference'), name='settleditem_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='settleditem',
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['charge', 'refund', 'adjustment'])), name='settleditem_kind_known'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='settleditem',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'what the acquirer reported stays' USING ERRCODE = 'insufficient_privilege';", hash='a046c6f175880466a91869137a1fa2aa801dd205', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_00e8c', table='settlements_settleditem', when='BEFORE')),
+        ),
+    ]

@@ -1,0 +1,226 @@
+"""Transfers of acquirers, what each pays out, each merchant's part, and questions about them."""
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import F, Q
+
+from core import ids
+from core.database import triggers
+from core.database.columns import PublicId, PublicIdKey, known
+from core.database.state_machines import StateMachine
+from merchants.models import Merchant
+from payments.models import Payment
+
+# From the transfer to the money at our bank: two business days, and a weekend.
+ARRIVES_WITHIN = timedelta(days=4)
+
+
+class TransferState(models.TextChoices):
+    PENDING = "pending"  # the acquirer will send it
+    SENT = "sent"  # its bank has it
+    PAID = "paid"  # it arrived
+    FAILED = "failed"  # it will not arrive: a later one pays the same money
+
+
+OPEN_STATES = (TransferState.PENDING, TransferState.SENT)
+
+
+class AcquirerTransfer(StateMachine):
+    """Money that an acquirer transfers to our bank account, as it reports it. Amounts are satang."""
+
+    TRANSITIONS = {
+        TransferState.PENDING: {TransferState.SENT, TransferState.PAID, TransferState.FAILED},
+        TransferState.SENT: {TransferState.PAID, TransferState.FAILED},
+    }
+    STATE_FIELD = "state"
+
+    id = PublicIdKey()
+    acquirer = models.CharField(max_length=20)
+    transfer_id = models.CharField(max_length=64, help_text="The acquirer's own id.")
+    amount = models.BigIntegerField(help_text="Satang that leave our balance at the acquirer.")
+    fee = models.BigIntegerField(help_text="Satang: the price of the transfer.")
+    fee_vat = models.BigIntegerField(help_text="Satang: the VAT of this price.")
+    net_amount = models.BigIntegerField(help_text="Satang that arrive at our bank.")
+    state = models.CharField(max_length=7, choices=TransferState.choices)
+    created_at = models.DateTimeField(help_text="The acquirer's time.")
+    arrived_at = models.DateTimeField(null=True, help_text="The acquirer's time.")
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a transfer of an acquirer is never deleted"),
+            triggers.ReadOnly("what the acquirer reported stays", exclude=["state", "arrived_at"]),
+            triggers.Transitions(),
+            triggers.set_once("arrived_at", "a transfer keeps when it arrived"),
+        ]
+        indexes = [
+            # Which transfers are read again, and the list.
+            models.Index(fields=["acquirer", "created_at"], name="acquirertransfer_newest"),
+        ]
+        constraints = [
+            known("state", TransferState, name="acquirertransfer_state_known"),
+            models.UniqueConstraint(fields=["acquirer", "transfer_id"], name="acquirertransfer_once"),
+            models.CheckConstraint(
+                condition=Q(amount=F("net_amount") + F("fee") + F("fee_vat"))
+                & Q(amount__gt=0, fee__gte=0, fee_vat__gte=0),
+                name="acquirertransfer_amounts_add_up",
+            ),
+            models.CheckConstraint(
+                condition=Q(state=TransferState.PAID, arrived_at__isnull=False)
+                | ~Q(state=TransferState.PAID) & Q(arrived_at__isnull=True),
+                name="acquirertransfer_arrived_iff_paid",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.acquirer} {self.transfer_id}"
+
+    @staticmethod
+    def new_id(at: datetime) -> str:
+        return ids.new("atr_", at)
+
+
+class SettlementStatus(models.TextChoices):
+    EXPECTED = "expected"  # the acquirer has said that it transfers the money
+    ARRIVED = "arrived"
+    LATE = "late"  # it should have arrived
+    DIFFERS = "differs"  # it arrived, and an amount is not the expected one
+
+
+class Settlement(models.Model):
+    """The part of a transfer that is for one merchant. Amounts are satang, of its payments alone."""
+
+    id = PublicIdKey()
+    transfer = models.ForeignKey(AcquirerTransfer, on_delete=models.PROTECT, related_name="settlements")
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    gross_amount = models.BigIntegerField(help_text="Satang received by its payments.")
+    fee = models.BigIntegerField(help_text="Satang: the fees of its payments.")
+    fee_vat = models.BigIntegerField(help_text="Satang: the VAT of these fees.")
+    payment_count = models.IntegerField()
+    differs = models.BooleanField(default=False, help_text="An amount is not the expected one.")
+    created_at = models.DateTimeField()
+    expected_at = models.DateTimeField()
+    arrived_at = models.DateTimeField(null=True)
+
+    class Meta:
+        triggers = [
+            triggers.keep_rows("a settlement is never deleted"),
+            triggers.ReadOnly("what a settlement pays stays", exclude=["differs", "arrived_at"]),
+            triggers.set_once("arrived_at", "a settlement keeps when it arrived"),
+        ]
+        indexes = [models.Index(fields=["merchant", "created_at", "id"], name="settlement_newest_first")]
+        constraints = [
+            models.UniqueConstraint(fields=["transfer", "merchant"], name="settlement_once"),
+            models.CheckConstraint(condition=Q(payment_count__gte=1), name="settlement_has_payments"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def net_amount(self) -> int:
+        """Satang that the balance of the merchant gets."""
+        return self.gross_amount - self.fee - self.fee_vat
+
+    def status_at(self, now: datetime) -> SettlementStatus:
+        if self.arrived_at is None:
+            return SettlementStatus.EXPECTED if now < self.expected_at else SettlementStatus.LATE
+        return SettlementStatus.DIFFERS if self.differs else SettlementStatus.ARRIVED
+
+
+class ItemKind(models.TextChoices):
+    CHARGE = "charge"
+    REFUND = "refund"
+    ADJUSTMENT = "adjustment"  # anything else that changes what we receive, such as a dispute
+
+
+class SettledItem(models.Model):
+    """An entry of the acquirer's ledger that a transfer pays out. What we receive is positive; satang."""
+
+    transfer = models.ForeignKey(
+        AcquirerTransfer, on_delete=models.PROTECT, related_name="items", db_index=False
+    )
+    kind = models.CharField(max_length=10, choices=ItemKind.choices)
+    reference = models.CharField(max_length=64, help_text="The acquirer's own id.")
+    # The payment of a charge; a refund has that of its charge. Null if we do not know it.
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, related_name="settled_items")
+    refund_id = PublicId(null=True)
+    settlement = models.ForeignKey(Settlement, on_delete=models.PROTECT, null=True, related_name="items")
+    amount = models.BigIntegerField(help_text="Satang.")
+    fee = models.BigIntegerField(null=True, help_text="Satang that the acquirer keeps.")
+    fee_vat = models.BigIntegerField(null=True, help_text="Satang.")
+    net_amount = models.BigIntegerField(help_text="Satang that it adds to the transfer.")
+    description = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        default_permissions = ("view",)
+        triggers = [triggers.append_only("what the acquirer reported stays")]
+        constraints = [
+            models.UniqueConstraint(fields=["transfer", "kind", "reference"], name="settleditem_once"),
+            known("kind", ItemKind, name="settleditem_kind_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.reference}"
+
+
+class QuestionKind(models.TextChoices):
+    """What is not as expected. Each has its difference: satang that came more, or less if negative."""
+
+    FEE_DIFFERS = "fee_differs", "The acquirer kept another fee than it had said"
+    AMOUNT_DIFFERS = "amount_differs", "The transfer is not the sum of what it pays out"
+    PAID_TWICE = "paid_twice", "The charge was paid before"
+    UNKNOWN_ITEM = "unknown_item", "No payment or refund of ours has this item"
+    ADJUSTMENT = "adjustment", "The acquirer changed what we receive"
+    MISSING = "missing", "The acquirer has not paid the charge, but later ones"
+    LATE = "late", "The transfer has not arrived in time"
+    CHANGED = "changed", "The acquirer reports the transfer with other amounts than before"
+
+
+class OpenQuestion(models.Model):
+    """Something about a transfer or a charge that a person must look at. It is asked once.
+
+    While it is open, the books of its month are not closed.
+    """
+
+    id = PublicIdKey()
+    kind = models.CharField(max_length=14, choices=QuestionKind.choices)
+    acquirer = models.CharField(max_length=20)
+    subject = models.CharField(max_length=64, help_text="The acquirer's id of the item, transfer or charge.")
+    transfer = models.ForeignKey(
+        AcquirerTransfer, on_delete=models.PROTECT, null=True, related_name="questions"
+    )
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, related_name="+")
+    difference = models.BigIntegerField(help_text="Satang that came more, or less if negative.")
+    opened_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True)
+    is_booked = models.BooleanField(
+        default=False, help_text="The difference was booked as a loss of the operator, or a gain."
+    )
+    note = models.CharField(max_length=255, blank=True, default="")
+
+    class Meta:
+        permissions = [("close_question", "Can close questions about settlements")]
+        triggers = [
+            triggers.keep_rows("a question is closed, never deleted"),
+            triggers.ReadOnly("a question stays as it was asked", exclude=["closed_at", "is_booked", "note"]),
+            triggers.set_once("closed_at", "a closed question stays closed"),
+        ]
+        indexes = [
+            models.Index(fields=["opened_at"], condition=Q(closed_at__isnull=True), name="openquestion_open")
+        ]
+        constraints = [
+            known("kind", QuestionKind, name="openquestion_kind_known"),
+            models.UniqueConstraint(
+                fields=["kind", "acquirer", "subject", "transfer"],
+                name="openquestion_once",
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                condition=Q(closed_at__isnull=False) | Q(is_booked=False, note=""),
+                name="openquestion_closed_with_note",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -1,0 +1,64 @@
+"""How staff close a question about a settlement."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from audit_trail.act_pages import ObjectAct, ReasonForm
+from audit_trail.acts import Act
+from core import money
+from settlements import questions
+from settlements.errors import NothingToBook, QuestionClosed
+from settlements.models import OpenQuestion
+
+
+class QuestionForm(ReasonForm):
+    note = forms.CharField(
+        max_length=255,
+        label=gettext_lazy("Answer"),
+        help_text=gettext_lazy("What it was, for whoever closes the month."),
+    )
+    is_booked = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("Book the difference as a loss of the operator"),
+        help_text=gettext_lazy("Only if the acquirer will not settle it."),
+    )
+
+
+def _explain(question: OpenQuestion) -> str:
+    text = _("%(question)s. Difference: %(amount)s. A closed question stays closed.")
+    words = {"question": question.get_kind_display(), "amount": money.display(question.difference)}
+    return text % words
+
+
+def _close(question: OpenQuestion, values: dict[str, Any], now: datetime) -> OpenQuestion:
+    try:
+        return questions.close(question.pk, note=values["note"], is_booked=values["is_booked"], now=now)
+    except QuestionClosed:
+        raise ValidationError(_("Somebody has closed it before: nothing changed.")) from None
+    except NothingToBook:
+        raise ValidationError(
+            {"is_booked": _("There is nothing to book: the money is still expected.")}
+        ) from None
+    except IntegrityError:
+        raise ValidationError({"is_booked": _("There is no such loss that could be taken back.")}) from None
+
+
+QUESTION_ACTS = (
+    ObjectAct(
+        slug="close",
+        label=gettext_lazy("Close the question"),
+        act=Act.QUESTION_CLOSED,
+        permission="settlements.close_question",
+        explain=_explain,
+        run=_close,
+        is_possible=lambda question, now: question.closed_at is None,
+        form=QuestionForm,
+        is_recorded_by_service=True,
+    ),
+)

@@ -1,0 +1,84 @@
+"""Questions about settlements: asked once, closed by a person, and perhaps booked."""
+
+import logging
+from datetime import datetime
+
+from django.db import transaction
+
+from audit_trail.acts import Act
+from audit_trail.recording import recorded
+from core import ids
+from ledger import accounts
+from ledger import services as ledger
+from payments.models import Payment
+from settlements.errors import NothingToBook, QuestionClosed
+from settlements.models import (
+    ARRIVES_WITHIN,
+    OPEN_STATES,
+    AcquirerTransfer,
+    OpenQuestion,
+    QuestionKind,
+)
+
+log = logging.getLogger("settlements")
+
+
+def ask(
+    kind: QuestionKind,
+    transfer: AcquirerTransfer | None,
+    subject: str,
+    *,
+    difference: int,
+    now: datetime,
+    acquirer: str = "",
+    payment: Payment | None = None,
+) -> None:
+    """Ask a question, unless it was asked before."""
+    found, is_new = OpenQuestion.objects.get_or_create(
+        kind=kind,
+        acquirer=transfer.acquirer if transfer else acquirer,
+        subject=subject[:64],
+        transfer=transfer,
+        defaults={
+            "id": ids.new("oq_", now),
+            "payment": payment,
+            "difference": difference,
+            "opened_at": now,
+        },
+    )
+    if is_new:
+        log.warning("question %s about %s of %s: %s", found.pk, subject, found.acquirer, kind.value)
+
+
+def ask_what_is_late(acquirer: str, *, now: datetime) -> None:
+    """Ask about transfers that should have arrived."""
+    late = AcquirerTransfer.objects.filter(
+        acquirer=acquirer, state__in=OPEN_STATES, created_at__lt=now - ARRIVES_WITHIN
+    )
+    for transfer in late:
+        ask(QuestionKind.LATE, transfer, transfer.transfer_id, difference=-transfer.net_amount, now=now)
+
+
+@transaction.atomic
+def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> OpenQuestion:
+    """Close a question. is_booked: book its difference as a loss of the operator, or take a loss back.
+
+    Raises QuestionClosed, NothingToBook.
+    """
+    question = OpenQuestion.objects.select_for_update().get(pk=question_id)
+    if question.closed_at is not None:
+        raise QuestionClosed()
+    is_money = question.difference and question.kind not in (QuestionKind.MISSING, QuestionKind.LATE)
+    if is_booked and not is_money:
+        raise NothingToBook()
+    with recorded(Act.QUESTION_CLOSED, question):
+        question.closed_at, question.note, question.is_booked = now, note, is_booked
+        question.save(update_fields=["closed_at", "note", "is_booked"])
+        if is_booked:
+            ledger.book_difference(
+                subject_id=question.pk,
+                account=accounts.acquirer(question.acquirer),
+                difference=question.difference,
+                now=now,
+            )
+    return question

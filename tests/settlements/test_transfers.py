@@ -1,0 +1,282 @@
+"""Transfers of an acquirer: what they pay becomes available, and what is not as expected is asked."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from banks import SettledItem
+from core import clock
+from ledger import queries
+from ledger import services as ledger
+from payments.models import CardCharge
+from settlements import questions
+from settlements.errors import NothingToBook, QuestionClosed
+from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
+from tests.audit import differences
+from tests.concurrency import run_concurrently
+from tests.conftest import Shop
+from tests.settlements.conftest import AMOUNT, COST, COST_VAT, DAY, FEE, NET, VAT, ReportingAcquirer, item_of
+
+pytestmark = pytest.mark.django_db
+
+
+def balance_of(*codes: str) -> list[int]:
+    """Satang on these accounts."""
+    found = queries.read_balances(codes, None)
+    return [found.get(code, 0) for code in codes]
+
+
+def asked() -> list[tuple[str, int]]:
+    """The open questions: kind and difference."""
+    found = OpenQuestion.objects.filter(closed_at=None).order_by("kind")
+    return [(each.kind, each.difference) for each in found]
+
+
+def settlements_of(shop: Shop) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = shop.get("/v1/settlements").json()["settlements"]
+    return found
+
+
+ON_ACCOUNTS = ("acquirer:sandbox", "fees:sandbox", "fee_vat:sandbox")
+
+
+def test_transfer_that_arrived_makes_the_money_available(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charges = [acquirer.charge(shop.merchant) for _ in range(2)]
+    assert balance_of(*ON_ACCOUNTS) == [-2 * AMOUNT, 2 * FEE, 2 * VAT]
+    acquirer.transfer(*map(item_of, charges))
+    acquirer.read()
+    assert ledger.balance(shop.merchant.id) == ledger.Balance(2 * NET, 0, 0)
+    assert balance_of(*ON_ACCOUNTS) == [0, 0, 0]
+    assert balance_of("bank:sandbox", "write_offs") == [COST + COST_VAT - 2 * NET, -COST - COST_VAT]
+    assert asked() == []
+    assert not differences()
+
+
+def test_transfer_on_its_way_changes_no_balance(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant)
+    transfer = acquirer.transfer(item_of(charge), state="sent")
+    acquirer.read()
+    assert ledger.balance(shop.merchant.id).available == 0
+    (settlement,) = Settlement.objects.all()
+    assert settlement.status_at(clock.now()) == "expected"
+    acquirer.change(transfer, state="paid", paid_at=clock.now())
+    acquirer.read()
+    assert ledger.balance(shop.merchant.id).available == NET
+    assert Settlement.objects.get().status_at(clock.now()) == "arrived"
+    acquirer.read()
+    assert ledger.balance(shop.merchant.id).available == NET
+    assert not differences()
+
+
+def test_each_merchant_has_its_part(shop: Shop, other_shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charges = [acquirer.charge(each.merchant) for each in (shop, shop, other_shop)]
+    acquirer.transfer(*map(item_of, charges))
+    acquirer.read()
+    parts = {each.merchant_id: (each.payment_count, each.net_amount) for each in Settlement.objects.all()}
+    assert parts == {shop.merchant.id: (2, 2 * NET), other_shop.merchant.id: (1, NET)}
+
+
+def test_fee_that_was_not_known_comes_with_the_transfer(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant, fee=None)
+    acquirer.transfer(item_of(charge))
+    acquirer.read()
+    payment = shop.payment(charge.pk)
+    assert (payment["fee"], payment["fee_vat"], payment["net"]) == (FEE, VAT, NET)
+    assert ledger.balance(shop.merchant.id).available == NET
+    assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+    assert not differences()
+
+
+def test_fee_that_changed_is_asked_and_stays_on_the_account(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant)
+    acquirer.transfer(item_of(charge, fee=FEE + 100))
+    acquirer.read()
+    assert asked() == [("fee_differs", -100)]
+    assert balance_of(*ON_ACCOUNTS) == [-100, 0, 0]
+    assert ledger.balance(shop.merchant.id).available == NET
+    assert Settlement.objects.get().status_at(clock.now()) == "differs"
+    assert not differences()
+
+
+def test_vat_that_was_rounded_up_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant), vat=VAT + 1))
+    acquirer.read()
+    assert asked() == [("fee_differs", -1)]
+    assert not differences()
+
+
+def test_transfer_that_is_short_by_a_satang_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), short_by=1)
+    acquirer.read()
+    assert asked() == [("amount_differs", -1)]
+    assert balance_of(*ON_ACCOUNTS) == [-1, 0, 0]
+    assert not differences()
+
+
+def test_charge_that_a_transfer_left_out_is_asked_when_a_later_one_is_paid(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    left_out, paid = acquirer.charge(shop.merchant, ago=10 * DAY), acquirer.charge(shop.merchant)
+    acquirer.transfer(item_of(paid))
+    acquirer.read()
+    assert asked() == [("missing", -NET)]
+    assert OpenQuestion.objects.get().payment_id == left_out.pk
+    assert not differences()
+
+
+def test_charge_of_the_same_day_is_not_missing(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.charge(shop.merchant, ago=8.5 * DAY)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    assert asked() == []
+
+
+def test_transfer_twice_is_asked_and_credits_once(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant)
+    acquirer.transfer(item_of(charge))
+    acquirer.transfer(item_of(charge))
+    acquirer.read()
+    assert asked() == [("paid_twice", NET)]
+    assert ledger.balance(shop.merchant.id).available == NET
+    assert balance_of(*ON_ACCOUNTS) == [NET, 0, 0]
+    assert not differences()
+
+
+def test_charge_that_one_transfer_lists_twice_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant)
+    acquirer.transfer(item_of(charge), item_of(charge))
+    acquirer.read()
+    assert asked() == [("paid_twice", NET)]
+    assert not differences()
+
+
+@pytest.mark.parametrize("kind", ["charge", "refund", "adjustment"])
+def test_item_that_we_do_not_know_is_asked(shop: Shop, acquirer: ReportingAcquirer, kind: Any) -> None:
+    other = SettledItem(kind, "chrg_other", "", 500, 0, 0, 500)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), other)
+    acquirer.read()
+    assert asked() == [("adjustment" if kind == "adjustment" else "unknown_item", 500)]
+    assert balance_of(*ON_ACCOUNTS) == [500, 0, 0]
+    assert not differences()
+
+
+def test_transfer_that_does_not_arrive_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent", ago=5 * DAY)
+    acquirer.read()
+    assert asked() == [("late", COST + COST_VAT - NET)]
+    assert Settlement.objects.get().status_at(clock.now()) == "late"
+
+
+def test_transfer_that_changes_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    transfer = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent")
+    acquirer.read()
+    acquirer.change(transfer, amount=transfer.amount - 7, net=transfer.net - 7)
+    acquirer.read()
+    assert asked() == [("changed", -7)]
+
+
+def test_next_transfer_pays_what_a_failed_one_did_not(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant)
+    transfer = acquirer.transfer(item_of(charge), state="sent", ago=2 * DAY)
+    acquirer.read()
+    acquirer.change(transfer, state="failed")
+    acquirer.read()
+    assert shop.payment(charge.pk)["settlement_id"] is None
+    acquirer.transfer(item_of(charge))
+    acquirer.read()
+    assert (asked(), ledger.balance(shop.merchant.id).available) == ([], NET)
+    assert not differences()
+
+
+def test_nothing_is_asked_of_an_acquirer_that_owes_nothing(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.read()
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    acquirer.read()
+    assert len(acquirer.asked) == 1
+
+
+def test_merchant_sees_its_settlements_and_their_payments(
+    shop: Shop, other_shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    charges = [acquirer.charge(shop.merchant) for _ in range(2)]
+    acquirer.charge(other_shop.merchant)
+    acquirer.transfer(*map(item_of, charges))
+    acquirer.read()
+    (shown,) = settlements_of(shop)
+    assert (shown["status"], shown["payments"]) == ("arrived", 2)
+    assert [shown[name] for name in ("gross", "fee", "fee_vat", "net")] == [
+        2 * AMOUNT,
+        2 * FEE,
+        2 * VAT,
+        2 * NET,
+    ]
+    assert shop.get(f"/Thai/v1/settlements/{shown['settlement_id']}").json() == shown
+    assert settlements_of(other_shop) == []
+    assert other_shop.get(f"/v1/settlements/{shown['settlement_id']}").status_code == 404
+    listed = shop.get(f"/v1/payments?settlement_id={shown['settlement_id']}").json()
+    assert {each["payment_id"] for each in listed["payments"]} == {each.pk for each in charges}
+    (event,) = shop.get("/v1/events?event=settlement.arrived").json()["events"]
+    assert event["data"] == shown
+
+
+def test_difference_is_booked_as_a_loss_by_a_person(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant), fee=FEE + 100))
+    acquirer.read()
+    question = OpenQuestion.objects.get()
+    questions.close(question.pk, note="Their new price.", is_booked=True, now=clock.now())
+    assert balance_of(*ON_ACCOUNTS, "write_offs") == [0, 0, 0, -COST - COST_VAT - 100]
+    with pytest.raises(QuestionClosed):
+        questions.close(question.pk, note="Again.", is_booked=True, now=clock.now())
+    assert not differences()
+
+
+def test_money_that_is_still_expected_is_not_booked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent", ago=5 * DAY)
+    acquirer.read()
+    with pytest.raises(NothingToBook):
+        questions.close(OpenQuestion.objects.get().pk, note="x", is_booked=True, now=clock.now())
+
+
+def test_refund_of_an_unsettled_payment_leaves_the_rest_to_its_transfer(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    charge = acquirer.charge(shop.merchant)
+    refund = {"payment_id": charge.pk, "amount": 50_000}
+    assert shop.post("/v1/refunds", refund).status_code == 200
+    acquirer.transfer(item_of(charge))
+    acquirer.read()
+    assert ledger.balance(shop.merchant.id) == ledger.Balance(NET - 50_000, 50_000, 0)
+    assert not differences()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_readers_at_once_book_a_transfer_once(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charges = [acquirer.charge(shop.merchant) for _ in range(5)]
+    acquirer.transfer(*map(item_of, charges[:3]))
+    acquirer.transfer(*map(item_of, charges[3:]))
+    run_concurrently(*[acquirer.read] * 4)
+    assert AcquirerTransfer.objects.count() == 2
+    assert (asked(), ledger.balance(shop.merchant.id).available) == ([], 5 * NET)
+    assert not differences()
+
+
+def test_database_keeps_what_was_settled(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant)
+    acquirer.transfer(item_of(charge))
+    acquirer.read()
+    for change in ({"settled_at": None}, {"unsettled": 1}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            CardCharge.objects.filter(pk=charge.pk).update(**change)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        AcquirerTransfer.objects.update(net_amount=1)
+
+
+def test_item_of_another_amount_than_its_payment_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    item = replace(item_of(acquirer.charge(shop.merchant)), amount=AMOUNT - 1, net=NET - 1)
+    acquirer.transfer(item)
+    acquirer.read()
+    assert asked() == [("fee_differs", -1)]
+    assert not differences()
